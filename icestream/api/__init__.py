@@ -1,0 +1,1 @@
+"""The vocabulary: facts and borders. No I/O, no Spark, nothing of ours imported."""

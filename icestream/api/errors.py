@@ -1,0 +1,101 @@
+"""Every exception that we raise. A class exists only where some code decides differently on it.
+
+IcestreamError
+├── ConfigError(problems)        the config is wrong: names the key, the value, the remedy
+├── NotFoundError                no such connector, task, plugin
+├── AlreadyExistsError           a connector of this name exists
+├── NotReadyError                try again: the worker is busy with this connector
+├── PreconditionError            the machine lacks something (Java, a port, disk, network): says what to do
+├── RetriableError               the loop tries again; shown only if it persists
+│   ├── SourceUnavailable        Kafka does not answer
+│   ├── SinkUnavailable          catalog or object store does not answer
+│   └── CommitConflict           the commit did not land: read the table again, plan again
+└── FatalError                   the task fails, its trace is in the status, it waits for a person
+    ├── CommitUnknown            the commit may have landed: nothing is deleted
+    ├── Fenced                   another manager of this job is alive; this one stops
+    ├── SourceRecreated          the topic or the cluster is not the one the table knows
+    ├── LostOffsets              the job has committed before, but the table no longer says how far
+    └── RecordRejected           a bad record and errors.tolerance=none
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Problem:
+    """One thing that is wrong with one key of a config."""
+
+    key: str
+    message: str
+
+    def __str__(self) -> str:
+        return self.message
+
+
+class IcestreamError(Exception):
+    """Base of all."""
+
+
+class ConfigError(IcestreamError):
+    def __init__(self, problems: Sequence[Problem]) -> None:
+        super().__init__("; ".join(str(problem) for problem in problems))
+        self.problems = tuple(problems)
+
+
+class NotFoundError(IcestreamError):
+    pass
+
+
+class AlreadyExistsError(IcestreamError):
+    pass
+
+
+class NotReadyError(IcestreamError):
+    pass
+
+
+class PreconditionError(IcestreamError):
+    pass
+
+
+class RetriableError(IcestreamError):
+    pass
+
+
+class SourceUnavailable(RetriableError):
+    pass
+
+
+class SinkUnavailable(RetriableError):
+    pass
+
+
+class CommitConflict(RetriableError):
+    pass
+
+
+class FatalError(IcestreamError):
+    pass
+
+
+class CommitUnknown(FatalError):
+    pass
+
+
+class Fenced(FatalError):
+    pass
+
+
+class SourceRecreated(FatalError):
+    pass
+
+
+class LostOffsets(FatalError):
+    pass
+
+
+class RecordRejected(FatalError):
+    pass

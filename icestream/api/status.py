@@ -1,0 +1,58 @@
+"""What a job tells the world: its state, and how far it is. REST and the live table show these."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Protocol
+
+
+class State(StrEnum):
+    UNASSIGNED = "UNASSIGNED"
+    RUNNING = "RUNNING"
+    PAUSED = "PAUSED"
+    FAILED = "FAILED"
+    RESTARTING = "RESTARTING"
+    STOPPED = "STOPPED"
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far a job is. Counts are totals over the life of the table, as its commits record them."""
+
+    lag: int | None = None
+    rows: int = 0
+    rejected: int = 0
+    filtered: int = 0
+    batches: int = 0
+    last_commit_ms: int | None = None
+    """Epoch milliseconds of the last commit."""
+    next_commit_in_ms: int | None = None
+    warnings: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class JobStatus:
+    state: State
+    trace: str | None = None
+    progress: Progress = Progress()
+
+
+class RunningJob(Protocol):
+    """A connector at work in this process. All calls return at once, except `stop`, which waits for the job's end."""
+
+    def pause(self) -> None: ...
+
+    def resume(self) -> None: ...
+
+    def stop(self) -> None:
+        """End the job: no batch of it commits anything after this returns."""
+
+    def status(self) -> JobStatus: ...
+
+
+class JobStarter(Protocol):
+    """Starts the job of a connector; the config has been validated."""
+
+    def __call__(self, name: str, config: Mapping[str, str], *, paused: bool) -> RunningJob: ...

@@ -1,0 +1,1 @@
+"""The control plane: connectors, their configs and states, in one worker."""

@@ -1,0 +1,1 @@
+"""Exactly once: who plans, who commits, in which order."""

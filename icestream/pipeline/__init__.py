@@ -1,0 +1,1 @@
+"""The data plane: one batch, from read to staged, as one Spark job."""

@@ -1,0 +1,1 @@
+"""Where records land: one folder per target."""

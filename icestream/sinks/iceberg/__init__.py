@@ -1,0 +1,1 @@
+"""The Iceberg sink: stage Parquet files, commit them with their offsets."""
