@@ -1,0 +1,238 @@
+"""A real Kafka broker as a background process of its own: `icestream kafka`, the demo, tests and benchmarks.
+
+A broker is known by its data folder: whoever has the folder can ask for it, stop it or start it again.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import shutil
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from icestream.api.errors import PreconditionError
+from icestream.embedded import ports
+from icestream.embedded.broker_files import logging_properties, new_cluster_id, server_properties
+from icestream.embedded.home import home, require_space
+from icestream.embedded.jars import fetch
+from icestream.embedded.java import java
+from icestream.embedded.process import Process, spawn
+
+VERSION: Final = "4.3.1"
+USUAL_PORT: Final = 9092
+_LOG4J_BINDING: Final = "org.apache.logging.log4j:log4j-slf4j-impl:2.25.4"
+_READY_S: Final = 90.0
+_STOP_S: Final = 20.0
+_NEEDED_MB: Final = 500
+
+
+@dataclass(frozen=True)
+class Broker:
+    """A broker that runs."""
+
+    pid: int
+    port: int
+    data: Path
+
+    @property
+    def bootstrap(self) -> str:
+        return f"{ports.HOST}:{self.port}"
+
+
+@dataclass(frozen=True)
+class _Note:
+    """What `broker.json` remembers of the last start."""
+
+    process: Process
+    port: int
+
+
+def default_data() -> Path:
+    return home() / "kafka"
+
+
+def jars() -> Path:
+    """The broker's jars, downloaded at the first call on a machine."""
+    return fetch("org.apache.kafka", "kafka_2.13", VERSION, extra=[_LOG4J_BINDING])
+
+
+def start(data: Path, port: int | None = None, *, die_with_parent: bool = False) -> Broker:
+    """Start the broker of a data folder and wait until it answers; one that runs is returned as it is.
+
+    Without `port`, it is the folder's last one or 9092, or a free one if that is taken.
+    """
+    data = data.absolute()
+    _make_folder(data)
+    with (data / "start.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        running = status(data)
+        if running:
+            if port not in (None, running.port):
+                raise PreconditionError(
+                    f"the broker of {data} runs on port {running.port}, not {port};"
+                    " stop it first: icestream kafka stop"
+                )
+            return running
+        return _start(data, _choose_port(data, port), die_with_parent)
+
+
+def status(data: Path) -> Broker | None:
+    """The broker of a data folder, or None if it does not run."""
+    note = _read_note(data)
+    return Broker(note.process.pid, note.port, data.absolute()) if note and note.process.is_alive() else None
+
+
+def stop(data: Path) -> bool:
+    """Stop the broker in good order, by force if it takes too long; False if none ran."""
+    note = _read_note(data)
+    if note is None or not note.process.is_alive():
+        return False
+    note.process.send(signal.SIGTERM)
+    if not note.process.wait(_STOP_S):
+        kill(data)
+    return True
+
+
+def kill(data: Path) -> bool:
+    """Stop the broker as a power cut would; False if none ran."""
+    note = _read_note(data)
+    if note is None or not note.process.is_alive():
+        return False
+    note.process.send(signal.SIGKILL)
+    note.process.wait(_STOP_S)
+    return True
+
+
+@contextmanager
+def running_broker(data: Path, port: int | None = None) -> Iterator[Broker]:
+    """A broker for the length of a `with` block; it ends with this process at the latest."""
+    broker = start(data, port, die_with_parent=True)
+    try:
+        yield broker
+    finally:
+        stop(data)
+
+
+def _start(data: Path, port: int, die_with_parent: bool) -> Broker:
+    program, library = java(), jars()
+    # Made anew at each start: the ports may have changed.
+    (data / "server.properties").write_text(
+        server_properties(data / "topics", port, ports.free_port(avoid=port))
+    )
+    (data / "log4j2.properties").write_text(logging_properties(data / "server.log"))
+    base = [program, f"-Dlog4j2.configurationFile={data / 'log4j2.properties'}", "-cp", f"{library}/*"]
+    _format(data, base)
+    command = [*base[:1], "-Xms256m", "-Xmx512m", "-XX:+ExitOnOutOfMemoryError", *base[1:], "kafka.Kafka"]
+    process = spawn(
+        [*command, str(data / "server.properties")],
+        output=data / "output.log",
+        die_with_parent=die_with_parent,
+    )
+    try:
+        _write_note(data, _Note(process, port))
+        _wait_until_ready(process, port, data)
+    except BaseException:
+        process.send(signal.SIGKILL)
+        process.wait(_STOP_S)
+        raise
+    return Broker(process.pid, port, data)
+
+
+def _format(data: Path, base: list[str]) -> None:
+    formatted = data / "cluster-id"
+    if formatted.exists():
+        return
+    # No id yet: whatever lies there is half a format of an interrupted start.
+    shutil.rmtree(data / "topics", ignore_errors=True)
+    cluster_id = new_cluster_id()
+    options = ["format", "-t", cluster_id, "-c", str(data / "server.properties")]
+    ran = subprocess.run(
+        [*base[:1], "-XX:TieredStopAtLevel=1", *base[1:], "kafka.tools.StorageTool", *options],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+    )
+    if ran.returncode != 0:
+        reason = (ran.stderr or ran.stdout).strip().splitlines()[-1:] or ["no reason given"]
+        raise PreconditionError(
+            f"cannot prepare {data} for Kafka: {reason[0]}; choose another folder with --data"
+        )
+    formatted.write_text(cluster_id + "\n")
+
+
+def _wait_until_ready(process: Process, port: int, data: Path) -> None:
+    deadline = time.monotonic() + _READY_S
+    while not (ports.is_listening(port) and _answers(port)):
+        if not process.is_alive():
+            raise PreconditionError(f"the Kafka broker of {data} ended while starting: {_last_error(data)}")
+        if time.monotonic() > deadline:
+            raise PreconditionError(
+                f"the Kafka broker of {data} gives no answer on port {port} after {_READY_S:.0f} s;"
+                f" see {data}/server.log"
+            )
+        time.sleep(0.1)
+
+
+def _answers(port: int) -> bool:
+    from confluent_kafka import KafkaException
+    from confluent_kafka.admin import AdminClient
+
+    admin = AdminClient({"bootstrap.servers": f"{ports.HOST}:{port}", "log_level": 0})
+    try:
+        return bool(admin.list_topics(timeout=2).brokers)
+    except KafkaException:
+        return False
+
+
+def _last_error(data: Path) -> str:
+    for name in ("server.log", "output.log"):
+        file = data / name
+        lines = file.read_text(errors="replace").splitlines() if file.exists() else []
+        errors = [line for line in lines if " ERROR " in line or "Error" in line]
+        if errors:
+            return f"{errors[-1].strip()} (see {file})"
+    return f"see {data}/server.log"
+
+
+def _make_folder(data: Path) -> None:
+    try:
+        data.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise PreconditionError(
+            f"the folder {data} cannot be created ({error.strerror}); choose another with --data"
+        ) from error
+    require_space(data, _NEEDED_MB)
+
+
+def _choose_port(data: Path, asked: int | None) -> int:
+    if asked is not None:
+        if not ports.is_free(asked):
+            raise PreconditionError(
+                f"port {asked} is taken; stop what listens there or choose another with --port"
+            )
+        return asked
+    note = _read_note(data)
+    wanted = note.port if note else USUAL_PORT
+    return wanted if ports.is_free(wanted) else ports.free_port()
+
+
+def _read_note(data: Path) -> _Note | None:
+    try:
+        note = json.loads((data / "broker.json").read_text())
+    except FileNotFoundError:
+        return None
+    return _Note(Process(note["pid"], note["started"]), note["port"])
+
+
+def _write_note(data: Path, note: _Note) -> None:
+    content = {"pid": note.process.pid, "started": note.process.started, "port": note.port}
+    draft = data / "broker.json.new"
+    draft.write_text(json.dumps(content) + "\n")
+    draft.replace(data / "broker.json")

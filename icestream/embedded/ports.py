@@ -1,0 +1,36 @@
+"""Free ports on the loopback address."""
+
+from __future__ import annotations
+
+import os
+import socket
+from typing import Final
+
+HOST: Final = "127.0.0.1"
+# Below the range that systems hand out to clients: a client that keeps trying to reach a dead server on a
+# port of that range can be given this very port, connect to itself and keep the server from coming back.
+_FIRST: Final = 20_000
+_COUNT: Final = 10_000
+
+
+def is_free(port: int) -> bool:
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((HOST, port))
+        except OSError:
+            return False
+    return not is_listening(port)
+
+
+def is_listening(port: int) -> bool:
+    with socket.socket() as probe:
+        probe.settimeout(1)
+        return probe.connect_ex((HOST, port)) == 0
+
+
+def free_port(*, avoid: int | None = None) -> int:
+    """A port nobody listens on. Each process starts to look at another place, so that two rarely meet."""
+    first = os.getpid() * 7
+    candidates = (_FIRST + (first + step) % _COUNT for step in range(_COUNT))
+    return next(port for port in candidates if port != avoid and is_free(port))
