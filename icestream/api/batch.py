@@ -1,0 +1,156 @@
+"""A batch and what becomes of it. Plain data: all of it crosses process boundaries."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from icestream.api.offsets import Offsets, Partition
+
+
+class Slice(NamedTuple):
+    """Offsets `start` (in) to `until` (out) of one partition."""
+
+    partition: Partition
+    start: int
+    until: int
+
+    @property
+    def span(self) -> int:
+        return self.until - self.start
+
+
+@dataclass(frozen=True)
+class Batch:
+    """A part of the source with fixed ends: the same batch always yields the same rows."""
+
+    id: str
+    start: Offsets
+    end: Offsets
+
+    def slices(self) -> list[Slice]:
+        return [
+            Slice(partition, self.start[partition], self.end[partition])
+            for partition in self.end
+            if self.end[partition] > self.start[partition]
+        ]
+
+    @property
+    def span(self) -> int:
+        return sum(piece.span for piece in self.slices())
+
+
+def deal(slices: Sequence[Slice], hands: int) -> list[list[Slice]]:
+    """Cut slices into `hands` lists of equal span, in order; a partition may be cut at any offset."""
+    total = sum(piece.span for piece in slices)
+    hands = max(1, min(hands, total))
+    bounds = [total * hand // hands for hand in range(hands + 1)]
+    dealt: list[list[Slice]] = [[] for _ in range(hands)]
+    position = 0
+    for piece in slices:
+        for hand in range(hands):
+            low = max(position, bounds[hand])
+            high = min(position + piece.span, bounds[hand + 1])
+            if low < high:
+                shift = piece.start - position
+                dealt[hand].append(Slice(piece.partition, low + shift, high + shift))
+        position += piece.span
+    return dealt
+
+
+@dataclass(frozen=True)
+class Counts:
+    """What became of the records of one partition. `read = written + rejected + filtered`, always."""
+
+    read: int = 0
+    written: int = 0
+    rejected: int = 0
+    filtered: int = 0
+
+    def __add__(self, other: Counts) -> Counts:
+        return Counts(
+            self.read + other.read,
+            self.written + other.written,
+            self.rejected + other.rejected,
+            self.filtered + other.filtered,
+        )
+
+    @property
+    def reconcile(self) -> bool:
+        return self.read == self.written + self.rejected + self.filtered
+
+
+def add_counts(parts: Iterable[Mapping[Partition, Counts]]) -> dict[Partition, Counts]:
+    total: dict[Partition, Counts] = {}
+    for part in parts:
+        for partition, counts in part.items():
+            total[partition] = total.get(partition, Counts()) + counts
+    return total
+
+
+@dataclass(frozen=True)
+class Rejected:
+    """A record that cannot be landed: where it is from, its bytes as they were, and why."""
+
+    partition: Partition
+    offset: int
+    stage: str
+    reason: str
+    key: bytes | None = None
+    value: bytes | None = None
+    headers: Sequence[tuple[str, bytes | None]] = ()
+    timestamp_ms: int | None = None
+
+    def __str__(self) -> str:
+        return (
+            f"topic '{self.partition.topic}', partition {self.partition.number}, offset {self.offset}: "
+            f"{self.reason} ({self.stage})"
+        )
+
+
+@dataclass(frozen=True)
+class StagedFile:
+    """A data file that no table references yet."""
+
+    path: str
+    partition: tuple[Any, ...]
+    """Values in the order of the partition spec."""
+    spec_id: int
+    rows: int
+    size: int
+    metrics: Mapping[str, Any] = field(repr=False, default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Staged:
+    """What one or more tasks made of their slices. Nothing of it is visible yet."""
+
+    files: Sequence[StagedFile] = ()
+    counts: Mapping[Partition, Counts] = field(default_factory=dict)
+    rejected: Sequence[Rejected] = ()
+    bytes_read: int = 0
+    newest_ms: Mapping[Partition, int] = field(default_factory=dict)
+    """Timestamp of the last record of each partition."""
+    new_fields: Mapping[tuple[str, ...], Any] = field(default_factory=dict)
+    """Fields that the table lacks, by path, as inferred types; the batch has to run again once the table has them."""
+    overflow: bool = False
+    """More rejected bytes than a driver should hold: the batch has to be smaller."""
+
+    def __add__(self, other: Staged) -> Staged:
+        newest = dict(self.newest_ms)
+        for partition, timestamp in other.newest_ms.items():
+            newest[partition] = max(timestamp, newest.get(partition, timestamp))
+        return Staged(
+            files=(*self.files, *other.files),
+            counts=add_counts([self.counts, other.counts]),
+            rejected=(*self.rejected, *other.rejected),
+            bytes_read=self.bytes_read + other.bytes_read,
+            newest_ms=newest,
+            new_fields={**self.new_fields, **other.new_fields},
+            overflow=self.overflow or other.overflow,
+        )
+
+    @property
+    def rows(self) -> int:
+        return sum(file.rows for file in self.files)

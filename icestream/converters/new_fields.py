@@ -1,0 +1,110 @@
+"""Fields that payloads have and a schema lacks, with inferred types; for schema evolution.
+
+Inference follows the Iceberg sink: whole numbers are long, fractions double, objects structs; a null, an empty
+object and an empty list tell nothing and make no column.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import orjson
+import pyarrow as pa
+import pyarrow.types as pt
+
+Path = tuple[str, ...]
+
+LIST_ELEMENT = "element"
+MAP_VALUE = "value"
+
+
+def new_fields(payloads: Iterable[bytes], schema: pa.Schema) -> dict[Path, pa.DataType]:
+    """Every field that the schema lacks, by path; the type fits all payloads given."""
+    found: dict[Path, pa.DataType] = {}
+    for payload in payloads:
+        value = orjson.loads(payload)
+        for field_path, kind in _missing(value, pa.struct(list(schema)), ()):
+            found[field_path] = merged(found[field_path], kind) if field_path in found else kind
+    return found
+
+
+def _missing(value: Any, kind: pa.DataType, path: Path) -> Iterable[tuple[Path, pa.DataType]]:
+    if isinstance(value, dict) and pt.is_struct(kind):
+        for name, item in value.items():
+            position = kind.get_field_index(name)
+            if position >= 0:
+                yield from _missing(item, kind.field(position).type, (*path, name))
+            elif (inferred := inferred_type(item)) is not None:
+                yield (*path, name), inferred
+    elif isinstance(value, dict) and pt.is_map(kind):
+        for item in value.values():
+            yield from _missing(item, kind.item_type, (*path, MAP_VALUE))
+    elif isinstance(value, list) and pt.is_list(kind):
+        for item in value:
+            yield from _missing(item, kind.value_type, (*path, LIST_ELEMENT))
+
+
+def inferred_type(value: Any) -> pa.DataType | None:
+    if isinstance(value, bool):
+        return pa.bool_()
+    if isinstance(value, int):
+        return pa.int64() if -(2**63) <= value < 2**63 else pa.string()
+    if isinstance(value, float):
+        return pa.float64()
+    if isinstance(value, str):
+        return pa.string()
+    if isinstance(value, dict):
+        fields = {name: inferred_type(item) for name, item in value.items()}
+        known = [pa.field(name, kind) for name, kind in fields.items() if kind is not None]
+        return pa.struct(known) if known else None
+    if isinstance(value, list):
+        element: pa.DataType | None = None
+        for kind in (inferred_type(item) for item in value):
+            if kind is not None:
+                element = kind if element is None else merged(element, kind)
+        return None if element is None else pa.list_(element)
+    return None
+
+
+def merged(one: pa.DataType, other: pa.DataType) -> pa.DataType:
+    """A type that holds values of both; text if nothing else does, because text holds everything."""
+    if one == other:
+        return one
+    if pt.is_struct(one) and pt.is_struct(other):
+        fields = {one.field(i).name: one.field(i).type for i in range(one.num_fields)}
+        for i in range(other.num_fields):
+            field = other.field(i)
+            fields[field.name] = merged(fields[field.name], field.type) if field.name in fields else field.type
+        return pa.struct([pa.field(name, kind) for name, kind in fields.items()])
+    if pt.is_list(one) and pt.is_list(other):
+        return pa.list_(merged(one.value_type, other.value_type))
+    if {one, other} == {pa.int64(), pa.float64()}:
+        return pa.float64()
+    return pa.string()
+
+
+def with_fields(schema: pa.Schema, added: Mapping[Path, pa.DataType]) -> pa.Schema:
+    """The schema with the added fields in their places: what the table will have once they are committed."""
+    grown = pa.struct(list(schema))
+    for path, kind in sorted(added.items(), key=lambda item: len(item[0])):
+        grown = _grown(grown, path, kind)
+    return pa.schema(list(grown))
+
+
+def _grown(parent: pa.DataType, path: Path, kind: pa.DataType) -> pa.DataType:
+    head, *rest = path
+    if pt.is_list(parent):
+        return pa.list_(_grown(parent.value_type, tuple(rest), kind))
+    if pt.is_map(parent):
+        return pa.map_(parent.key_type, _grown(parent.item_type, tuple(rest), kind))
+    fields = [parent.field(i) for i in range(parent.num_fields)]
+    position = parent.get_field_index(head)
+    if position < 0:
+        return pa.struct([*fields, pa.field(head, kind)])
+    if rest:
+        old = fields[position]
+        fields[position] = old.with_type(_grown(old.type, tuple(rest), kind))
+    else:
+        fields[position] = fields[position].with_type(merged(fields[position].type, kind))
+    return pa.struct(fields)
