@@ -27,7 +27,9 @@ def _no_control_characters(value: str) -> str | None:
         return "String may not be empty"
     found = [str(ord(char)) for char in value if ord(char) < 32 or 127 <= ord(char) < 160]
     if found:
-        return "String may not contain control sequences but had the following ASCII chars: " + ", ".join(found)
+        return "String may not contain control sequences but had the following ASCII chars: " + ", ".join(
+            found
+        )
     return None
 
 
@@ -50,93 +52,124 @@ def converter_settings(kinds: tuple[str, ...] = CONVERTER_KINDS) -> ConfigDef:
     )
 
 
-CONNECTOR: Final = ConfigDef(
-    (
-        Setting(
-            "name",
-            Type.STRING,
-            REQUIRED,
-            "The connector's name, unique in the cluster.",
-            check=_no_control_characters,
-            importance="HIGH",
-        ),
-        Setting(
-            "connector.class",
-            Type.STRING,
-            REQUIRED,
-            "The connector's class: full name, simple name, or the simple name without 'Connector'.",
-            importance="HIGH",
-        ),
-        Setting(
-            "tasks.max", Type.INT, 1, "How many slices run at the same time.", at_least=1, importance="HIGH"
-        ),
-        Setting("tasks.max.enforce", Type.BOOLEAN, True, "Whether tasks.max is a hard limit.", importance="LOW"),
-        Setting("connector.plugin.version", Type.STRING, None, "The version of the class.", importance="LOW"),
-        *(
+CONNECTOR: Final = (
+    ConfigDef(
+        (
             Setting(
-                f"{kind}.converter",
-                Type.CLASS,
-                None,
-                f"Turns the bytes of the record's {kind} into data; the worker's when absent.",
+                "name",
+                Type.STRING,
+                REQUIRED,
+                "The connector's name, unique in the cluster.",
+                check=_no_control_characters,
+                importance="HIGH",
+            ),
+            Setting(
+                "connector.class",
+                Type.STRING,
+                REQUIRED,
+                "The connector's class: full name, simple name, or the simple name without 'Connector'.",
+                importance="HIGH",
+            ),
+            Setting(
+                "tasks.max",
+                Type.INT,
+                1,
+                "How many slices run at the same time.",
+                at_least=1,
+                importance="HIGH",
+            ),
+            Setting(
+                "tasks.max.enforce",
+                Type.BOOLEAN,
+                True,
+                "Whether tasks.max is a hard limit.",
                 importance="LOW",
-            )
-            for kind in CONVERTER_KINDS
+            ),
+            Setting(
+                "connector.plugin.version", Type.STRING, None, "The version of the class.", importance="LOW"
+            ),
+            *(
+                Setting(
+                    f"{kind}.converter",
+                    Type.CLASS,
+                    None,
+                    f"Turns the bytes of the record's {kind} into data; the worker's when absent.",
+                    importance="LOW",
+                )
+                for kind in CONVERTER_KINDS
+            ),
+            Setting(
+                "transforms",
+                Type.LIST,
+                [],
+                "Names of the transforms, in order.",
+                importance="LOW",
+                group="Transforms",
+            ),
+            Setting(
+                "predicates", Type.LIST, [], "Names of the predicates.", importance="LOW", group="Predicates"
+            ),
+            Setting(
+                "config.action.reload",
+                Type.STRING,
+                "restart",
+                "What to do when a config provider's value changes.",
+                choices=("none", "restart"),
+                importance="LOW",
+            ),
+            Setting(
+                "errors.retry.timeout",
+                Type.LONG,
+                0,
+                "How long a failed operation is tried again, in ms; -1 is for ever.",
+                at_least=-1,
+                group="Error Handling",
+            ),
+            Setting(
+                "errors.retry.delay.max.ms",
+                Type.LONG,
+                60_000,
+                "The longest wait between two tries.",
+                at_least=0,
+                group="Error Handling",
+            ),
+            Setting(
+                "errors.tolerance",
+                Type.STRING,
+                "none",
+                "none: the first bad record fails the connector; all: bad records go aside.",
+                choices=("none", "all"),
+                group="Error Handling",
+            ),
+            Setting("errors.log.enable", Type.BOOLEAN, False, "Log each bad record.", group="Error Handling"),
+            Setting(
+                "errors.log.include.messages",
+                Type.BOOLEAN,
+                False,
+                "Log topic, partition, offset and timestamp of each bad record.",
+                group="Error Handling",
+            ),
+            Setting(
+                "icestream.unknown.keys",
+                Type.STRING,
+                "typos",
+                "Keys that nobody knows. error: refused; typos: refused when they look like a known key; "
+                "accept: a warning.",
+                choices=("error", "typos", "accept"),
+                importance="LOW",
+                group="Icestream",
+            ),
         ),
-        Setting("transforms", Type.LIST, [], "Names of the transforms, in order.", importance="LOW", group="Transforms"),
-        Setting("predicates", Type.LIST, [], "Names of the predicates.", importance="LOW", group="Predicates"),
-        Setting(
-            "config.action.reload",
-            Type.STRING,
-            "restart",
-            "What to do when a config provider's value changes.",
-            choices=("none", "restart"),
-            importance="LOW",
+        prefixes=(
+            "transforms.",
+            "predicates.",
+            "producer.override.",
+            "consumer.override.",
+            "admin.override.",
         ),
-        Setting(
-            "errors.retry.timeout",
-            Type.LONG,
-            0,
-            "How long a failed operation is tried again, in ms; -1 is for ever.",
-            at_least=-1,
-            group="Error Handling",
-        ),
-        Setting(
-            "errors.retry.delay.max.ms",
-            Type.LONG,
-            60_000,
-            "The longest wait between two tries.",
-            at_least=0,
-            group="Error Handling",
-        ),
-        Setting(
-            "errors.tolerance",
-            Type.STRING,
-            "none",
-            "none: the first bad record fails the connector; all: bad records go aside.",
-            choices=("none", "all"),
-            group="Error Handling",
-        ),
-        Setting("errors.log.enable", Type.BOOLEAN, False, "Log each bad record.", group="Error Handling"),
-        Setting(
-            "errors.log.include.messages",
-            Type.BOOLEAN,
-            False,
-            "Log topic, partition, offset and timestamp of each bad record.",
-            group="Error Handling",
-        ),
-        Setting(
-            "icestream.unknown.keys",
-            Type.STRING,
-            "typos",
-            "Keys that nobody knows. error: refused; typos: refused when they look like a known key; "
-            "accept: a warning.",
-            choices=("error", "typos", "accept"),
-            importance="LOW",
-            group="Icestream",
-        ),
-    ),
-    prefixes=("transforms.", "predicates.", "producer.override.", "consumer.override.", "admin.override."),
-) + converter_settings()
+    )
+    + converter_settings()
+)
 
 SINK_CONNECTOR: Final = CONNECTOR + ConfigDef(
     (

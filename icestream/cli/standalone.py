@@ -1,0 +1,155 @@
+"""`icestream standalone`: one worker in this process, REST first, then Spark, then the connectors."""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import sys
+import threading
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from types import FrameType
+from typing import TYPE_CHECKING
+
+import click
+
+from icestream.api.config import Config
+from icestream.api.errors import IcestreamError, Problem
+
+if TYPE_CHECKING:
+    from icestream.api.status import JobStarter
+    from icestream.cluster.connector_config import DeepCheck
+    from icestream.cluster.properties import ConnectorFile
+    from icestream.cluster.worker_config import WorkerConfig
+
+_LOG = logging.getLogger(__name__)
+
+
+@click.command(
+    epilog="Example: icestream standalone worker.properties iceberg-sink-apilogs.json",
+    short_help="Run a worker in this process.",
+)
+@click.argument("worker_file", metavar="WORKER.properties", type=click.Path(path_type=Path))
+@click.argument(
+    "connector_files",
+    metavar="[CONNECTOR.properties|CONNECTOR.json]...",
+    nargs=-1,
+    type=click.Path(path_type=Path),
+)
+@click.option(
+    "--log-level", default=None, help="DEBUG, INFO, WARNING or ERROR; icestream.log.level otherwise."
+)
+def standalone(worker_file: Path, connector_files: tuple[Path, ...], log_level: str | None) -> None:
+    """Run a standalone worker: connectors from the files and from its state file, REST on 'listeners'.
+
+    Ctrl-C or SIGTERM stops the jobs and ends it; a second Ctrl-C ends it at once.
+    """
+    from icestream import logs
+    from icestream.cluster.properties import read_connector, read_properties
+    from icestream.cluster.worker_config import parse_worker_config
+
+    try:
+        config = parse_worker_config(read_properties(worker_file))
+        files = [read_connector(path) for path in connector_files]
+        logs.configure(log_level or config.log_level)
+        worker = StandaloneWorker(config, files)
+    except IcestreamError as error:
+        raise click.ClickException(str(error)) from error
+    sys.exit(run_until_told(worker))
+
+
+class StandaloneWorker:
+    """Service, REST and jobs of one process. REST answers once this exists; `start` brings the jobs."""
+
+    def __init__(
+        self,
+        config: WorkerConfig,
+        files: Sequence[ConnectorFile] = (),
+        make_starter: Callable[[], JobStarter] | None = None,
+        deep_check: DeepCheck | None = None,
+    ) -> None:
+        from icestream.cluster.service import ConnectorService
+        from icestream.cluster.stores import FileStore
+        from icestream.cluster.worker import Patience, Worker
+        from icestream.rest.app import CrossOrigin
+        from icestream.rest.server import listen, serve
+
+        self._make_starter = make_starter or _spark_starter(config)
+        store = FileStore(config.state_file)
+        listener = listen(config.listener.host, config.listener.port)
+        worker_id = config.worker_id(listener.getsockname()[1])
+        self._worker = Worker(worker_id, Patience(stop=max(config.stop_timeout, 1.0)))
+        self.service = ConnectorService(store, self._worker, config.raw, deep_check or _deep_check)
+        for warning in config.warnings:
+            _LOG.warning("%s", warning)
+        self.service.restore(files)
+        self._rest = serve(
+            self.service,
+            config.listener.host,
+            listener=listener,
+            cross_origin=CrossOrigin(config.allow_origin, config.allow_methods),
+        )
+        self.url = self._rest.url
+        _LOG.info("REST API on %s, state in %s", self.url, config.state_file)
+
+    def start(self) -> None:
+        """Start what runs the jobs, then the jobs; blocks while Spark starts."""
+        self._worker.use(self._make_starter())
+        self.service.ready()
+        _LOG.info("worker ready, %d connector(s)", len(self.service.names()))
+
+    def stop(self) -> None:
+        """REST closes first, so that nobody starts what we stop."""
+        self._rest.stop()
+        self.service.close()
+        _LOG.info("worker stopped")
+
+
+def run_until_told(worker: StandaloneWorker) -> int:
+    """Run until SIGTERM or SIGINT, or until the start fails; the exit code."""
+    told = threading.Event()
+    failure: list[IcestreamError] = []
+    _on_signals(told)
+
+    def start() -> None:
+        try:
+            worker.start()
+        except IcestreamError as error:
+            failure.append(error)
+            told.set()
+
+    # In a thread, so that a signal is answered at once even while Spark starts.
+    threading.Thread(target=start, name="start", daemon=True).start()
+    while not told.wait(timeout=1.0):
+        pass
+    worker.stop()
+    if failure:
+        click.echo(f"Error: {failure[0]}", err=True)
+        return 1
+    return 0
+
+
+def _on_signals(told: threading.Event) -> None:
+    def handle(number: int, frame: FrameType | None) -> None:
+        if told.is_set():
+            os._exit(130)
+        told.set()
+
+    signal.signal(signal.SIGTERM, handle)
+    signal.signal(signal.SIGINT, handle)
+
+
+def _spark_starter(config: WorkerConfig) -> Callable[[], JobStarter]:
+    def make() -> JobStarter:
+        from icestream.pipeline.build import job_starter
+
+        return job_starter(config.raw)
+
+    return make
+
+
+def _deep_check(config: Config) -> list[Problem]:
+    from icestream.pipeline.build import check_connector
+
+    return check_connector(config)

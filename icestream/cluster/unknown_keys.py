@@ -1,0 +1,35 @@
+"""What happens to a key that nobody knows: it is refused, or accepted with a warning; never silence."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from icestream.api.config import ConfigDef
+from icestream.api.errors import Problem
+
+
+@dataclass(frozen=True)
+class UnknownKeys:
+    """The verdict on all unknown keys of one config; `suggestions` has the known key for each typo."""
+
+    problems: tuple[Problem, ...]
+    warnings: tuple[str, ...]
+    suggestions: dict[str, str]
+
+
+def judge_unknown_keys(definition: ConfigDef, keys: Iterable[str], policy: str) -> UnknownKeys:
+    """Apply `icestream.unknown.keys` (error, typos or accept) to the keys outside the definition."""
+    problems: list[Problem] = []
+    warnings: list[str] = []
+    suggestions: dict[str, str] = {}
+    for key, suggestion in definition.unknown(keys).items():
+        if suggestion:
+            suggestions[key] = suggestion
+        hint = f"; did you mean '{suggestion}'?" if suggestion else ""
+        if policy == "error" or (policy == "typos" and suggestion):
+            remedy = hint or "; remove it, or set icestream.unknown.keys=accept"
+            problems.append(Problem(key, f"Unknown configuration '{key}'{remedy}"))
+        else:
+            warnings.append(f"'{key}' is not a known configuration and has no effect{hint}")
+    return UnknownKeys(tuple(problems), tuple(warnings), suggestions)

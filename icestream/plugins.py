@@ -1,0 +1,74 @@
+"""Names of connectors, as users write them, to what we know about each; modules are imported late."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Final, Protocol, cast
+
+from icestream import __version__
+from icestream.api.config import Config, ConfigDef
+from icestream.api.errors import NotFoundError, Problem
+
+_SUFFIX: Final = "Connector"
+
+
+class PluginSettings(Protocol):
+    """What the settings module of a connector offers."""
+
+    def definition(self, config: Config) -> ConfigDef: ...
+
+    def problems(self, config: Config) -> list[Problem]: ...
+
+    def warnings(self, config: Config) -> list[str]: ...
+
+
+@dataclass(frozen=True)
+class Plugin:
+    """A connector class under one of its names."""
+
+    class_name: str
+    type: str
+    task_class: str
+    settings_module: str
+    version: str = __version__
+
+    @property
+    def simple_name(self) -> str:
+        return self.class_name.rpartition(".")[2]
+
+    def settings(self) -> PluginSettings:
+        return cast(PluginSettings, import_module(self.settings_module))
+
+
+CONNECTORS: Final[Sequence[Plugin]] = (
+    Plugin(
+        "org.apache.iceberg.connect.IcebergSinkConnector",
+        "sink",
+        "org.apache.iceberg.connect.IcebergSinkTask",
+        "icestream.sinks.iceberg.settings",
+    ),
+    Plugin(
+        "io.tabular.iceberg.connect.IcebergSinkConnector",
+        "sink",
+        "io.tabular.iceberg.connect.IcebergSinkTask",
+        "icestream.sinks.iceberg.settings",
+    ),
+)
+
+
+def find_connector(name: str) -> Plugin:
+    """The plugin of a full class name, a simple name, or a simple name without `Connector`."""
+    wanted = name.strip()
+    for plugin in CONNECTORS:
+        if plugin.class_name == wanted:
+            return plugin
+    for plugin in CONNECTORS:
+        if plugin.simple_name in (wanted, wanted + _SUFFIX):
+            return plugin
+    available = ", ".join(plugin.class_name for plugin in CONNECTORS)
+    raise NotFoundError(
+        f"Failed to find any class that implements Connector and which name matches {name}, "
+        f"available connectors are: {available}"
+    )

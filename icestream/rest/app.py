@@ -1,0 +1,116 @@
+"""Kafka Connect's REST API as a Starlette application; handlers are synchronous, in a thread pool."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any
+
+from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.middleware.cors import CORSMiddleware
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from icestream.cluster.service import ConnectorService
+from icestream.rest import connectors, plugins, worker
+from icestream.rest.errors import error_from, http_error_body
+from icestream.rest.exchange import Answer, Call, Handler
+
+Endpoint = Callable[[Request], Awaitable[Response]]
+
+
+@dataclass(frozen=True)
+class CrossOrigin:
+    """Which web pages of other origins may call us; no origin: none."""
+
+    origin: str = ""
+    methods: tuple[str, ...] = ("GET", "POST", "HEAD")
+
+
+def build_app(service: ConnectorService, cross_origin: CrossOrigin | None = None) -> Starlette:
+    """The whole API over one service."""
+    table = worker.ROUTES | connectors.ROUTES | plugins.ROUTES
+    routes = [
+        Route(path, _endpoint(service, handler), methods=[verb]) for (verb, path), handler in table.items()
+    ]
+    app = Starlette(
+        routes=routes,
+        middleware=_middleware(cross_origin or CrossOrigin()),
+        exception_handlers={HTTPException: _http_error},
+    )
+    app.router.redirect_slashes = False
+    return app
+
+
+def _middleware(cross_origin: CrossOrigin) -> list[Middleware]:
+    found = [Middleware(_WithoutTrailingSlash)]
+    if cross_origin.origin:
+        origins = [origin.strip() for origin in cross_origin.origin.split(",")]
+        found.append(
+            Middleware(CORSMiddleware, allow_origins=origins, allow_methods=list(cross_origin.methods))
+        )
+    return found
+
+
+class _WithoutTrailingSlash:
+    """`/connectors/` is `/connectors`."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http" and len(scope["path"]) > 1:
+            scope = {**scope, "path": scope["path"].rstrip("/") or "/"}
+        await self._app(scope, receive, send)
+
+
+def _endpoint(service: ConnectorService, handler: Handler) -> Endpoint:
+    async def endpoint(request: Request) -> Response:
+        body = await request.body()
+        _check_media_types(request, body)
+        query = {name: request.query_params.getlist(name) for name in request.query_params}
+        call = Call(request.path_params, query, body)
+        answer = await run_in_threadpool(_answer, handler, service, call, request.url.path)
+        return _response(answer)
+
+    return endpoint
+
+
+def _answer(handler: Handler, service: ConnectorService, call: Call, path: str) -> Answer:
+    try:
+        return handler(service, call)
+    except Exception as error:  # the REST edge
+        return Answer(*error_from(error, path))
+
+
+def _check_media_types(request: Request, body: bytes) -> None:
+    sent = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if sent not in ("", "application/json") or (body and not sent):
+        raise HTTPException(415)
+    accepted = request.headers.get("accept", "*/*")
+    kinds = {item.partition(";")[0].strip().lower() for item in accepted.split(",")}
+    if not kinds & {"*/*", "application/*", "application/json"}:
+        raise HTTPException(406)
+
+
+async def _http_error(request: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    headers = dict(error.headers or {})
+    return _response(Answer(error.status_code, http_error_body(error.status_code), headers))
+
+
+def _response(answer: Answer) -> Response:
+    headers = dict(answer.headers)
+    if answer.body is None:
+        return Response(status_code=answer.status, headers=headers)
+    return Response(_dumped(answer.body), answer.status, headers, media_type="application/json")
+
+
+def _dumped(body: Any) -> bytes:
+    return json.dumps(body, separators=(",", ":"), ensure_ascii=False).encode()

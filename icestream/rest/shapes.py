@@ -1,0 +1,120 @@
+"""The service's facts as Kafka Connect's JSON: same keys, same order."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Any
+
+from icestream.api.config import Setting
+from icestream.api.status import Progress
+from icestream.cluster.reports import text_of
+from icestream.cluster.views import (
+    CheckedSetting,
+    ConfigReport,
+    ConnectorInfo,
+    ConnectorStatus,
+    TaskConfig,
+    TaskStatus,
+)
+from icestream.plugins import Plugin
+
+Json = dict[str, Any]
+
+
+def info_json(info: ConnectorInfo) -> Json:
+    return {
+        "name": info.name,
+        "config": dict(info.config),
+        "tasks": [{"connector": info.name, "task": task} for task in info.task_ids],
+        "type": info.type,
+    }
+
+
+def status_json(status: ConnectorStatus) -> Json:
+    return {
+        "name": status.name,
+        "connector": _state(status),
+        "tasks": [task_status_json(task) for task in status.tasks],
+        "type": status.type,
+    }
+
+
+def task_status_json(task: TaskStatus) -> Json:
+    return {"id": task.id, **_state(task)}
+
+
+def _state(part: ConnectorStatus | TaskStatus) -> Json:
+    shape: Json = {"state": part.state.value, "worker_id": part.worker_id, "version": part.version}
+    if part.trace:
+        shape["trace"] = part.trace
+    return shape
+
+
+def task_json(task: TaskConfig) -> Json:
+    return {"id": {"connector": task.connector, "task": task.task}, "config": dict(task.config)}
+
+
+def progress_json(progress: Progress) -> Json:
+    return {**asdict(progress), "warnings": list(progress.warnings)}
+
+
+def plugin_json(plugin: Plugin) -> Json:
+    return {"class": plugin.class_name, "type": plugin.type, "version": plugin.version}
+
+
+def report_json(report: ConfigReport) -> Json:
+    orders = _orders(report.settings)
+    shape: Json = {
+        "name": report.name,
+        "error_count": report.error_count,
+        "groups": report.groups,
+        "configs": [
+            {
+                "definition": key_json(checked.definition, orders[checked.name])
+                if checked.definition
+                else None,
+                "value": {
+                    "name": checked.name,
+                    "value": checked.value,
+                    "recommended_values": list(checked.recommended),
+                    "errors": list(checked.errors),
+                    "visible": True,
+                },
+            }
+            for checked in report.settings
+        ],
+    }
+    if report.warnings:
+        shape["warnings"] = list(report.warnings)
+    return shape
+
+
+def definitions_json(settings: tuple[CheckedSetting, ...]) -> list[Json]:
+    orders = _orders(settings)
+    return [key_json(checked.definition, orders[checked.name]) for checked in settings if checked.definition]
+
+
+def key_json(setting: Setting, order: int) -> Json:
+    return {
+        "name": setting.name,
+        "type": setting.type.value,
+        "required": setting.is_required,
+        "default_value": None if setting.is_required else text_of(setting.default),
+        "importance": setting.importance,
+        "documentation": setting.doc,
+        "group": setting.group,
+        "width": "NONE",
+        "display_name": setting.name,
+        "dependents": [],
+        "order": order,
+    }
+
+
+def _orders(settings: tuple[CheckedSetting, ...]) -> dict[str, int]:
+    """The place of each setting within its group, from 1."""
+    counts: dict[str, int] = {}
+    orders: dict[str, int] = {}
+    for checked in settings:
+        group = checked.definition.group if checked.definition else ""
+        counts[group] = orders[checked.name] = counts.get(group, 0) + 1
+    return orders

@@ -1,0 +1,202 @@
+"""The settings of the Iceberg sink: keys of the Apache and Tabular connectors, and which of them we honour.
+
+Found by name through `icestream.plugins`; validated by the control plane, read by the sink.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Final
+
+from icestream.api.config import Config, ConfigDef, Setting, Type
+from icestream.api.errors import Problem
+
+_GROUP: Final = "Iceberg"
+
+
+def _setting(name: str, type_: Type, default: object, doc: str, *, at_least: int | None = None) -> Setting:
+    return Setting(name, type_, default, doc, at_least=at_least, group=_GROUP)
+
+
+ICEBERG_SINK: Final = ConfigDef(
+    (
+        _setting("iceberg.tables", Type.LIST, [], "The table to write to, as namespace.name."),
+        _setting(
+            "iceberg.tables.dynamic-enabled", Type.BOOLEAN, False, "The table's name comes from the record."
+        ),
+        _setting("iceberg.tables.route-field", Type.STRING, None, "The field that decides the table."),
+        _setting("iceberg.tables.default-commit-branch", Type.STRING, None, "The branch to commit to."),
+        _setting("iceberg.tables.default-id-columns", Type.STRING, None, "Columns that identify a row."),
+        _setting(
+            "iceberg.tables.default-partition-by", Type.STRING, None, "Partitioning of tables we create."
+        ),
+        _setting(
+            "iceberg.tables.auto-create-enabled", Type.BOOLEAN, False, "Create tables that are missing."
+        ),
+        _setting(
+            "iceberg.tables.evolve-schema-enabled",
+            Type.BOOLEAN,
+            False,
+            "Add the fields that the table lacks.",
+        ),
+        _setting(
+            "iceberg.tables.schema-force-optional", Type.BOOLEAN, False, "New columns are always optional."
+        ),
+        _setting(
+            "iceberg.tables.schema-case-insensitive",
+            Type.BOOLEAN,
+            False,
+            "Match columns whatever their case.",
+        ),
+        _setting(
+            "iceberg.tables.cdc-field", Type.STRING, None, "The field with the kind of change (Tabular)."
+        ),
+        _setting("iceberg.tables.upsert-mode-enabled", Type.BOOLEAN, False, "Write upserts (Tabular)."),
+        _setting("iceberg.control.topic", Type.STRING, "control-iceberg", "The topic of the commit events."),
+        _setting("iceberg.control.group-id", Type.STRING, None, "The coordinator's group (Tabular)."),
+        _setting(
+            "iceberg.control.group-id-prefix", Type.STRING, "cg-control-", "Groups of the Java workers."
+        ),
+        _setting(
+            "iceberg.control.commit.interval-ms", Type.INT, 300_000, "Time from commit to commit.", at_least=1
+        ),
+        _setting(
+            "iceberg.control.commit.timeout-ms", Type.INT, 30_000, "How long a commit may take.", at_least=1
+        ),
+        _setting("iceberg.control.commit.threads", Type.INT, None, "Commit threads of the Java coordinator."),
+        _setting(
+            "iceberg.control.commit.max-consecutive-failures",
+            Type.INT,
+            1,
+            "Failed commits in a row before the job fails.",
+            at_least=1,
+        ),
+        _setting(
+            "iceberg.connect.group-id", Type.STRING, None, "The consumer group; connect-<name> when absent."
+        ),
+        _setting(
+            "iceberg.coordinator.transactional.prefix", Type.STRING, "", "Prefix of our transactional ids."
+        ),
+        _setting(
+            "iceberg.coordinator-executor-keep-alive-timeout-ms",
+            Type.LONG,
+            120_000,
+            "Of the Java coordinator.",
+        ),
+        _setting("iceberg.catalog", Type.STRING, "iceberg", "The catalog's name."),
+        _setting("iceberg.hadoop-conf-dir", Type.STRING, None, "Folder with Hadoop's configuration."),
+    ),
+    prefixes=(
+        "iceberg.catalog.",
+        "iceberg.hadoop.",
+        "iceberg.kafka.",
+        "iceberg.tables.auto-create-props.",
+        "iceberg.tables.write-props.",
+        "iceberg.table.write-props.",
+    ),
+)
+
+_TABLE_SETTINGS: Final = (
+    ("commit-branch", "The branch to commit to."),
+    ("id-columns", "Columns that identify a row."),
+    ("partition-by", "Partitioning, if we create the table."),
+    ("route-regex", "Records whose route field matches go to this table."),
+)
+
+_SWITCHES_NOT_YET: Final = (
+    "iceberg.tables.dynamic-enabled",
+    "iceberg.tables.auto-create-enabled",
+    "iceberg.tables.upsert-mode-enabled",
+)
+_KEYS_NOT_YET: Final = (
+    "iceberg.tables.route-field",
+    "iceberg.tables.cdc-field",
+    "iceberg.tables.default-commit-branch",
+    "iceberg.tables.default-id-columns",
+    "iceberg.hadoop-conf-dir",
+)
+_PREFIXES_NOT_YET: Final = ("iceberg.hadoop.",)
+_TABLE_KEYS_NOT_YET: Final = re.compile(r"iceberg\.table\..+\.(commit-branch|id-columns|route-regex)")
+
+_WITHOUT_EFFECT: Final[Mapping[str, str]] = {
+    "iceberg.control.group-id": "the job manager resumes from the table, not from a group of its own",
+    "iceberg.control.group-id-prefix": "tasks do not read the control topic",
+    "iceberg.control.commit.threads": "a job commits to one table",
+    "iceberg.coordinator-executor-keep-alive-timeout-ms": "there is no Java coordinator",
+    "iceberg.tables.default-partition-by": "tables are not created by this version",
+}
+
+
+def definition(config: Config) -> ConfigDef:
+    """The sink's settings together with those of the tables that this config names."""
+    return ICEBERG_SINK + ConfigDef(
+        tuple(
+            _setting(f"iceberg.table.{table}.{name}", Type.STRING, None, doc)
+            for table in tables(config)
+            for name, doc in _TABLE_SETTINGS
+        )
+    )
+
+
+def tables(config: Config) -> list[str]:
+    return [table.strip() for table in config.get("iceberg.tables", "").split(",") if table.strip()]
+
+
+def problems(config: Config) -> list[Problem]:
+    """What this version cannot honour, and what no version could."""
+    return [*_not_yet(config), *_table_problems(config), *_catalog_problems(config)]
+
+
+def warnings(config: Config) -> list[str]:
+    return [f"'{key}' has no effect: {reason}" for key, reason in _WITHOUT_EFFECT.items() if config.get(key)]
+
+
+def _not_yet(config: Config) -> list[Problem]:
+    found = [
+        Problem(key, f"'{key}=true' is not supported by this version; remove it or set it to false")
+        for key in _SWITCHES_NOT_YET
+        if config.get(key, "").strip().lower() == "true"
+    ]
+    for key, value in config.items():
+        if not value.strip():
+            continue
+        if key in _KEYS_NOT_YET or key.startswith(_PREFIXES_NOT_YET) or _TABLE_KEYS_NOT_YET.fullmatch(key):
+            found.append(Problem(key, f"'{key}' is not supported by this version; remove it"))
+    return found
+
+
+def _table_problems(config: Config) -> list[Problem]:
+    named = tables(config)
+    if config.get("iceberg.tables.dynamic-enabled", "").strip().lower() == "true":
+        return []
+    if not named:
+        return [
+            Problem(
+                "iceberg.tables", "'iceberg.tables' is missing: name the table to write to, as namespace.name"
+            )
+        ]
+    if len(named) > 1:
+        return [
+            Problem(
+                "iceberg.tables",
+                f"'iceberg.tables' names {len(named)} tables, which is not supported by this version; "
+                "use one connector for each",
+            )
+        ]
+    if "." not in named[0].strip("."):
+        return [
+            Problem("iceberg.tables", f"'iceberg.tables={named[0]}' has no namespace; write namespace.name")
+        ]
+    return []
+
+
+def _catalog_problems(config: Config) -> list[Problem]:
+    if any(key.startswith("iceberg.catalog.") for key in config):
+        return []
+    return [
+        Problem(
+            "iceberg.catalog",
+            "no 'iceberg.catalog.*' key is set; begin with 'iceberg.catalog.type' and 'iceberg.catalog.uri'",
+        )
+    ]
