@@ -1,0 +1,57 @@
+# `make` alone prints the help. Everything lives in .venv and in $ICESTREAM_HOME (~/.cache/icestream).
+
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test unit check format bench lock machine
+
+help: ## Show this help
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+setup: $(VENV)/.dev ## Check Python and Java, make .venv with all that the tests need
+
+demo: machine $(VENV)/.run ## MinIO logs through Kafka into Iceberg on this machine, then the proof
+	@$(BIN)/icestream demo $(ARGS)
+
+test: machine $(VENV)/.dev ## Run all tests
+	@$(BIN)/python -m pytest $(ARGS)
+
+unit: machine $(VENV)/.dev ## Run the tests that need no Kafka and no Spark, in seconds
+	@$(BIN)/python -m pytest tests/unit $(ARGS)
+
+check: machine $(VENV)/.dev ## Lint, formatting, types, layers
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/mypy --strict icestream
+	@$(BIN)/lint-imports
+
+format: $(VENV)/.dev ## Put the code into shape
+	@$(BIN)/ruff check --fix .
+	@$(BIN)/ruff format .
+
+bench: machine $(VENV)/.dev ## Us and the real Kafka Connect, side by side
+	@$(BIN)/python -m bench $(ARGS)
+
+lock: ## Pin the newest versions that pyproject.toml allows (needs uv)
+	@command -v uv >/dev/null || { echo "make: lock needs uv; install it with: pip install uv" >&2; exit 1; }
+	uv pip compile -q pyproject.toml --python-version 3.11 --universal --no-header --no-annotate -o requirements.txt
+	uv pip compile -q pyproject.toml --extra dev --python-version 3.11 --universal --no-header --no-annotate -o requirements-dev.txt
+
+machine:
+	@scripts/check-machine $(PYTHON)
+
+# The stamps: a second run finds them newer than what they are made from and does nothing.
+$(VENV)/bin/python:
+	@scripts/check-machine $(PYTHON)
+	@echo "making $(VENV)"
+	@$(PYTHON) -m venv $(VENV) || { rm -rf $(VENV); echo "make: python's venv module is missing; on Debian: apt-get install python3-venv" >&2; exit 1; }
+
+$(VENV)/.run: requirements.txt pyproject.toml | $(VENV)/bin/python
+	@scripts/install $(BIN)/python requirements.txt
+	@touch $@
+
+$(VENV)/.dev: requirements-dev.txt pyproject.toml | $(VENV)/bin/python
+	@scripts/install $(BIN)/python requirements-dev.txt
+	@touch $@ $(VENV)/.run

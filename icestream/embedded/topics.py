@@ -1,0 +1,56 @@
+"""Make and look at topics, as far as the load generator needs it."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from icestream.api.errors import NotFoundError, SourceUnavailable
+
+_ANSWER_S: Final = 10.0
+
+
+def ensure_topic(bootstrap: str, topic: str, partitions: int = 3) -> bool:
+    """Create the topic unless it exists; True if it is new."""
+    from confluent_kafka import KafkaError, KafkaException
+    from confluent_kafka.cimpl import NewTopic
+
+    admin = _admin(bootstrap)
+    if topic in _topics(admin, bootstrap):
+        return False
+    try:
+        created = admin.create_topics([NewTopic(topic, partitions, 1)], request_timeout=_ANSWER_S)
+        created[topic].result()
+    except KafkaException as error:
+        if error.args[0].code() == KafkaError.TOPIC_ALREADY_EXISTS:
+            return False
+        raise SourceUnavailable(
+            f"topic '{topic}' cannot be created at {bootstrap}: {error.args[0].str()}"
+        ) from error
+    return True
+
+
+def partition_count(bootstrap: str, topic: str) -> int:
+    """How many partitions the topic has."""
+    found = _topics(_admin(bootstrap), bootstrap).get(topic)
+    if found is None:
+        raise NotFoundError(f"there is no topic '{topic}' at {bootstrap}; create it first")
+    return len(found.partitions)
+
+
+def _admin(bootstrap: str) -> Any:
+    from confluent_kafka.admin import AdminClient
+
+    return AdminClient({"bootstrap.servers": bootstrap, "log_level": 0})
+
+
+def _topics(admin: Any, bootstrap: str) -> dict[str, Any]:
+    from confluent_kafka import KafkaException
+
+    try:
+        topics: dict[str, Any] = admin.list_topics(timeout=_ANSWER_S).topics
+    except KafkaException as error:
+        raise SourceUnavailable(
+            f"no Kafka answers at {bootstrap}; start one with `icestream kafka start` or name another"
+            " with --bootstrap-servers"
+        ) from error
+    return topics
