@@ -60,22 +60,22 @@ class Setting:
         """The value of `text` in this setting's type; raises ValueError with the reason."""
         value = _PARSERS[self.type](text)
         if self.choices and value not in self.choices:
-            raise ValueError(f"must be one of {', '.join(self.choices)}")
+            raise ValueError(f"String must be one of: {', '.join(self.choices)}")
         if self.at_least is not None and value < self.at_least:
-            raise ValueError(f"must be at least {self.at_least}")
+            raise ValueError(f"Value must be at least {self.at_least}")
         if self.check and (reason := self.check(value)):
             raise ValueError(reason)
         return value
 
 
-def _whole_number(bits: int) -> Callable[[str], int]:
+def _whole_number(bits: int, name: str) -> Callable[[str], int]:
     def parse(text: str) -> int:
         try:
             value = int(text)
         except ValueError:
-            raise ValueError("must be a whole number") from None
+            raise ValueError(f"Not a number of type {name}") from None
         if not -(2 ** (bits - 1)) <= value < 2 ** (bits - 1):
-            raise ValueError(f"does not fit {bits} bits")
+            raise ValueError(f"Not a number of type {name}")
         return value
 
     return parse
@@ -84,7 +84,7 @@ def _whole_number(bits: int) -> Callable[[str], int]:
 def _boolean(text: str) -> bool:
     lowered = text.strip().lower()
     if lowered not in ("true", "false"):
-        raise ValueError("must be true or false")
+        raise ValueError("Expected value to be either true or false")
     return lowered == "true"
 
 
@@ -96,8 +96,8 @@ _PARSERS: Mapping[Type, Callable[[str], Any]] = {
     Type.STRING: str.strip,
     Type.CLASS: str.strip,
     Type.PASSWORD: str,
-    Type.INT: _whole_number(32),
-    Type.LONG: _whole_number(64),
+    Type.INT: _whole_number(32, "INT"),
+    Type.LONG: _whole_number(64, "LONG"),
     Type.BOOLEAN: _boolean,
     Type.LIST: _list,
 }

@@ -2,6 +2,7 @@
 
 IcestreamError
 ├── ConfigError(problems)        the config is wrong: names the key, the value, the remedy
+│   └── UnknownConnectorClass    no class, or one that we do not have: nothing else can be checked
 ├── NotFoundError                no such connector, task, plugin
 ├── AlreadyExistsError           a connector of this name exists
 ├── NotReadyError                try again: the worker is busy with this connector
@@ -43,6 +44,10 @@ class ConfigError(IcestreamError):
     def __init__(self, problems: Sequence[Problem]) -> None:
         super().__init__("; ".join(str(problem) for problem in problems))
         self.problems = tuple(problems)
+
+
+class UnknownConnectorClass(ConfigError):
+    pass
 
 
 class NotFoundError(IcestreamError):

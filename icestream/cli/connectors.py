@@ -5,12 +5,11 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
-
-from icestream.api.errors import IcestreamError
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -35,18 +34,13 @@ def connectors(url: str, watch: bool, output: str) -> None:
     """Show every connector with its state, lag, last commit, rows and rejected records."""
     from icestream.client import ConnectClient
 
-    try:
-        with ConnectClient(url) as client:
-            if output == "json":
-                click.echo(json.dumps([_as_json(view) for view in client.overview()], indent=2))
-            elif watch:
-                _watch(client)
-            else:
-                _print(client.overview())
-    except IcestreamError as error:
-        raise click.ClickException(str(error)) from error
-    except KeyboardInterrupt:
-        pass
+    with ConnectClient(url) as client:
+        if output == "json":
+            click.echo(json.dumps([asdict(view) for view in client.overview()], indent=2))
+        elif watch:
+            _watch(client)
+        else:
+            _print(client.overview())
 
 
 def connectors_table(views: Sequence[ConnectorView], now: float) -> Table:
@@ -112,11 +106,10 @@ def _notes(view: ConnectorView) -> list[str]:
 def _watch(client: ConnectClient) -> None:
     from rich.live import Live
 
-    with Live(connectors_table(client.overview(), time.time()), auto_refresh=False) as live:
+    with (
+        suppress(KeyboardInterrupt),
+        Live(connectors_table(client.overview(), time.time()), auto_refresh=False) as live,
+    ):
         while True:
             time.sleep(1.0)
             live.update(connectors_table(client.overview(), time.time()), refresh=True)
-
-
-def _as_json(view: ConnectorView) -> dict[str, Any]:
-    return asdict(view)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import logging
 import os
 import signal
-import sys
 import threading
+import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import FrameType
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import click
 
 from icestream.api.config import Config
-from icestream.api.errors import IcestreamError, Problem
+from icestream.api.errors import Problem, RetriableError
 
 if TYPE_CHECKING:
     from icestream.api.status import JobStarter
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from icestream.cluster.worker_config import WorkerConfig
 
 _LOG = logging.getLogger(__name__)
+_CLUSTER_ID_EVERY = 15.0
 
 
 @click.command(
@@ -49,14 +50,11 @@ def standalone(worker_file: Path, connector_files: tuple[Path, ...], log_level: 
     from icestream.cluster.properties import read_connector, read_properties
     from icestream.cluster.worker_config import parse_worker_config
 
-    try:
-        config = parse_worker_config(read_properties(worker_file))
-        files = [read_connector(path) for path in connector_files]
-        logs.configure(log_level or config.log_level)
-        worker = StandaloneWorker(config, files)
-    except IcestreamError as error:
-        raise click.ClickException(str(error)) from error
-    sys.exit(run_until_told(worker))
+    config = parse_worker_config(read_properties(worker_file))
+    files = [read_connector(path) for path in connector_files]
+    logs.configure(log_level or config.log_level)
+    worker = StandaloneWorker(config, files)
+    run_until_told(worker)
 
 
 class StandaloneWorker:
@@ -76,11 +74,14 @@ class StandaloneWorker:
         from icestream.rest.server import listen, serve
 
         self._make_starter = make_starter or _spark_starter(config)
+        self._cluster_id = ClusterId(config.raw)
         store = FileStore(config.state_file)
         listener = listen(config.listener.host, config.listener.port)
         worker_id = config.worker_id(listener.getsockname()[1])
         self._worker = Worker(worker_id, Patience(stop=max(config.stop_timeout, 1.0)))
-        self.service = ConnectorService(store, self._worker, config.raw, deep_check or _deep_check)
+        self.service = ConnectorService(
+            store, self._worker, config.raw, deep_check or _deep_check, self._cluster_id
+        )
         for warning in config.warnings:
             _LOG.warning("%s", warning)
         self.service.restore(files)
@@ -95,6 +96,7 @@ class StandaloneWorker:
 
     def start(self) -> None:
         """Start what runs the jobs, then the jobs; blocks while Spark starts."""
+        self._cluster_id.start()
         self._worker.use(self._make_starter())
         self.service.ready()
         _LOG.info("worker ready, %d connector(s)", len(self.service.names()))
@@ -106,16 +108,44 @@ class StandaloneWorker:
         _LOG.info("worker stopped")
 
 
-def run_until_told(worker: StandaloneWorker) -> int:
-    """Run until SIGTERM or SIGINT, or until the start fails; the exit code."""
+class ClusterId:
+    """The id of the Kafka cluster, asked for in the background so that REST never waits for Kafka."""
+
+    def __init__(self, worker_config: Config, sleep: Callable[[float], None] = time.sleep) -> None:
+        self._config = worker_config
+        self._sleep = sleep
+        self._found: str | None = None
+        self._thread = threading.Thread(target=self._ask, name="cluster-id", daemon=True)
+
+    def __call__(self) -> str | None:
+        return self._found
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def _ask(self) -> None:
+        from icestream.kafka.clients import client_settings
+        from icestream.kafka.topics import Topics
+
+        topics = Topics(client_settings(self._config))
+        while self._found is None:
+            try:
+                self._found = topics.cluster_id()
+            except RetriableError as error:
+                _LOG.warning("%s", error)
+                self._sleep(_CLUSTER_ID_EVERY)
+
+
+def run_until_told(worker: StandaloneWorker) -> None:
+    """Run until SIGTERM or SIGINT, or until the start fails, which it raises."""
     told = threading.Event()
-    failure: list[IcestreamError] = []
+    failure: list[Exception] = []
     _on_signals(told)
 
     def start() -> None:
         try:
             worker.start()
-        except IcestreamError as error:
+        except Exception as error:  # the worker's edge: without Spark it has no reason to live
             failure.append(error)
             told.set()
 
@@ -125,9 +155,7 @@ def run_until_told(worker: StandaloneWorker) -> int:
         pass
     worker.stop()
     if failure:
-        click.echo(f"Error: {failure[0]}", err=True)
-        return 1
-    return 0
+        raise failure[0]
 
 
 def _on_signals(told: threading.Event) -> None:

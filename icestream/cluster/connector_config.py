@@ -9,8 +9,9 @@ from typing import Final
 
 from icestream.api.config import Config, ConfigDef
 from icestream.api.connector_settings import CONVERTER_KINDS, SINK_CONNECTOR
-from icestream.api.errors import ConfigError, NotFoundError, Problem
+from icestream.api.errors import ConfigError, NotFoundError, Problem, UnknownConnectorClass
 from icestream.cluster.unknown_keys import judge_unknown_keys
+from icestream.logs import masked
 from icestream.plugins import Plugin, find_connector
 
 DeepCheck = Callable[[Config], list[Problem]]
@@ -31,7 +32,7 @@ _CONVERTERS: Final[Mapping[str, tuple[str, ...]]] = {
 class Validation:
     """A config, measured against the settings of its class."""
 
-    plugin: Plugin | None
+    plugin: Plugin
     definition: ConfigDef
     config: dict[str, str]
     problems: tuple[Problem, ...]
@@ -60,10 +61,7 @@ def validate_connector(
 ) -> Validation:
     """Check a config on its own, then, if nothing is wrong so far, what it points at."""
     given = {key: value for key, value in config.items() if value is not None}
-    try:
-        plugin = find_connector(given.get("connector.class", ""))
-    except NotFoundError as error:
-        return _without_class(given, error)
+    plugin = _plugin(given)
     settings = plugin.settings()
     definition = SINK_CONNECTOR + settings.definition(given)
     policy = given.get("icestream.unknown.keys", "typos").strip()
@@ -84,12 +82,17 @@ def validate_connector(
     return Validation(plugin, definition, given, tuple(problems), warnings, unknown.suggestions)
 
 
-def _without_class(config: dict[str, str], error: NotFoundError) -> Validation:
+def _plugin(config: Config) -> Plugin:
     """Without its class nothing can be said about the other keys."""
-    problems = SINK_CONNECTOR.problems(config)
-    if "connector.class" in config:
-        problems.append(Problem("connector.class", str(error)))
-    return Validation(None, SINK_CONNECTOR, config, tuple(problems))
+    named = config.get("connector.class", "").strip()
+    try:
+        if named:
+            return find_connector(named)
+        shown = ", ".join(f"{key}={value}" for key, value in masked(config).items())
+        reason = f"Connector config {{{shown}}} contains no connector type"
+    except NotFoundError as error:
+        reason = str(error)
+    raise UnknownConnectorClass([Problem("connector.class", reason)])
 
 
 def _nulls(config: Mapping[str, str | None]) -> list[Problem]:

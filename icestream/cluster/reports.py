@@ -32,8 +32,7 @@ def report_from(validation: Validation) -> ConfigReport:
         )
         for key, messages in errors.items()
     ]
-    name = validation.plugin.class_name if validation.plugin else validation.config.get("connector.class", "")
-    return ConfigReport(name, (*known, *strangers), validation.warnings)
+    return ConfigReport(validation.plugin.class_name, (*known, *strangers), validation.warnings)
 
 
 def definition_of(plugin_name: str) -> tuple[CheckedSetting, ...]:

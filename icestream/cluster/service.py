@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 from icestream import __version__
 from icestream.api.config import Config
-from icestream.api.errors import AlreadyExistsError, ConfigError, IcestreamError, NotFoundError
+from icestream.api.errors import AlreadyExistsError, ConfigError, IcestreamError, NotFoundError, Problem
 from icestream.api.status import JobStatus, Progress, State
 from icestream.cluster.connector_config import DeepCheck, Validation, validate_connector, with_worker_defaults
 from icestream.cluster.job_slot import Wish
@@ -74,7 +74,6 @@ class ConnectorService:
         self._lock = threading.Lock()
         self._connectors: Mapping[str, _Connector] = {}
         self._is_ready = False
-        self._trouble: str | None = None
 
     # The worker's life
 
@@ -85,7 +84,7 @@ class ConnectorService:
             known = found.get(file.name)
             target = known.target if known else target_from(file.initial_state)
             if known is None or dict(known.config) != file.config:
-                self._validated(file.config, deep=False)
+                self._validated_file(file)
                 found[file.name] = StoredConnector(file.config, target)
                 self._store.put(file.name, found[file.name])
         for name, stored in found.items():
@@ -94,22 +93,12 @@ class ConnectorService:
     def ready(self) -> None:
         self._is_ready = True
 
-    def unhealthy(self, reason: str) -> None:
-        """The worker cannot do its work; /health says so."""
-        self._trouble = reason
-
     def close(self) -> None:
         """Stop all jobs; connectors and their target states stay in the store."""
         self._worker.close()
         self._store.close()
 
     def health(self) -> Health:
-        if self._trouble:
-            return Health(
-                "unhealthy",
-                "Worker was unable to handle this request and may be unable to handle other requests. "
-                + self._trouble,
-            )
         if not self._is_ready:
             return Health("starting", "Worker is still starting up.")
         return Health("healthy", "Worker has completed startup and is ready to handle requests.")
@@ -141,8 +130,11 @@ class ConnectorService:
 
     def tasks(self, name: str) -> list[TaskConfig]:
         connector = self._find(name, "Connector {} not found")
-        task_class = {"task.class": connector.plugin.task_class} if connector.plugin else {}
-        return [TaskConfig(name, task, {**connector.config, **task_class}) for task in connector.task_ids]
+        task_class = connector.plugin.task_class if connector.plugin else ""
+        return [
+            TaskConfig(name, task, {**connector.config, "task.class": task_class, "task.id": str(task)})
+            for task in connector.task_ids
+        ]
 
     def task_status(self, name: str, task: int) -> TaskStatus:
         connector = self._connectors.get(name)
@@ -214,7 +206,7 @@ class ConnectorService:
         is_simple = not include_tasks and not only_failed
         self._find(name, "Connector {} not found" if is_simple else "Unknown connector: {}")
         before = self.status(name)
-        if before.state is State.STOPPED or (only_failed and before.state is not State.FAILED):
+        if only_failed and before.state is not State.FAILED:
             return before
         self._new_run(name)
         tasks = (
@@ -252,6 +244,15 @@ class ConnectorService:
         validation = self._check(config, deep=deep)
         validation.raise_if_invalid()
         return validation
+
+    def _validated_file(self, file: ConnectorFile) -> None:
+        try:
+            self._validated(file.config, deep=False)
+        except ConfigError as error:
+            named = [
+                Problem(problem.key, f"connector '{file.name}': {problem}") for problem in error.problems
+            ]
+            raise ConfigError(named) from None
 
     def _put(
         self, name: str, validation: Validation, target: TargetState, *, is_restart: bool

@@ -46,7 +46,7 @@ class TaskConfig:
 
 @dataclass(frozen=True)
 class Health:
-    """healthy, starting or unhealthy, in words."""
+    """healthy or starting, in words."""
 
     status: str
     message: str

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,7 +13,7 @@ from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
@@ -38,6 +38,10 @@ def build_app(service: ConnectorService, cross_origin: CrossOrigin | None = None
     table = worker.ROUTES | connectors.ROUTES | plugins.ROUTES
     routes = [
         Route(path, _endpoint(service, handler), methods=[verb]) for (verb, path), handler in table.items()
+    ]
+    routes += [
+        Route(path, _options(path, table.keys()), methods=["OPTIONS"])
+        for path in dict.fromkeys(path for _, path in table)
     ]
     app = Starlette(
         routes=routes,
@@ -75,9 +79,19 @@ def _endpoint(service: ConnectorService, handler: Handler) -> Endpoint:
         body = await request.body()
         _check_media_types(request, body)
         query = {name: request.query_params.getlist(name) for name in request.query_params}
-        call = Call(request.path_params, query, body)
+        call = Call(request.path_params, query, body, str(request.base_url).rstrip("/"))
         answer = await run_in_threadpool(_answer, handler, service, call, request.url.path)
         return _response(answer)
+
+    return endpoint
+
+
+def _options(path: str, table: Iterable[tuple[str, str]]) -> Endpoint:
+    verbs = [verb for verb, known in table if known == path]
+    allowed = (["HEAD"] if "GET" in verbs else []) + [*verbs, "OPTIONS"]
+
+    async def endpoint(request: Request) -> Response:
+        return PlainTextResponse(", ".join(allowed), headers={"Allow": ",".join(allowed)})
 
     return endpoint
 
@@ -101,8 +115,7 @@ def _check_media_types(request: Request, body: bytes) -> None:
 
 async def _http_error(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
-    headers = dict(error.headers or {})
-    return _response(Answer(error.status_code, http_error_body(error.status_code), headers))
+    return _response(Answer(error.status_code, http_error_body(error.status_code)))
 
 
 def _response(answer: Answer) -> Response:

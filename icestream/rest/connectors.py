@@ -47,7 +47,7 @@ def create_connector(service: ConnectorService, call: Call) -> Answer:
     except ValueError as error:
         raise MalformedBody(str(error)) from None
     info = service.create(name, config, target)
-    return Answer(201, info_json(info), _location(name))
+    return Answer(201, info_json(info), _location(call, name))
 
 
 def read_connector(service: ConnectorService, call: Call) -> Answer:
@@ -66,7 +66,7 @@ def read_config(service: ConnectorService, call: Call) -> Answer:
 def put_config(service: ConnectorService, call: Call) -> Answer:
     info, is_created = service.put_config(call.connector, _named(call.connector, call.config()))
     if is_created:
-        return Answer(201, info_json(info), _location(call.connector))
+        return Answer(201, info_json(info), _location(call, call.connector))
     return Answer(200, info_json(info))
 
 
@@ -123,8 +123,8 @@ def _named(name: str, config: dict[str, str | None]) -> dict[str, str | None]:
     return {**config, "name": name}
 
 
-def _location(name: str) -> dict[str, str]:
-    return {"Location": f"/connectors/{quote(name, safe='')}"}
+def _location(call: Call, name: str) -> dict[str, str]:
+    return {"Location": f"{call.base_url}/connectors/{quote(name)}"}
 
 
 ROUTES: dict[tuple[str, str], Handler] = {

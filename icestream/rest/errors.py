@@ -13,6 +13,7 @@ from icestream.api.errors import (
     NotFoundError,
     NotReadyError,
     Problem,
+    UnknownConnectorClass,
 )
 
 _LOG = logging.getLogger(__name__)
@@ -64,4 +65,6 @@ def invalid_config_message(problems: Sequence[Problem]) -> str:
 
 
 def _message(error: Exception) -> str:
-    return invalid_config_message(error.problems) if isinstance(error, ConfigError) else str(error)
+    if isinstance(error, ConfigError) and not isinstance(error, UnknownConnectorClass):
+        return invalid_config_message(error.problems)
+    return str(error)

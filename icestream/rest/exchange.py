@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from icestream.cluster.service import ConnectorService
-from icestream.rest.errors import BadRequest, MalformedBody
+from icestream.rest.errors import MalformedBody
 
 
 @dataclass(frozen=True)
@@ -18,6 +18,7 @@ class Call:
     path: Mapping[str, Any]
     query: Mapping[str, list[str]]
     body: bytes
+    base_url: str = ""
 
     @property
     def connector(self) -> str:
@@ -56,7 +57,7 @@ Handler = Callable[[ConnectorService, Call], Answer]
 def config_from(document: object) -> dict[str, str | None]:
     """A map of strings; numbers and booleans as they are written, nulls kept for the validation."""
     if not isinstance(document, dict):
-        raise BadRequest("The config is not a JSON object; send a map of strings")
+        raise MalformedBody("The config is not a JSON object; send a map of strings")
     return {str(key): _text(str(key), value) for key, value in document.items()}
 
 

@@ -103,10 +103,10 @@ def key_json(setting: Setting, order: int) -> Json:
         "importance": setting.importance,
         "documentation": setting.doc,
         "group": setting.group,
+        "order_in_group": order,
         "width": "NONE",
         "display_name": setting.name,
         "dependents": [],
-        "order": order,
     }
 
 
