@@ -11,6 +11,7 @@ import importlib.util
 import os
 import shutil
 import subprocess
+import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -49,6 +50,8 @@ def fetch_all(name: str, coordinates: Sequence[str]) -> Path:
 
 
 def _download(folder: Path, ivy_file: str, coordinates: Sequence[str]) -> None:
+    # On stderr, whoever calls: the first run would look stuck for half a minute.
+    print(f"fetching {coordinates[0]} and what it needs (once)", file=sys.stderr, flush=True)
     log = folder.parent / f"{folder.name}.log"
     with tempfile.TemporaryDirectory(dir=folder.parent, prefix=".part-") as scratch:
         described = Path(scratch) / "ivy.xml"
