@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -90,6 +91,16 @@ def add_counts(parts: Iterable[Mapping[Partition, Counts]]) -> dict[Partition, C
 
 
 @dataclass(frozen=True)
+class TableReference:
+    """A table as the control topic names it."""
+
+    catalog: str
+    namespace: Sequence[str]
+    name: str
+    uuid: uuid.UUID | None
+
+
+@dataclass(frozen=True)
 class Rejected:
     """A record that cannot be landed: where it is from, its bytes as they were, and why."""
 
@@ -124,33 +135,30 @@ class StagedFile:
 
 @dataclass(frozen=True)
 class Staged:
-    """What one or more tasks made of their slices. Nothing of it is visible yet."""
+    """What became of a batch for one table. Nothing of it is visible yet."""
 
     files: Sequence[StagedFile] = ()
     counts: Mapping[Partition, Counts] = field(default_factory=dict)
-    rejected: Sequence[Rejected] = ()
-    bytes_read: int = 0
-    newest_ms: Mapping[Partition, int] = field(default_factory=dict)
-    """Timestamp of the last record of each partition."""
     new_fields: Mapping[tuple[str, ...], Any] = field(default_factory=dict)
-    """Fields that the table lacks, by path, as inferred types; the batch has to run again once the table has them."""
-    overflow: bool = False
-    """More rejected bytes than a driver should hold: the batch has to be smaller."""
-
-    def __add__(self, other: Staged) -> Staged:
-        newest = dict(self.newest_ms)
-        for partition, timestamp in other.newest_ms.items():
-            newest[partition] = max(timestamp, newest.get(partition, timestamp))
-        return Staged(
-            files=(*self.files, *other.files),
-            counts=add_counts([self.counts, other.counts]),
-            rejected=(*self.rejected, *other.rejected),
-            bytes_read=self.bytes_read + other.bytes_read,
-            newest_ms=newest,
-            new_fields={**self.new_fields, **other.new_fields},
-            overflow=self.overflow or other.overflow,
-        )
+    """Fields that the table lacks, by path, as inferred types: the batch has to run again for a table that has them."""
 
     @property
     def rows(self) -> int:
         return sum(file.rows for file in self.files)
+
+
+@dataclass(frozen=True)
+class Taken:
+    """What tasks made of their slices: one `Staged` per table, in the plan's order, and what concerns all tables."""
+
+    tables: Sequence[Staged] = ()
+    rejected: Sequence[Rejected] = ()
+    bytes_read: int = 0
+    newest_ms: Mapping[Partition, int] = field(default_factory=dict)
+    """Timestamp of the last record of each partition."""
+    overflow: bool = False
+    """More rejected bytes than a driver should hold: the batch has to be smaller."""
+
+    @property
+    def needs_new_fields(self) -> bool:
+        return any(staged.new_fields for staged in self.tables)

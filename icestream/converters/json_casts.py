@@ -80,6 +80,10 @@ def _cast_text(text: pa.Array, kind: pa.DataType) -> pa.Array:
         # nanoseconds and cut.
         precise = pc.cast(text, pa.timestamp("ns", tz=kind.tz))
         return pc.cast(precise, kind, safe=False)
+    if pt.is_time(kind):
+        # There is no cast from text to a time of day; a moment of the first day has one.
+        moments = pc.binary_join_element_wise("1970-01-01T", text, "")
+        return pc.cast(pc.cast(moments, pa.timestamp("ns")), kind, safe=False)
     if is_uuid(kind):
         return _uuids(text)
     if pt.is_binary(kind) or pt.is_fixed_size_binary(kind):

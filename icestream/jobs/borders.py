@@ -1,0 +1,62 @@
+"""What the job manager needs of others, as Protocols: Kafka's facts, the data plane, a table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Protocol
+
+from icestream.api.batch import Batch, StagedFile, TableReference, Taken
+from icestream.api.offsets import Offsets, Partition
+from icestream.kafka.topics import GroupOffset, TopicFacts
+from icestream.pipeline.plan import TableTask
+from icestream.sinks.iceberg.marks import Found, JobMark
+from icestream.sinks.iceberg.stage import TablePlan
+from icestream.sinks.iceberg.table import NewFields, Receipt
+
+
+class SourceFacts(Protocol):
+    """`icestream.kafka.topics.Topics` is the real one."""
+
+    def cluster_id(self) -> str: ...
+
+    def matching(self, pattern: str) -> list[str]: ...
+
+    def describe(self, names: Iterable[str]) -> dict[str, TopicFacts]: ...
+
+    def ends(self, partitions: Iterable[Partition]) -> Offsets: ...
+
+    def beginnings(self, partitions: Iterable[Partition]) -> Offsets: ...
+
+    def group_offsets(self, group: str, partitions: Iterable[Partition]) -> dict[Partition, GroupOffset]: ...
+
+
+class BatchRunner(Protocol):
+    """`icestream.pipeline.run.SparkRunner` is the real one."""
+
+    def run(self, batch: Batch, tables: Sequence[TableTask], *, evolves: bool, stages: bool = True) -> Taken: ...
+
+
+class SinkTable(Protocol):
+    """`icestream.sinks.iceberg.table.IcebergTable` is the real one."""
+
+    @property
+    def name(self) -> str: ...
+
+    def reference(self, catalog: str) -> TableReference: ...
+
+    def found(self) -> Found: ...
+
+    def plan(self, new_fields: NewFields) -> TablePlan: ...
+
+    def commit(
+        self,
+        files: Sequence[StagedFile],
+        mark: JobMark,
+        *,
+        expect: Offsets,
+        new_fields: NewFields,
+        written_with: TablePlan,
+        summary: Mapping[str, str],
+    ) -> Receipt: ...
+
+    def discard(self, files: Sequence[StagedFile]) -> None: ...

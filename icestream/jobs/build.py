@@ -1,0 +1,90 @@
+"""From configs to running jobs: the only place that knows all parts. Called by the worker's command."""
+
+from __future__ import annotations
+
+import datetime as dt
+import time
+from collections.abc import Callable, Mapping
+
+from pyspark.sql import SparkSession
+
+from icestream.api.config import Config, subset
+from icestream.api.errors import ConfigError, IcestreamError, Problem
+from icestream.api.status import JobStarter, RunningJob
+from icestream.jobs.channel import Channel, KafkaChannel, prepare_topics
+from icestream.jobs.job import Job, job_from
+from icestream.jobs.job_thread import JobThread
+from icestream.jobs.manager import JobManager
+from icestream.kafka.clients import client_settings
+from icestream.kafka.topics import Topics
+from icestream.pipeline.run import SparkRunner, warm_up
+from icestream.pipeline.session import open_session, slots
+from icestream.sinks.iceberg.catalogs import open_catalog
+from icestream.sinks.iceberg.table import IcebergTable
+
+_WRITE_PROPS = ("iceberg.tables.write-props.", "iceberg.table.write-props.")
+
+
+def job_starter(worker: Mapping[str, str]) -> JobStarter:
+    """Open the worker's Spark session and return what starts connectors on it."""
+    spark = open_session(worker)
+    warm_up(spark, slots(worker, tasks_max=64))
+
+    def start(name: str, config: Mapping[str, str], *, paused: bool) -> RunningJob:
+        runner = spark_runner(spark, name, config, worker)
+        return JobThread(
+            name, lambda: job_manager(name, config, worker, runner), runner.cancel, paused=paused
+        )
+
+    return start
+
+
+def spark_runner(spark: SparkSession, name: str, config: Config, worker: Mapping[str, str]) -> SparkRunner:
+    tasks_max = job_from(name, config).tasks_max
+    reads = client_settings(worker, _consumer_overrides(config))
+    return SparkRunner(spark, name, reads, slots(worker, tasks_max))
+
+
+def job_manager(
+    name: str,
+    config: Config,
+    worker: Mapping[str, str],
+    runner: SparkRunner,
+    reached: Callable[[str], None] = lambda point: None,
+) -> JobManager:
+    job = job_from(name, config)
+    topics = Topics(client_settings(worker, subset(config, "admin.override.")))
+    catalog = open_catalog(config)
+    write_props = {key: value for prefix in _WRITE_PROPS for key, value in subset(config, prefix).items()}
+    tables = [IcebergTable(catalog, table, name, write_props=write_props) for table in job.tables]
+
+    def open_channel() -> Channel:
+        prepare_topics(job, topics)
+        return KafkaChannel(job, client_settings(worker, subset(config, "producer.override.")), _now)
+
+    return JobManager(job, topics, tables, runner, open_channel, time.monotonic, _now, reached)
+
+
+def _now() -> dt.datetime:
+    return dt.datetime.now(dt.UTC)
+
+
+def _consumer_overrides(config: Config) -> dict[str, str]:
+    # Where a slice starts is decided before it is read; the reader must never choose by itself.
+    overrides = subset(config, "consumer.override.")
+    overrides.pop("auto.offset.reset", None)
+    return overrides
+
+
+def check_connector(config: Config) -> list[Problem]:
+    """Open what the config points at: what is wrong with it, by key."""
+    try:
+        job: Job = job_from(config.get("name", ""), config)
+        catalog = open_catalog(config)
+        for table in job.tables:
+            IcebergTable(catalog, table, job.name, write_props={}).plan({})
+    except ConfigError as error:
+        return list(error.problems)
+    except IcestreamError as error:
+        return [Problem("iceberg.catalog.uri", str(error))]
+    return []

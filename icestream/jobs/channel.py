@@ -1,0 +1,89 @@
+"""The job's side effects in Kafka: dead letters, control events and group offsets, in one transaction per batch."""
+
+from __future__ import annotations
+
+import datetime as dt
+import uuid
+from collections.abc import Callable, Iterable, Sequence
+from typing import Protocol
+
+from icestream.api.batch import Rejected
+from icestream.api.offsets import Offsets
+from icestream.jobs.events import Event, Payload, encoded
+from icestream.jobs.job import DeadLetters, Job
+from icestream.jobs.standing import NOTE_PREFIX
+from icestream.kafka.topics import Topics
+from icestream.kafka.transactions import Outgoing, Transactions
+
+_ERROR = "__connect.errors."
+
+
+class Channel(Protocol):
+    def publish(
+        self, commit: str, rejected: Sequence[Rejected], events: Sequence[Payload], offsets: Offsets
+    ) -> None:
+        """All or nothing. Fenced: another manager of this job has taken over."""
+
+    def close(self) -> None: ...
+
+
+class KafkaChannel:
+    """Opening it fences every older channel of the same job."""
+
+    def __init__(self, job: Job, settings: dict[str, str], clock: Callable[[], dt.datetime]) -> None:
+        self._job = job
+        self._clock = clock
+        self._sender = str(uuid.uuid4()).encode()
+        self._transactions = Transactions(settings, job.transactional_id, job.group)
+
+    def publish(
+        self, commit: str, rejected: Sequence[Rejected], events: Sequence[Payload], offsets: Offsets
+    ) -> None:
+        messages = [*self._letters(rejected), *self._events(events)]
+        self._transactions.write(messages, offsets, f"{NOTE_PREFIX}{commit}")
+
+    def close(self) -> None:
+        self._transactions.close()
+
+    def _letters(self, rejected: Sequence[Rejected]) -> Iterable[Outgoing]:
+        target = self._job.dead_letters
+        if target is None:
+            return []
+        return [dead_letter(record, target, self._job.name) for record in rejected]
+
+    def _events(self, payloads: Sequence[Payload]) -> Iterable[Outgoing]:
+        for payload in payloads:
+            event = Event(uuid.uuid4(), self._clock(), self._job.group, payload)
+            yield Outgoing(self._job.control_topic, self._sender, encoded(event))
+
+
+def dead_letter(record: Rejected, target: DeadLetters, connector: str) -> Outgoing:
+    """The record as it was; with Kafka Connect's headers about the error, if asked for."""
+    context = {
+        "topic": record.partition.topic,
+        "partition": str(record.partition.number),
+        "offset": str(record.offset),
+        "connector.name": connector,
+        "task.id": "0",
+        "stage": record.stage,
+        "class.name": "org.apache.kafka.connect.json.JsonConverter",
+        "exception.class.name": "org.apache.kafka.connect.errors.DataException",
+        "exception.message": record.reason,
+        "exception.stacktrace": str(record),
+    }
+    headers = list(record.headers)
+    if target.with_context:
+        headers += [(_ERROR + name, value.encode()) for name, value in context.items()]
+    return Outgoing(target.topic, record.key, record.value, headers, record.timestamp_ms)
+
+
+def prepare_topics(job: Job, topics: Topics) -> None:
+    """Create the control topic and the dead letter queue if they are missing."""
+    wanted = [(job.control_topic, 1, 3)]
+    if job.dead_letters:
+        wanted.append((job.dead_letters.topic, 1, job.dead_letters.replication))
+    existing = topics.describe(name for name, _, _ in wanted)
+    for name, partitions, replication in wanted:
+        if name not in existing:
+            # The default of three copies is meant for clusters that have three brokers.
+            topics.create(name, partitions, min(replication, topics.brokers()))

@@ -1,0 +1,133 @@
+"""Runs a job manager in a thread of the worker: repeats its turns, waits, retries, pauses, stops.
+
+This is the `RunningJob` that the control plane sees.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+import traceback
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Protocol
+
+from icestream.api.errors import RetriableError
+from icestream.api.status import JobStatus, Progress, State
+from icestream.retry import Backoff
+
+_log = logging.getLogger(__name__)
+
+_PATIENCE_SECONDS = 600.0
+"""A job whose source or sink stays away for this long fails."""
+_STOP_SECONDS = 20.0
+
+
+class Manager(Protocol):
+    @property
+    def progress(self) -> Progress: ...
+
+    def tick(self) -> float: ...
+
+    def close(self) -> None: ...
+
+
+class JobThread:
+    """`make` builds the manager inside the thread: it opens connections, and may fail like any turn."""
+
+    def __init__(
+        self,
+        name: str,
+        make: Callable[[], Manager],
+        cancel: Callable[[], None],
+        *,
+        paused: bool,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._name = name
+        self._make = make
+        self._cancel = cancel
+        self._clock = clock
+        self._state = State.PAUSED if paused else State.RUNNING
+        self._trace: str | None = None
+        self._warning: str | None = None
+        self._progress = Progress()
+        self._wake = threading.Condition()
+        self._stopping = False
+        self._paused = paused
+        self._thread = threading.Thread(target=self._run, name=f"job-{name}", daemon=True)
+        self._thread.start()
+
+    def pause(self) -> None:
+        with self._wake:
+            self._paused = True
+            if self._state is State.RUNNING:
+                self._state = State.PAUSED
+        self._interrupt()
+
+    def resume(self) -> None:
+        with self._wake:
+            self._paused = False
+            if self._state is State.PAUSED:
+                self._state = State.RUNNING
+            self._wake.notify_all()
+
+    def stop(self) -> None:
+        with self._wake:
+            self._stopping = True
+        self._interrupt()
+        self._thread.join(_STOP_SECONDS)
+        if self._thread.is_alive():
+            _log.warning("job did not end within %s s", _STOP_SECONDS, extra={"connector": self._name})
+
+    def status(self) -> JobStatus:
+        warnings = (*self._progress.warnings, *([self._warning] if self._warning else []))
+        return JobStatus(self._state, self._trace, replace(self._progress, warnings=warnings))
+
+    def _interrupt(self) -> None:
+        """Give up the batch under way, if any, and wake a job that waits."""
+        self._cancel()
+        with self._wake:
+            self._wake.notify_all()
+
+    def _run(self) -> None:
+        manager: Manager | None = None
+        backoff = Backoff(patience=_PATIENCE_SECONDS, clock=self._clock)
+        try:
+            while not self._stopping:
+                if self._paused:
+                    self._wait(None)
+                    continue
+                try:
+                    if manager is None:
+                        manager = self._make()
+                    pause = manager.tick()
+                    self._warning = None
+                    backoff.succeeded()
+                except RetriableError as error:
+                    if self._stopping or self._paused:
+                        continue
+                    delay = backoff.failed()
+                    if delay is None:
+                        raise
+                    self._warning = str(error)
+                    _log.warning("trying again in %.1f s: %s", delay, error, extra={"connector": self._name})
+                    pause = delay
+                if manager is not None:
+                    self._progress = manager.progress
+                if pause:
+                    self._wait(pause)
+        except Exception as error:  # the manager loop: the job fails, the worker lives
+            self._trace = traceback.format_exc()
+            self._state = State.FAILED
+            _log.error("job failed: %s", error, extra={"connector": self._name})
+        finally:
+            if manager is not None:
+                manager.close()
+
+    def _wait(self, seconds: float | None) -> None:
+        with self._wake:
+            if self._stopping:
+                return
+            self._wake.wait_for(lambda: self._stopping or (seconds is None and not self._paused), seconds)

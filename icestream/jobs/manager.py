@@ -1,0 +1,294 @@
+"""The job manager: plans batches, has them staged, commits the tables, closes the Kafka transaction.
+
+`tick` is one turn; `job_thread` repeats it. docs/exactly-once.md tells why the order is what it is.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import logging
+import uuid
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from icestream.api.batch import Batch, Rejected
+from icestream.api.errors import CommitConflict, RecordRejected, SourceUnavailable
+from icestream.api.offsets import Offsets, Partition
+from icestream.api.status import Progress
+from icestream.jobs import planning, summaries
+from icestream.jobs.borders import BatchRunner, SinkTable, SourceFacts
+from icestream.jobs.channel import Channel
+from icestream.jobs.events import CommitComplete, CommitToTable, Payload, StartCommit
+from icestream.jobs.job import Job
+from icestream.jobs.planning import Pace
+from icestream.jobs.staging import StagedBatch, stage
+from icestream.jobs.standing import Standing, owed, refuse_other_source, standing
+from icestream.pipeline.plan import TableTask
+from icestream.sinks.iceberg.marks import JobMark, Source, mark_after
+from icestream.sinks.iceberg.table import Receipt
+
+_log = logging.getLogger(__name__)
+
+_LEAST_POLL, _MOST_POLL = 0.01, 0.25
+_FACTS_SECONDS = 5.0
+"""How often an idle job looks for new topics and partitions."""
+
+
+class JobManager:
+    """One per connector. Owns its batches and commits; holds no partitions."""
+
+    def __init__(
+        self,
+        job: Job,
+        source: SourceFacts,
+        tables: Sequence[SinkTable],
+        runner: BatchRunner,
+        open_channel: Callable[[], Channel],
+        clock: Callable[[], float],
+        wall: Callable[[], dt.datetime],
+        reached: Callable[[str], None] = lambda point: None,
+    ) -> None:
+        self._job = job
+        self._source = source
+        self._tables = tables
+        self._runner = runner
+        self._open_channel = open_channel
+        self._clock = clock
+        self._wall = wall
+        self._reached = reached
+        """Told of each point between two steps; the crash tests end the process there."""
+        self._channel: Channel | None = None
+        self._standing: Standing | None = None
+        self._identity = Source("", {})
+        self._facts_at = 0.0
+        self._pace = Pace()
+        self._newest: dict[Partition, int] = {}
+        self.progress = Progress()
+        """How far the job is; replaced as a whole, so other threads may read it."""
+
+    def tick(self) -> float:
+        """One turn. Returns how many seconds may pass before the next."""
+        try:
+            if self._standing is None:
+                self._standing = self._find_standing()
+            return self._turn(self._standing)
+        except CommitConflict as conflict:
+            self._standing = None
+            _log.warning("nothing was committed: %s", conflict, extra=self._context())
+            self._prove_alone()
+            return 0.0
+        except BaseException:
+            # Whatever happened, tables and group are asked again before anything else is done.
+            self._standing = None
+            raise
+
+    def close(self) -> None:
+        if self._channel is not None:
+            channel, self._channel = self._channel, None
+            channel.close()
+
+    # -- where the job stands ---------------------------------------------------------------------------------
+
+    def _find_standing(self) -> Standing:
+        """Ask tables and group; pay what the last batch still owes; remember where to go on."""
+        channel = self._opened_channel()
+        partitions = self._refresh_facts()
+        found = [table.found() for table in self._tables]
+        group = self._source.group_offsets(self._job.group, partitions)
+        fresh = self._fresh_offsets(partitions)
+        stands = standing(self._job.group, found, group, fresh)
+        refuse_other_source(stands.marks, self._identity)
+        marks = stands.marks
+        if len(marks) == len(self._tables) and marks:
+            if (batch := owed(marks, group)) is not None:
+                self._pay(channel, batch, stands)
+            elif any(group[p].next != stands.floor[p] for p in partitions if p in group):
+                channel.publish(marks[0].commit, [], [], stands.floor)
+        self._note_totals(marks)
+        return stands
+
+    def _pay(self, channel: Channel, batch: Batch, stands: Standing) -> None:
+        """The tables have this batch and Kafka does not: publish its dead letters and events now."""
+        _log.info("publishing what batch %s still owes Kafka", batch.id, extra=self._context(batch))
+        tasks = [TableTask(table.plan({}), Offsets({})) for table in self._tables]
+        taken = self._runner.run(batch, tasks, evolves=False, stages=False)
+        channel.publish(batch.id, taken.rejected, [CommitComplete(uuid.UUID(batch.id), None)], stands.floor)
+
+    def _prove_alone(self) -> None:
+        """Another writer moved our offsets. If it is a newer manager of this job, Kafka says so and this one ends."""
+        channel = self._opened_channel()
+        partitions = self._refresh_facts()
+        group = self._source.group_offsets(self._job.group, partitions)
+        ours = Offsets({partition: offset.next for partition, offset in group.items()})
+        note = next((offset.note for offset in group.values()), "")
+        channel.publish(note.removeprefix("icestream:"), [], [], ours)
+
+    def _opened_channel(self) -> Channel:
+        if self._channel is None:
+            self._channel = self._open_channel()
+        return self._channel
+
+    def _publish(self, commit: str, rejected: Sequence[Rejected], events: Sequence[Payload], end: Offsets) -> None:
+        channel = self._opened_channel()
+        try:
+            channel.publish(commit, rejected, events, end)
+        except SourceUnavailable:
+            # The outcome is in doubt. A new channel settles it: it ends or aborts what the old one left open.
+            self._channel = None
+            channel.close()
+            raise
+
+    def _refresh_facts(self) -> list[Partition]:
+        job = self._job
+        names = self._source.matching(job.topics_pattern) if job.topics_pattern else list(job.topics)
+        facts = self._source.describe(names)
+        if missing := [name for name in names if name not in facts]:
+            raise SourceUnavailable(f"topic '{missing[0]}' does not exist; create it or change 'topics'")
+        self._identity = Source(self._source.cluster_id(), {name: fact.id for name, fact in facts.items()})
+        self._facts_at = self._clock()
+        return [Partition(name, number) for name, fact in facts.items() for number in range(fact.partitions)]
+
+    def _fresh_offsets(self, partitions: Sequence[Partition]) -> Offsets:
+        if self._job.begins_at == "latest":
+            return self._source.ends(partitions)
+        return self._source.beginnings(partitions)
+
+    # -- one turn ---------------------------------------------------------------------------------------------
+
+    def _turn(self, stands: Standing) -> float:
+        now = self._clock()
+        limits = self._job.limits
+        ends = self._source.ends(list(stands.floor))
+        rows = planning.waiting(stands.floor, ends)
+        wait = planning.until_due(now, self._pace, limits)
+        self.progress = replace(self.progress, lag=rows, next_commit_in_ms=int(wait * 1000))
+        if not planning.is_due(now, rows, self._pace, limits):
+            if now - self._facts_at > _FACTS_SECONDS:
+                self._standing = None
+            return min(_MOST_POLL, max(_LEAST_POLL, limits.interval / 4))
+        self._refuse_changed_source(stands, ends)
+        end = planning.cut(stands.floor, ends, planning.rows_allowed(self._pace, limits))
+        batch = Batch(str(uuid.uuid4()), stands.floor, end)
+        _log.info("planned %s records", batch.span, extra=self._context(batch))
+        self._reached("planned")
+        self._run(batch, stands, started=now, behind=batch.span < rows)
+        return 0.0
+
+    def _refuse_changed_source(self, stands: Standing, ends: Offsets) -> None:
+        self._refresh_facts()
+        refuse_other_source(stands.marks, self._identity)
+        if stands.marks:
+            planning.refuse_gaps(self._job.name, stands.floor, self._source.beginnings(list(ends)), ends)
+
+    def _run(self, batch: Batch, stands: Standing, *, started: float, behind: bool) -> None:
+        staged = stage(batch, self._tables, stands.floors, self._runner, evolves=self._job.evolves)
+        self._reached("staged")
+        if staged.taken.overflow:
+            staged.discard()
+            self._pace = replace(self._pace, rows_limit=max(1, batch.span // 2), behind=True)
+            return
+        if staged.taken.rejected and not self._job.tolerates_all:
+            staged.discard()
+            self._run_before(batch, stands, staged.taken.rejected, started)
+            return
+        receipts = self._commit(staged, stands)
+        self._publish(batch.id, staged.taken.rejected, self._events(staged, receipts), batch.end)
+        self._reached("published")
+        self._note(staged, receipts, stands, started, behind)
+
+    def _run_before(self, batch: Batch, stands: Standing, rejected: Sequence[Rejected], started: float) -> None:
+        """Land what precedes the first bad record of each partition; if nothing does, the job fails with it."""
+        end = planning.before_rejected(batch.start, batch.end, rejected)
+        part = Batch(str(uuid.uuid4()), batch.start, end)
+        if not part.span:
+            raise RecordRejected(
+                f"{min(rejected, key=lambda record: (record.partition, record.offset))}; fix the record's producer, or "
+                "set errors.tolerance=all and errors.deadletterqueue.topic.name to go on without it"
+            )
+        self._run(part, stands, started=started, behind=True)
+
+    def _commit(self, staged: StagedBatch, stands: Standing) -> list[Receipt]:
+        receipts = []
+        for table, part, found, floor in zip(
+            self._tables, staged.parts, stands.found, stands.floors, strict=True
+        ):
+            if all(staged.batch.end[p] <= floor[p] for p in staged.batch.end):
+                # This table was ahead of the others and has all of it.
+                receipts.append(Receipt(None, found.mark) if found.mark else Receipt(None, None))
+                continue
+            mark = mark_after(found.mark, staged.batch, part.staged.counts, self._identity)
+            receipts.append(
+                table.commit(
+                    part.staged.files,
+                    mark,
+                    expect=found.offsets,
+                    new_fields=part.new_fields,
+                    written_with=part.plan,
+                    summary=summaries.summary(staged.batch, staged.taken, self._valid_through(staged)),
+                )
+            )
+            _log.info(
+                "committed %s rows in %s files to %s",
+                part.staged.rows,
+                len(part.staged.files),
+                table.name,
+                extra=self._context(staged.batch),
+            )
+            self._reached(f"committed {table.name}")
+        return receipts
+
+    def _valid_through(self, staged: StagedBatch) -> dt.datetime | None:
+        """The time up to which every partition has been read; unknown until each has had a record."""
+        newest = {**self._newest, **staged.taken.newest_ms}
+        if any(partition not in newest for partition in staged.batch.end):
+            return None
+        oldest_ms = min(newest[partition] for partition in staged.batch.end)
+        return dt.datetime(1970, 1, 1, tzinfo=dt.UTC) + dt.timedelta(milliseconds=oldest_ms)
+
+    def _events(self, staged: StagedBatch, receipts: Sequence[Receipt]) -> list[Payload]:
+        commit, valid = uuid.UUID(staged.batch.id), self._valid_through(staged)
+        tables = [
+            CommitToTable(commit, table.reference(self._job.catalog), receipt.snapshot_id, valid)
+            for table, receipt in zip(self._tables, receipts, strict=True)
+            if receipt.snapshot_id is not None
+        ]
+        return [StartCommit(commit), *tables, CommitComplete(commit, valid)]
+
+    # -- what is remembered -----------------------------------------------------------------------------------
+
+    def _note(
+        self, staged: StagedBatch, receipts: Sequence[Receipt], stands: Standing, started: float, behind: bool
+    ) -> None:
+        batch, taken = staged.batch, staged.taken
+        if taken.rejected:
+            self._log_rejected(taken.rejected)
+        self._newest.update(taken.newest_ms)
+        seconds = max(self._clock() - started, 0.001)
+        self._pace = Pace(
+            last_start=started,
+            behind=behind,
+            rows_a_second=batch.span / seconds,
+            bytes_a_row=taken.bytes_read / batch.span if taken.bytes_read else self._pace.bytes_a_row,
+        )
+        self._standing = stands.after(batch, [receipt.mark for receipt in receipts])
+        self.progress = replace(
+            self.progress, batches=self.progress.batches + 1, last_commit_ms=int(self._wall().timestamp() * 1000)
+        )
+        self._note_totals(self._standing.marks)
+
+    def _note_totals(self, marks: Sequence[JobMark]) -> None:
+        if marks:
+            totals = marks[0].totals
+            self.progress = replace(
+                self.progress, rows=totals.written, rejected=totals.rejected, filtered=totals.filtered
+            )
+
+    def _log_rejected(self, rejected: Sequence[Rejected]) -> None:
+        _log.warning("rejected %s records, the first: %s", len(rejected), rejected[0], extra=self._context())
+        if self._job.logs_rejects:
+            for record in rejected:
+                value = f" value={record.value!r}" if self._job.logs_messages else ""
+                _log.error("rejected %s%s", record, value, extra=self._context())
+
+    def _context(self, batch: Batch | None = None) -> dict[str, str]:
+        return {"connector": self._job.name, "batch": batch.id if batch else ""}

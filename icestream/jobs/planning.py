@@ -1,0 +1,103 @@
+"""When a batch starts and where it ends. Pure: no I/O, no clock of its own. Called by the job manager."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from icestream.api.batch import Rejected
+from icestream.api.errors import SourceRecreated
+from icestream.api.offsets import Offsets, Partition
+from icestream.jobs.job import Limits
+
+_FIRST_ROWS = 500_000
+"""Size of the first batch of a job that is behind: its speed is not known yet."""
+_LEAST_ROWS = 50_000
+
+
+@dataclass(frozen=True)
+class Pace:
+    """What recent batches tell about the next one."""
+
+    last_start: float | None = None
+    """When the last batch started; None: none has, so the first one starts at once."""
+    behind: bool = False
+    """The last batch left records that were waiting when it was planned."""
+    rows_a_second: float | None = None
+    bytes_a_row: float | None = None
+    rows_limit: int | None = None
+    """Set while batches have to be smaller than the limits say."""
+
+
+def waiting(floor: Offsets, ends: Offsets) -> int:
+    return sum(max(0, ends[partition] - floor[partition]) for partition in ends if partition in floor)
+
+
+def is_due(now: float, rows: int, pace: Pace, limits: Limits) -> bool:
+    if rows == 0:
+        return False
+    if pace.last_start is None or pace.behind:
+        return True
+    if now - pace.last_start >= limits.interval or rows >= limits.rows:
+        return True
+    return pace.bytes_a_row is not None and rows * pace.bytes_a_row >= limits.bytes
+
+
+def until_due(now: float, pace: Pace, limits: Limits) -> float:
+    """Seconds to the end of the interval."""
+    return 0.0 if pace.last_start is None else max(0.0, pace.last_start + limits.interval - now)
+
+
+def rows_allowed(pace: Pace, limits: Limits) -> int:
+    """A job that is behind takes batches that last about one interval, so that its rows become visible as often."""
+    if pace.rows_a_second is None:
+        paced = _FIRST_ROWS
+    else:
+        paced = max(_LEAST_ROWS, int(pace.rows_a_second * limits.interval))
+    allowed = min(limits.rows, paced)
+    if pace.bytes_a_row:
+        allowed = min(allowed, max(1, int(limits.bytes / pace.bytes_a_row)))
+    return max(1, min(allowed, pace.rows_limit or allowed))
+
+
+def cut(floor: Offsets, ends: Offsets, allowed: int) -> Offsets:
+    """The ends of a batch of at most `allowed` rows; every partition gives in proportion to what waits there."""
+    total = waiting(floor, ends)
+    if total <= allowed:
+        return ends
+    positions = {}
+    for partition in ends:
+        lag = ends[partition] - floor[partition]
+        positions[partition] = floor[partition] + max(min(lag, 1), lag * allowed // total)
+    return Offsets(positions)
+
+
+def before_rejected(start: Offsets, end: Offsets, rejected: Iterable[Rejected]) -> Offsets:
+    """The ends of the part of a batch that precedes every rejected record."""
+    first: dict[Partition, int] = {}
+    for record in rejected:
+        first[record.partition] = min(record.offset, first.get(record.partition, record.offset))
+    return Offsets({partition: first.get(partition, end[partition]) for partition in end})
+
+
+def refuse_gaps(job: str, floor: Offsets, beginnings: Offsets, ends: Offsets) -> None:
+    """Stop rather than skip: the table's next offset must still be in the topic."""
+    ways_out = (
+        f"To read from where the topic is now, drop the table property and the snapshots of job '{job}' or give the "
+        "connector a new name; to keep the table as it is, restore the topic."
+    )
+    for partition in ends:
+        position = floor.get(partition)
+        if position is None:
+            continue
+        if ends[partition] < position:
+            raise SourceRecreated(
+                f"topic '{partition.topic}', partition {partition.number} ends at offset {ends[partition]}, but the "
+                f"table has rows up to {position}: the topic was created anew or cut. {ways_out}"
+            )
+        if beginnings[partition] > position:
+            raise SourceRecreated(
+                f"topic '{partition.topic}', partition {partition.number} begins at offset {beginnings[partition]}, "
+                f"but the table needs offset {position} next: retention removed records that were never read. "
+                f"{ways_out}"
+            )

@@ -1,0 +1,26 @@
+"""What a commit says about itself in the snapshot summary, beside the job's mark."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Sequence
+
+from icestream.api.batch import Batch, Rejected, Taken
+
+REJECTED = "icestream.rejected-offsets"
+_MOST_REJECTED = 200
+
+
+def summary(batch: Batch, taken: Taken, valid_through: dt.datetime | None) -> dict[str, str]:
+    """Iceberg's own keys for Kafka Connect commits, and the offsets that were rejected if they are few."""
+    said = {"kafka.connect.commit-id": batch.id}
+    if valid_through is not None:
+        said["kafka.connect.valid-through-ts"] = valid_through.isoformat().replace("+00:00", "Z")
+    if taken.rejected and len(taken.rejected) <= _MOST_REJECTED:
+        said[REJECTED] = listed(taken.rejected)
+    return said
+
+
+def listed(rejected: Sequence[Rejected]) -> str:
+    """`topic-0:17,topic-2:5`"""
+    return ",".join(f"{record.partition}:{record.offset}" for record in rejected)

@@ -1,0 +1,123 @@
+"""What Kafka knows about topics: who they are, how many partitions, from where to where. Used to plan batches."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from confluent_kafka import ConsumerGroupTopicPartitions, IsolationLevel, KafkaError, KafkaException, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec
+
+from icestream.api.errors import SourceUnavailable
+from icestream.api.offsets import Offsets, Partition
+from icestream.kafka.clients import ANSWER_SECONDS, kafka_errors, quiet
+
+
+@dataclass(frozen=True)
+class TopicFacts:
+    id: str
+    partitions: int
+
+
+@dataclass(frozen=True)
+class GroupOffset:
+    next: int
+    note: str
+    """The metadata that whoever committed left beside the offset."""
+
+
+class Topics:
+    """Questions to one cluster. Each call asks anew."""
+
+    def __init__(self, settings: Mapping[str, str]) -> None:
+        self._admin = AdminClient(quiet(settings))
+
+    def cluster_id(self) -> str:
+        with kafka_errors("asking for the cluster id"):
+            described = self._admin.describe_cluster(request_timeout=ANSWER_SECONDS).result(ANSWER_SECONDS)
+            return str(described.cluster_id)
+
+    def names(self) -> list[str]:
+        with kafka_errors("listing topics"):
+            listed = self._admin.list_topics(timeout=ANSWER_SECONDS).topics
+        return sorted(name for name in listed if not name.startswith("__"))
+
+    def matching(self, pattern: str) -> list[str]:
+        return [name for name in self.names() if re.fullmatch(pattern, name)]
+
+    def describe(self, names: Iterable[str]) -> dict[str, TopicFacts]:
+        """The topics that exist, by name."""
+        from confluent_kafka import TopicCollection
+
+        wanted = list(names)
+        facts = {}
+        with kafka_errors(f"describing topics {', '.join(wanted)}"):
+            futures = self._admin.describe_topics(TopicCollection(wanted), request_timeout=ANSWER_SECONDS)
+            for name, future in futures.items():
+                try:
+                    described = future.result(ANSWER_SECONDS)
+                except KafkaException as error:
+                    if error.args[0].code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
+                        continue
+                    raise
+                facts[name] = TopicFacts(str(described.topic_id), len(described.partitions))
+        return facts
+
+    def ends(self, partitions: Iterable[Partition]) -> Offsets:
+        """Where each partition ends for a reader of committed records."""
+        return self._offsets(partitions, OffsetSpec.latest())
+
+    def beginnings(self, partitions: Iterable[Partition]) -> Offsets:
+        return self._offsets(partitions, OffsetSpec.earliest())
+
+    def _offsets(self, partitions: Iterable[Partition], spec: OffsetSpec) -> Offsets:
+        asked = {TopicPartition(topic, number): spec for topic, number in partitions}
+        if not asked:
+            return Offsets({})
+        with kafka_errors("asking for offsets"):
+            futures = self._admin.list_offsets(
+                asked, isolation_level=IsolationLevel.READ_COMMITTED, request_timeout=ANSWER_SECONDS
+            )
+            return Offsets(
+                {
+                    Partition(asked_for.topic, asked_for.partition): future.result(ANSWER_SECONDS).offset
+                    for asked_for, future in futures.items()
+                }
+            )
+
+    def group_offsets(self, group: str, partitions: Iterable[Partition]) -> dict[Partition, GroupOffset]:
+        """What a consumer group has committed, for the partitions where it has."""
+        asked = [TopicPartition(topic, number) for topic, number in partitions]
+        with kafka_errors(f"asking for the offsets of group {group}"):
+            request = ConsumerGroupTopicPartitions(group, asked)
+            future = self._admin.list_consumer_group_offsets([request], request_timeout=ANSWER_SECONDS)[group]
+            answers = future.result(ANSWER_SECONDS).topic_partitions
+        return {
+            Partition(answer.topic, answer.partition): GroupOffset(answer.offset, answer.metadata or "")
+            for answer in answers
+            if answer.offset >= 0
+        }
+
+    def create(self, name: str, partitions: int, replication: int, config: Mapping[str, str] | None = None) -> bool:
+        """Create a topic; False if it exists."""
+        topic = NewTopic(name, partitions, replication, config=dict(config or {}))
+        with kafka_errors(f"creating topic '{name}'"):
+            try:
+                self._admin.create_topics([topic], request_timeout=ANSWER_SECONDS)[name].result(ANSWER_SECONDS)
+            except KafkaException as error:
+                if error.args[0].code() == KafkaError.TOPIC_ALREADY_EXISTS:
+                    return False
+                raise
+        return True
+
+    def delete(self, name: str) -> None:
+        with kafka_errors(f"deleting topic '{name}'"):
+            self._admin.delete_topics([name], request_timeout=ANSWER_SECONDS)[name].result(ANSWER_SECONDS)
+
+    def brokers(self) -> int:
+        with kafka_errors("listing brokers"):
+            found = len(self._admin.list_topics(timeout=ANSWER_SECONDS).brokers)
+        if not found:
+            raise SourceUnavailable("no broker answers; check bootstrap.servers")
+        return found

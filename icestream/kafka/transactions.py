@@ -1,0 +1,97 @@
+"""The one Kafka transaction of a batch: dead letters, control events and group offsets, all or nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
+
+from icestream.api.errors import SourceUnavailable
+from icestream.api.offsets import Offsets, Partition
+from icestream.kafka.clients import ANSWER_SECONDS, kafka_errors, quiet
+
+_COMMIT_SECONDS = 30.0
+
+
+@dataclass(frozen=True)
+class Outgoing:
+    topic: str
+    key: bytes | None
+    value: bytes | None
+    headers: Sequence[tuple[str, bytes | None]] = ()
+    timestamp_ms: int | None = None
+
+
+class Transactions:
+    """A transactional producer with a stable id. Opening it fences every older one with the same id."""
+
+    def __init__(self, settings: Mapping[str, str], transactional_id: str, group: str) -> None:
+        self._doing = f"transaction of {transactional_id}"
+        with kafka_errors(self._doing):
+            self._producer = Producer(
+                quiet(
+                    {
+                        **settings,
+                        "transactional.id": transactional_id,
+                        "transaction.timeout.ms": 60_000,
+                        "linger.ms": 5,
+                        "message.max.bytes": 16 * 1024 * 1024,
+                    }
+                )
+            )
+            self._producer.init_transactions(ANSWER_SECONDS)
+            # Never subscribed: it only tells the coordinator which group the offsets belong to.
+            self._member = Consumer(quiet({**settings, "group.id": group, "enable.auto.commit": False}))
+
+    def write(self, messages: Iterable[Outgoing], offsets: Offsets, note: str) -> None:
+        """Commit messages and offsets together; `note` is stored beside each offset."""
+        with kafka_errors(self._doing):
+            self._producer.begin_transaction()
+            try:
+                self._produce(messages)
+                positions = [
+                    TopicPartition(topic, number, offsets[Partition(topic, number)], metadata=note)
+                    for topic, number in offsets
+                ]
+                if positions:
+                    self._producer.send_offsets_to_transaction(
+                        positions, self._member.consumer_group_metadata(), ANSWER_SECONDS
+                    )
+                self._producer.commit_transaction(_COMMIT_SECONDS)
+            except KafkaException as error:
+                self._abort(error)
+                raise
+
+    def _produce(self, messages: Iterable[Outgoing]) -> None:
+        failures: list[str] = []
+
+        def delivered(error: object, _message: object) -> None:
+            if error is not None:
+                failures.append(str(error))
+
+        for message in messages:
+            while True:
+                try:
+                    self._producer.produce(
+                        message.topic,
+                        key=message.key,
+                        value=message.value,
+                        headers=list(message.headers) or None,
+                        on_delivery=delivered,
+                    )
+                    break
+                except BufferError:
+                    self._producer.poll(0.1)
+        if self._producer.flush(_COMMIT_SECONDS) or failures:
+            reason = failures[0] if failures else "the broker does not answer"
+            self._producer.abort_transaction(ANSWER_SECONDS)
+            raise SourceUnavailable(f"{self._doing}: a message could not be delivered: {reason}")
+
+    def _abort(self, error: KafkaException) -> None:
+        if error.args and error.args[0].txn_requires_abort():
+            self._producer.abort_transaction(ANSWER_SECONDS)
+
+    def close(self) -> None:
+        self._member.close()
+        self._producer.close()

@@ -1,0 +1,53 @@
+"""What a Spark task is told and what it answers. Plain data: both are pickled."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from icestream.api.batch import Slice, Taken
+from icestream.api.offsets import Offsets
+from icestream.sinks.iceberg.stage import TablePlan
+
+RESULT_SCHEMA = "task long, answer binary"
+
+
+@dataclass(frozen=True)
+class TableTask:
+    """A table to write to, and what it has already: rows below its floor are not written again."""
+
+    plan: TablePlan
+    floor: Offsets
+
+
+@dataclass(frozen=True)
+class Plan:
+    """One batch for all its tasks."""
+
+    kafka: Mapping[str, str]
+    tables: Sequence[TableTask]
+    tasks: Sequence[Sequence[Slice]]
+    evolves: bool
+    stages: bool = True
+    """False: decode only, to find the dead letters of a batch that is in the table already."""
+
+
+@dataclass(frozen=True)
+class TaskFailed:
+    """An error of a task, told as data, so that the driver decides on its class and not on Spark's text."""
+
+    retriable: bool
+    reason: str
+    trace: str
+
+
+def packed(answer: Taken | TaskFailed) -> bytes:
+    return pickle.dumps(answer, protocol=pickle.HIGHEST_PROTOCOL)
+
+
+def unpacked(answer: bytes) -> Taken | TaskFailed:
+    content = pickle.loads(answer)
+    if not isinstance(content, Taken | TaskFailed):
+        raise TypeError(f"a task answered with {type(content).__name__}")
+    return content

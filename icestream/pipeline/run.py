@@ -1,0 +1,117 @@
+"""One batch as one Spark job: cut into slices, read, decoded, staged. Called by the job manager."""
+
+from __future__ import annotations
+
+import functools
+import threading
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from icestream.api.batch import Batch, Staged, Taken, add_counts, deal
+from icestream.api.errors import FatalError, RetriableError, SinkUnavailable
+from icestream.api.offsets import Partition
+from icestream.converters.new_fields import merged
+from icestream.pipeline.plan import RESULT_SCHEMA, Plan, TableTask, TaskFailed, unpacked
+from icestream.pipeline.worker import run_tasks, settle_process
+
+_ROWS_A_TASK = 20_000
+"""A batch below this runs as one task: fewer files, less overhead."""
+
+
+class Cancelled(RetriableError):
+    """The batch was given up because the job was told to pause or stop; nothing of it is visible."""
+
+
+class SparkRunner:
+    """Runs the batches of one job; `cancel` may be called from another thread."""
+
+    def __init__(self, spark: SparkSession, job: str, kafka: Mapping[str, str], slots: int) -> None:
+        self._spark = spark
+        self._tag = f"icestream-{job}".replace(",", "-")
+        self._kafka = kafka
+        self._slots = slots
+        self._cancelled = threading.Event()
+
+    def run(self, batch: Batch, tables: Sequence[TableTask], *, evolves: bool, stages: bool = True) -> Taken:
+        hands = min(self._slots, -(-batch.span // _ROWS_A_TASK))
+        plan = Plan(self._kafka, tables, deal(batch.slices(), hands), evolves, stages)
+        answers = [unpacked(bytes(row["answer"])) for row in self._collected(plan)]
+        for answer in answers:
+            if isinstance(answer, TaskFailed):
+                raise _error_of(answer)
+        return _summed([answer for answer in answers if isinstance(answer, Taken)])
+
+    def _collected(self, plan: Plan) -> list[Any]:
+        tasks = len(plan.tasks)
+        self._cancelled.clear()
+        self._spark.addTag(self._tag)
+        try:
+            job = self._spark.range(0, tasks, 1, tasks).mapInArrow(
+                functools.partial(run_tasks, plan), RESULT_SCHEMA
+            )
+            return job.collect()
+        except PySparkException as error:
+            raise self._spark_error(error) from error
+        except Exception as error:
+            # py4j's own errors have no common base with Spark's: the JVM told of a job that it gave up.
+            if type(error).__module__.startswith("py4j."):
+                raise self._spark_error(error) from error
+            raise
+        finally:
+            self._spark.removeTag(self._tag)
+
+    def _spark_error(self, error: Exception) -> RetriableError:
+        if self._cancelled.is_set():
+            return Cancelled("the batch was given up")
+        return SinkUnavailable(f"the Spark job failed: {str(error).splitlines()[0] if str(error) else error!r}")
+
+    def cancel(self) -> None:
+        self._cancelled.set()
+        self._spark.interruptTag(self._tag)
+
+
+def _error_of(failed: TaskFailed) -> Exception:
+    if failed.retriable:
+        return SinkUnavailable(failed.reason)
+    return FatalError(f"a task failed: {failed.reason}\n{failed.trace}")
+
+
+def _summed(parts: list[Taken]) -> Taken:
+    newest: dict[Partition, int] = {}
+    for part in parts:
+        for partition, timestamp in part.newest_ms.items():
+            newest[partition] = max(timestamp, newest.get(partition, timestamp))
+    return Taken(
+        tables=[_summed_table(staged) for staged in zip(*(part.tables for part in parts), strict=True)],
+        rejected=[rejected for part in parts for rejected in part.rejected],
+        bytes_read=sum(part.bytes_read for part in parts),
+        newest_ms=newest,
+        overflow=any(part.overflow for part in parts),
+    )
+
+
+def _summed_table(parts: Sequence[Staged]) -> Staged:
+    fields: dict[tuple[str, ...], pa.DataType] = {}
+    for part in parts:
+        for path, kind in part.new_fields.items():
+            fields[path] = merged(fields[path], kind) if path in fields else kind
+    files = [file for part in parts for file in part.files]
+    return Staged(files, add_counts(part.counts for part in parts), fields)
+
+
+def warm_up(spark: SparkSession, slots: int) -> None:
+    """Start the Python workers and their imports, so that the first batch does not pay for them."""
+    spark.range(0, slots, 1, slots).mapInArrow(_warm, RESULT_SCHEMA).collect()
+
+
+def _warm(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    settle_process()
+    for _ in batches:
+        # Long enough for every slot to get a process of its own.
+        time.sleep(0.3)
+    yield pa.RecordBatch.from_pydict({"task": pa.array([], pa.int64()), "answer": pa.array([], pa.binary())})

@@ -1,0 +1,108 @@
+"""Iceberg catalogs from the Java names of their settings (`iceberg.catalog.*`), opened through PyIceberg."""
+
+from __future__ import annotations
+
+import functools
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from urllib.parse import quote, urlsplit
+
+from icestream.api.config import Config, subset
+from icestream.api.errors import ConfigError, Problem, SinkUnavailable
+
+
+from pyiceberg.catalog import Catalog, load_catalog
+
+_PREFIX = "iceberg.catalog."
+_TYPES = {"rest": "rest", "sql": "sql", "jdbc": "sql"}
+_CLASSES = {
+    "org.apache.iceberg.rest.RESTCatalog": "rest",
+    "org.apache.iceberg.jdbc.JdbcCatalog": "sql",
+}
+_RENAMED = {
+    "client.region": "s3.region",
+    "rest.signing-name": "rest.signing-name",
+}
+_JAVA_ONLY = {"catalog-impl", "type", "uri", "io-impl", "jdbc.user", "jdbc.password", "jdbc.schema-version"}
+
+
+def catalog_name(config: Config) -> str:
+    return config.get("iceberg.catalog", "iceberg")
+
+
+def catalog_properties(config: Config) -> dict[str, str]:
+    """The settings of a connector's catalog in PyIceberg's names."""
+    java = subset(config, _PREFIX)
+    kind = _kind(java)
+    properties = {_RENAMED.get(key, key): value for key, value in java.items() if key not in _JAVA_ONLY}
+    properties["type"] = kind
+    if "uri" in java:
+        properties["uri"] = _sql_uri(java) if kind == "sql" else java["uri"]
+    if (path_style := properties.pop("s3.path-style-access", None)) is not None:
+        properties["s3.force-virtual-addressing"] = "false" if path_style.lower() == "true" else "true"
+    return properties
+
+
+def _kind(java: Mapping[str, str]) -> str:
+    if implementation := java.get("catalog-impl"):
+        if implementation not in _CLASSES:
+            raise ConfigError(
+                [Problem(f"{_PREFIX}catalog-impl", _unsupported("catalog-impl", implementation, _CLASSES))]
+            )
+        return _CLASSES[implementation]
+    kind = java.get("type", "")
+    if kind.lower() not in _TYPES:
+        raise ConfigError([Problem(f"{_PREFIX}type", _unsupported("type", kind, _TYPES))])
+    return _TYPES[kind.lower()]
+
+
+def _unsupported(key: str, value: str, known: Mapping[str, str]) -> str:
+    return f"Invalid value '{value}' for {_PREFIX}{key}: this version opens {', '.join(known)}; set one of these."
+
+
+def _sql_uri(java: Mapping[str, str]) -> str:
+    """SQLAlchemy's form of a JDBC address; an address without `jdbc:` is SQLAlchemy's already."""
+    uri = java["uri"]
+    if not uri.startswith("jdbc:"):
+        return uri
+    address = uri.removeprefix("jdbc:")
+    if address.startswith("sqlite:"):
+        path = address.removeprefix("sqlite:").removeprefix("file:").partition("?")[0]
+        return f"sqlite:///{path}"
+    if address.startswith("postgresql:"):
+        parts = urlsplit(address)
+        user, password = java.get("jdbc.user", ""), java.get("jdbc.password", "")
+        login = f"{quote(user, safe='')}:{quote(password, safe='')}@" if user else ""
+        return f"postgresql+psycopg2://{login}{parts.netloc}{parts.path}"
+    raise ConfigError(
+        [Problem(f"{_PREFIX}uri", f"Invalid value '{uri}' for {_PREFIX}uri: use jdbc:sqlite: or jdbc:postgresql:.")]
+    )
+
+
+def open_catalog(config: Config) -> Catalog:
+    """The catalog of a connector config. One per process and settings: opening one costs a connection."""
+    return _opened(catalog_name(config), json.dumps(catalog_properties(config), sort_keys=True))
+
+
+@functools.lru_cache(maxsize=64)
+def _opened(name: str, properties: str) -> Catalog:
+    with sink_errors(f"opening catalog '{name}'"):
+        return load_catalog(name, **json.loads(properties))
+
+
+@contextmanager
+def sink_errors(doing: str) -> Iterator[None]:
+    """Raise our errors instead of those of catalogs, databases and object stores."""
+    import requests
+    import sqlalchemy.exc
+    from pyiceberg.exceptions import RESTError, ServerError
+
+    try:
+        yield
+    except (OSError, sqlalchemy.exc.SQLAlchemyError, requests.RequestException, ServerError, RESTError) as error:
+        raise SinkUnavailable(f"{doing}: {_first_line(error)}") from error
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error) or type(error).__name__).splitlines()[0]

@@ -1,0 +1,145 @@
+"""The mark that a job leaves in a table with every commit: how far it is, and of which source.
+
+It is in the summary of the snapshot that makes the rows visible, and in a table property of the same commit,
+because other people's `expire_snapshots` can remove the snapshot. docs/exactly-once.md tells the rules.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from pyiceberg.table.metadata import TableMetadata
+
+from icestream.api.batch import Batch, Counts
+from icestream.api.offsets import NOTHING, Offsets, Partition
+
+_PREFIX = "icestream.job."
+
+
+@dataclass(frozen=True)
+class Source:
+    """Which Kafka cluster and which topics, by the ids that change when they are created anew."""
+
+    cluster: str
+    topics: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class Standing:
+    """One partition in a mark. Counts are totals since the job's first batch."""
+
+    first: int
+    """Where the job began to read."""
+    start: int
+    """Where the batch of this commit began."""
+    next: int
+    counts: Counts
+
+
+@dataclass(frozen=True)
+class JobMark:
+    commit: str
+    previous: str | None
+    source: Source
+    standings: Mapping[Partition, Standing] = field(default_factory=dict)
+
+    @property
+    def offsets(self) -> Offsets:
+        return Offsets({partition: standing.next for partition, standing in self.standings.items()})
+
+    @property
+    def start(self) -> Offsets:
+        return Offsets({partition: standing.start for partition, standing in self.standings.items()})
+
+    @property
+    def totals(self) -> Counts:
+        return sum((standing.counts for standing in self.standings.values()), Counts())
+
+    def to_json(self) -> str:
+        partitions: dict[str, dict[str, list[int]]] = {}
+        for partition, standing in sorted(self.standings.items()):
+            counts = standing.counts
+            partitions.setdefault(partition.topic, {})[str(partition.number)] = [
+                standing.first,
+                standing.start,
+                standing.next,
+                counts.read,
+                counts.written,
+                counts.rejected,
+                counts.filtered,
+            ]
+        body: dict[str, Any] = {
+            "commit": self.commit,
+            "previous": self.previous,
+            "cluster": self.source.cluster,
+            "topics": dict(self.source.topics),
+            "partitions": partitions,
+        }
+        return json.dumps(body, separators=(",", ":"))
+
+    @classmethod
+    def from_json(cls, text: str) -> JobMark:
+        body = json.loads(text)
+        standings = {
+            Partition(topic, int(number)): Standing(values[0], values[1], values[2], Counts(*values[3:]))
+            for topic, partitions in body["partitions"].items()
+            for number, values in partitions.items()
+        }
+        source = Source(body["cluster"], body["topics"])
+        return cls(body["commit"], body["previous"], source, standings)
+
+
+def key_of(job: str) -> str:
+    """Summary key and table property of a job's mark."""
+    return f"{_PREFIX}{job}"
+
+
+def mark_after(before: JobMark | None, batch: Batch, counts: Mapping[Partition, Counts], source: Source) -> JobMark:
+    """The mark of the commit of a batch. Partitions that the batch does not touch keep their standing."""
+    standings = {
+        partition: replace(standing, start=standing.next)
+        for partition, standing in (before.standings.items() if before else ())
+    }
+    for partition in batch.end:
+        start, until = batch.start[partition], batch.end[partition]
+        old = standings.get(partition)
+        total = (old.counts if old else Counts()) + counts.get(partition, Counts())
+        # A table that was ahead of the job's other tables stays where it is.
+        reached = max(old.next, until) if old else until
+        standings[partition] = Standing(old.first if old else start, start, reached, total)
+    return JobMark(batch.id, before.commit if before else None, source, standings)
+
+
+@dataclass(frozen=True)
+class Found:
+    """What a table says of a job. `committed_before` without a mark: the table was rolled back behind the job's start."""
+
+    mark: JobMark | None
+    rolled_back_from: JobMark | None = None
+
+    @property
+    def offsets(self) -> Offsets:
+        return self.mark.offsets if self.mark else NOTHING
+
+
+def find(metadata: TableMetadata, job: str, branch: str) -> Found:
+    """The mark of the nearest ancestor of the branch that has one; the table property if the history is cut."""
+    key = key_of(job)
+    snapshot = metadata.snapshot_by_name(branch)
+    noted = metadata.properties.get(key)
+    remembered = JobMark.from_json(noted) if noted else None
+    while snapshot is not None:
+        text = snapshot.summary.additional_properties.get(key) if snapshot.summary else None
+        if text:
+            return Found(JobMark.from_json(text))
+        if snapshot.parent_snapshot_id is None:
+            # The whole history is there and this job is not in it: somebody rolled the table back to before it.
+            return Found(None, rolled_back_from=remembered)
+        snapshot = metadata.snapshot_by_id(snapshot.parent_snapshot_id)
+        if snapshot is None:
+            return Found(remembered)
+    # No snapshot on this branch: a rollback leaves one, so only expiry or a fresh table can be the reason.
+    return Found(remembered)

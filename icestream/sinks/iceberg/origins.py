@@ -1,0 +1,50 @@
+"""Which source offsets the rows of a data file are from, kept in the file's own footer; read by `verify --deep`.
+
+A compressed bitmap per source partition: about one byte per record, and no column of ours in the user's table.
+docs/decisions/002-origins.md has the reasons.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Mapping
+
+import numpy as np
+import pyarrow.parquet as pq
+from pyroaring import BitMap64
+
+from icestream.api.offsets import Partition
+from icestream.api.records import ORIGINS_KEY
+
+
+class Origins:
+    """Offsets per source partition, growing while a file is written."""
+
+    def __init__(self, offsets: Mapping[Partition, BitMap64] | None = None) -> None:
+        self.offsets: dict[Partition, BitMap64] = dict(offsets or {})
+
+    def add(self, partition: Partition, offsets: np.ndarray[tuple[int], np.dtype[np.int64]]) -> None:
+        found = BitMap64(offsets.astype(np.uint64))
+        self.offsets[partition] = self.offsets[partition] | found if partition in self.offsets else found
+
+    def to_footer(self) -> dict[str, str]:
+        body: dict[str, dict[str, str]] = {}
+        for (topic, number), bitmap in sorted(self.offsets.items()):
+            bitmap.run_optimize()
+            body.setdefault(topic, {})[str(number)] = base64.b64encode(bitmap.serialize()).decode()
+        return {ORIGINS_KEY.decode(): json.dumps(body, separators=(",", ":"))}
+
+    @classmethod
+    def from_footer(cls, metadata: pq.FileMetaData) -> Origins | None:
+        """The origins of a file, or None if another engine wrote it."""
+        text = (metadata.metadata or {}).get(ORIGINS_KEY)
+        if text is None:
+            return None
+        return cls(
+            {
+                Partition(topic, int(number)): BitMap64.deserialize(base64.b64decode(encoded))
+                for topic, partitions in json.loads(text).items()
+                for number, encoded in partitions.items()
+            }
+        )

@@ -1,0 +1,91 @@
+"""Iceberg schemas as Arrow schemas with field ids, and back for fields that are to be added."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pyarrow as pa
+import pyarrow.types as pt
+from pyiceberg import types as it
+from pyiceberg.schema import Schema
+from pyiceberg.table.update.schema import UpdateSchema
+
+from icestream.api.errors import ConfigError, Problem
+
+_FIELD_ID = b"PARQUET:field_id"
+
+_PRIMITIVES: Mapping[type[it.IcebergType], pa.DataType] = {
+    it.BooleanType: pa.bool_(),
+    it.IntegerType: pa.int32(),
+    it.LongType: pa.int64(),
+    it.FloatType: pa.float32(),
+    it.DoubleType: pa.float64(),
+    it.DateType: pa.date32(),
+    it.TimeType: pa.time64("us"),
+    it.TimestampType: pa.timestamp("us"),
+    it.TimestamptzType: pa.timestamp("us", tz="UTC"),
+    it.StringType: pa.string(),
+    it.BinaryType: pa.binary(),
+    it.UUIDType: pa.uuid(),
+}
+
+
+def arrow_schema(schema: Schema) -> pa.Schema:
+    """The Arrow schema that data files of this Iceberg schema have."""
+    return pa.schema([_arrow_field(field) for field in schema.fields])
+
+
+def _arrow_field(field: it.NestedField) -> pa.Field:
+    return _field(field.name, field.field_type, field.field_id, not field.required)
+
+
+def _field(name: str, kind: it.IcebergType, field_id: int, nullable: bool) -> pa.Field:
+    return pa.field(name, _arrow_type(kind), nullable, {_FIELD_ID: str(field_id).encode()})
+
+
+def _arrow_type(kind: it.IcebergType) -> pa.DataType:
+    if isinstance(kind, it.StructType):
+        return pa.struct([_arrow_field(field) for field in kind.fields])
+    if isinstance(kind, it.ListType):
+        return pa.list_(_field("element", kind.element_type, kind.element_id, not kind.element_required))
+    if isinstance(kind, it.MapType):
+        return pa.map_(
+            _field("key", kind.key_type, kind.key_id, False),
+            _field("value", kind.value_type, kind.value_id, not kind.value_required),
+        )
+    if isinstance(kind, it.DecimalType):
+        return pa.decimal128(kind.precision, kind.scale)
+    if isinstance(kind, it.FixedType):
+        return pa.binary(len(kind))
+    if type(kind) in _PRIMITIVES:
+        return _PRIMITIVES[type(kind)]
+    raise ConfigError(
+        [Problem("iceberg.tables", f"The table has a column of type {kind}, which this version does not write.")]
+    )
+
+
+def add_fields(update: UpdateSchema, fields: Mapping[tuple[str, ...], pa.DataType]) -> None:
+    """Add inferred fields to a table, as optional columns."""
+    for path, kind in sorted(fields.items(), key=lambda item: (len(item[0]), item[0])):
+        update.add_column(path, _iceberg_type(kind))
+
+
+def _iceberg_type(kind: pa.DataType) -> it.IcebergType:
+    # PyIceberg gives the real ids when the column is added; inside one type they only have to differ.
+    if pt.is_struct(kind):
+        fields = [kind.field(i) for i in range(kind.num_fields)]
+        return it.StructType(
+            *(
+                it.NestedField(number, field.name, _iceberg_type(field.type), required=False)
+                for number, field in enumerate(fields, start=1)
+            )
+        )
+    if pt.is_list(kind):
+        return it.ListType(1, _iceberg_type(kind.value_type), element_required=False)
+    if pt.is_boolean(kind):
+        return it.BooleanType()
+    if pt.is_integer(kind):
+        return it.LongType()
+    if pt.is_floating(kind):
+        return it.DoubleType()
+    return it.StringType()

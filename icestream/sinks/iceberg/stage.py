@@ -1,0 +1,188 @@
+"""Writes rows as Parquet data files that no table references yet; runs inside the pipeline's worker.
+
+Rows are clustered by partition and buffered; when the buffer is full each partition's rows become one row group
+of that partition's open file. So an open file holds no rows, however many partitions there are.
+"""
+
+from __future__ import annotations
+
+import functools
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, cast
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyiceberg.io import FileIO, OutputStream, load_file_io
+from pyiceberg.io.pyarrow import (
+    compute_statistics_plan,
+    data_file_statistics_from_parquet_metadata,
+    parquet_path_to_id_mapping,
+)
+from pyiceberg.partitioning import PartitionSpec
+from pyiceberg.schema import Schema
+from pyiceberg.table import TableProperties
+from pyiceberg.table.locations import LocationProvider, load_location_provider
+
+from icestream.api.batch import StagedFile
+from icestream.api.offsets import Partition
+from icestream.sinks.iceberg.catalogs import sink_errors
+from icestream.sinks.iceberg.origins import Origins
+from icestream.sinks.iceberg.partitions import Partitioner, PartitionValue
+from icestream.sinks.iceberg.schemas import arrow_schema
+
+_BUFFER_BYTES = 192 * 1024 * 1024
+_OPEN_FILES = 200
+
+
+@dataclass(frozen=True)
+class TablePlan:
+    """What a worker must know of a table to write files for it. Plain data: it crosses process boundaries."""
+
+    name: str
+    location: str
+    schema_json: str
+    spec_json: str
+    properties: Mapping[str, str]
+    io_properties: Mapping[str, str]
+
+    @functools.cached_property
+    def schema(self) -> Schema:
+        return Schema.model_validate_json(self.schema_json)
+
+    @functools.cached_property
+    def spec(self) -> PartitionSpec:
+        return PartitionSpec.model_validate_json(self.spec_json)
+
+    @functools.cached_property
+    def arrow_schema(self) -> pa.Schema:
+        return arrow_schema(self.schema)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: self.__dict__[name] for name in self.__dataclass_fields__}
+
+
+class _OpenFile:
+    def __init__(self, path: str, io: FileIO, key: PartitionValue | None, schema: pa.Schema, options: Any) -> None:
+        self.path = path
+        self.key = key
+        self.origins = Origins()
+        self._stream: OutputStream = io.new_output(path).create(overwrite=True)
+        self._writer = pq.ParquetWriter(self._stream, schema, store_decimal_as_integer=True, **options)
+
+    def write(self, rows: pa.Table) -> None:
+        self._writer.write_table(rows, row_group_size=max(1, rows.num_rows))
+
+    @property
+    def size(self) -> int:
+        return int(self._stream.tell())
+
+    def close(self) -> tuple[pq.FileMetaData, int]:
+        self._writer.add_key_value_metadata(self.origins.to_footer())
+        self._writer.close()
+        size = self.size
+        self._stream.close()
+        return self._writer.writer.metadata, size
+
+
+@dataclass
+class _Buffered:
+    rows: list[pa.Table]
+    origins: Origins
+
+
+class StageWriter:
+    """Takes rows in any order of partitions; `close` tells the files that were written."""
+
+    def __init__(self, plan: TablePlan) -> None:
+        self._plan = plan
+        self._io = load_file_io(dict(plan.io_properties), plan.location)
+        self._places: LocationProvider = load_location_provider(plan.location, dict(plan.properties))
+        self._partitioner = Partitioner(plan.schema, plan.spec)
+        self._target = int(plan.properties.get(TableProperties.WRITE_TARGET_FILE_SIZE_BYTES, 512 * 1024 * 1024))
+        self._options = _parquet_options(plan.properties)
+        self._buffered: dict[PartitionValue | None, _Buffered] = {}
+        self._buffered_bytes = 0
+        self._open: dict[PartitionValue | None, _OpenFile] = {}
+        self._staged: list[StagedFile] = []
+
+    def write(
+        self, rows: pa.Table, source: Partition, offsets: np.ndarray[tuple[int], np.dtype[np.int64]]
+    ) -> None:
+        """Take rows; `offsets` are where each is from."""
+        if not rows.num_rows:
+            return
+        for group in self._partitioner.split(rows):
+            place = self._buffered.setdefault(group.value, _Buffered([], Origins()))
+            place.rows.append(group.rows)
+            place.origins.add(source, offsets if group.order is None else offsets[group.order])
+        self._buffered_bytes += rows.nbytes
+        if self._buffered_bytes >= _BUFFER_BYTES:
+            self._flush()
+
+    def close(self) -> list[StagedFile]:
+        self._flush()
+        with sink_errors(f"writing data files of {self._plan.name}"):
+            for key in list(self._open):
+                self._finish(key)
+        return self._staged
+
+    def _flush(self) -> None:
+        with sink_errors(f"writing data files of {self._plan.name}"):
+            for key, buffered in self._buffered.items():
+                file = self._file(key)
+                file.write(pa.concat_tables(buffered.rows))
+                for source, offsets in buffered.origins.offsets.items():
+                    held = file.origins.offsets
+                    held[source] = held[source] | offsets if source in held else offsets
+                if file.size >= self._target:
+                    self._finish(key)
+        self._buffered.clear()
+        self._buffered_bytes = 0
+
+    def _file(self, key: PartitionValue | None) -> _OpenFile:
+        if key not in self._open:
+            if len(self._open) >= _OPEN_FILES:
+                self._finish(next(iter(self._open)))
+            path = self._places.new_data_location(f"{uuid.uuid4()}.parquet", cast(Any, key))
+            self._open[key] = _OpenFile(path, self._io, key, self._plan.arrow_schema, self._options)
+        return self._open[key]
+
+    def _finish(self, key: PartitionValue | None) -> None:
+        file = self._open.pop(key)
+        metadata, size = file.close()
+        statistics = data_file_statistics_from_parquet_metadata(
+            metadata,
+            compute_statistics_plan(self._plan.schema, dict(self._plan.properties)),
+            parquet_path_to_id_mapping(self._plan.schema),
+        )
+        metrics = statistics.to_serialized_dict()
+        self._staged.append(
+            StagedFile(
+                path=file.path,
+                partition=key.values if key else (),
+                spec_id=self._plan.spec.spec_id,
+                rows=int(metrics.pop("record_count")),
+                size=size,
+                metrics=metrics,
+            )
+        )
+
+
+def _parquet_options(properties: Mapping[str, str]) -> dict[str, Any]:
+    """Table properties in pyarrow's words."""
+    codec = properties.get(TableProperties.PARQUET_COMPRESSION, TableProperties.PARQUET_COMPRESSION_DEFAULT)
+    level = properties.get(TableProperties.PARQUET_COMPRESSION_LEVEL)
+    options: dict[str, Any] = {"compression": "none" if codec == "uncompressed" else codec}
+    if level is not None and codec in ("zstd", "gzip", "brotli"):
+        options["compression_level"] = int(level)
+    for name, option in (
+        (TableProperties.PARQUET_PAGE_SIZE_BYTES, "data_page_size"),
+        (TableProperties.PARQUET_DICT_SIZE_BYTES, "dictionary_pagesize_limit"),
+        (TableProperties.PARQUET_PAGE_ROW_LIMIT, "write_batch_size"),
+    ):
+        if name in properties:
+            options[option] = int(properties[name])
+    return options

@@ -1,0 +1,212 @@
+"""The Iceberg side of a job: what its table says, and one commit with the batch's rows, offsets and new columns.
+
+`commit` is a compare-and-set: it lands only if the offsets in the table are still those that the batch started
+from. PyIceberg retries a lost race by itself after a refresh, so the check has to run at every attempt.
+"""
+
+from __future__ import annotations
+
+import logging
+import uuid
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+from pyiceberg.catalog import Catalog
+from pyiceberg.exceptions import (
+    CommitFailedException,
+    NoSuchNamespaceError,
+    NoSuchTableError,
+    ValidationException,
+)
+from pyiceberg.manifest import DataFile, DataFileContent, FileFormat
+from pyiceberg.table import Table, Transaction
+from pyiceberg.table.metadata import TableMetadata
+from pyiceberg.table.refs import MAIN_BRANCH
+from pyiceberg.table.snapshots import Operation
+from pyiceberg.table.update.snapshot import _FastAppendFiles, _MergeAppendFiles
+from pyiceberg.typedef import Record
+from pyiceberg.utils.properties import property_as_bool
+
+from icestream.api.batch import StagedFile, TableReference
+from icestream.api.errors import CommitConflict, CommitUnknown, ConfigError, Problem, SinkUnavailable
+from icestream.api.offsets import Offsets
+from icestream.sinks.iceberg import marks
+from icestream.sinks.iceberg.catalogs import sink_errors
+from icestream.sinks.iceberg.marks import JobMark
+from icestream.sinks.iceberg.schemas import add_fields
+from icestream.sinks.iceberg.stage import TablePlan
+
+_log = logging.getLogger(__name__)
+
+NewFields = Mapping[tuple[str, ...], pa.DataType]
+
+
+@dataclass(frozen=True)
+class Receipt:
+    """A commit that landed; without a snapshot if the table had it all before."""
+
+    snapshot_id: int | None
+    mark: JobMark | None
+
+
+class IcebergTable:
+    """One table as one job sees it."""
+
+    def __init__(
+        self, catalog: Catalog, name: str, job: str, *, branch: str = MAIN_BRANCH, write_props: Mapping[str, str]
+    ) -> None:
+        self._catalog = catalog
+        self._job = job
+        self._branch = branch
+        self._write_props = dict(write_props)
+        self.name = name
+        self._table: Table | None = None
+
+    def reference(self, catalog: str) -> TableReference:
+        """The table's name for the control topic."""
+        *namespace, name = self.name.split(".")
+        identity = self._table.metadata.table_uuid if self._table else None
+        return TableReference(catalog, tuple(namespace), name, identity)
+
+    def found(self) -> marks.Found:
+        """What the table says of the job, read anew."""
+        return marks.find(self._loaded().metadata, self._job, self._branch)
+
+    def plan(self, new_fields: NewFields) -> TablePlan:
+        """How to write files for the table as it is, or as it will be with new fields."""
+        table = self._table or self._loaded()
+        metadata = self._grown(table, new_fields).table_metadata if new_fields else table.metadata
+        return TablePlan(
+            name=self.name,
+            location=metadata.location,
+            schema_json=metadata.schema().model_dump_json(),
+            spec_json=metadata.spec().model_dump_json(),
+            properties={**metadata.properties, **self._write_props},
+            io_properties={key: str(value) for key, value in table.io.properties.items()},
+        )
+
+    def commit(
+        self,
+        files: Sequence[StagedFile],
+        mark: JobMark,
+        *,
+        expect: Offsets,
+        new_fields: NewFields,
+        written_with: TablePlan,
+        summary: Mapping[str, str],
+    ) -> Receipt:
+        """Make staged files visible, with the mark. CommitConflict: nothing landed, plan again."""
+        table = self._loaded()
+        self._refuse_stale(table.metadata, expect)
+        transaction = self._grown(table, new_fields)
+        if transaction.table_metadata.schema().model_dump_json() != written_with.schema_json:
+            raise CommitConflict(f"the schema of {self.name} changed while a batch was written")
+        text = mark.to_json()
+        transaction.set_properties({marks.key_of(self._job): text})
+        append = self._append(transaction, expect, {**summary, marks.key_of(self._job): text})
+        for file in files:
+            append.append_data_file(_data_file(file))
+        append.commit()
+        return self._send(transaction, append.snapshot_id, mark)
+
+    def _send(self, transaction: Transaction, snapshot_id: int, mark: JobMark) -> Receipt:
+        try:
+            self._table = transaction.commit_transaction()
+        except (CommitFailedException, ValidationException) as error:
+            self._table = None
+            raise CommitConflict(f"{self.name}: {error}") from error
+        except Exception as error:  # whatever the catalog's client raises: the outcome is not known
+            self._table = None
+            return self._outcome(snapshot_id, mark, error)
+        return Receipt(snapshot_id, mark)
+
+    def _outcome(self, snapshot_id: int, mark: JobMark, error: Exception) -> Receipt:
+        """Ask the table whether a commit of unknown outcome landed. Nothing is deleted either way."""
+        _log.warning("commit to %s has an unknown outcome (%s); asking the table", self.name, error)
+        try:
+            found = self.found().mark
+        except SinkUnavailable as unavailable:
+            raise CommitUnknown(
+                f"{self.name}: a commit may have landed and the catalog does not answer: {unavailable}"
+            ) from error
+        if found is not None and found.commit == mark.commit:
+            return Receipt(snapshot_id, mark)
+        raise CommitConflict(f"{self.name}: the commit did not land: {error}") from error
+
+    def discard(self, files: Sequence[StagedFile]) -> None:
+        """Delete staged files that were certainly not committed."""
+        io = self._loaded().io
+        for file in files:
+            try:
+                io.delete(file.path)
+            except OSError as error:
+                _log.warning("staged file %s is left behind: %s", file.path, error)
+
+    def _loaded(self) -> Table:
+        with sink_errors(f"loading table {self.name}"):
+            try:
+                self._table = self._catalog.load_table(self.name)
+            except (NoSuchTableError, NoSuchNamespaceError):
+                raise ConfigError(
+                    [
+                        Problem(
+                            "iceberg.tables",
+                            f"Table '{self.name}' does not exist in catalog '{self._catalog.name}'; create it first.",
+                        )
+                    ]
+                ) from None
+        return self._table
+
+    def _grown(self, table: Table, new_fields: NewFields) -> Transaction:
+        transaction = Transaction(table, autocommit=False)
+        if new_fields:
+            with transaction.update_schema() as update:
+                add_fields(update, new_fields)
+        return transaction
+
+    def _refuse_stale(self, metadata: TableMetadata, expect: Offsets) -> None:
+        stands = marks.find(metadata, self._job, self._branch).offsets
+        if stands != expect:
+            raise CommitConflict(
+                f"{self.name} is at {stands.to_json()}, not at {expect.to_json()}: somebody else has committed"
+            )
+
+    def _append(self, transaction: Transaction, expect: Offsets, summary: Mapping[str, str]) -> Any:
+        merges = property_as_bool(transaction.table_metadata.properties, "commit.manifest-merge.enabled", False)
+        producer = _MergeAppendFiles if merges else _FastAppendFiles
+        refuse_stale = self._refuse_stale
+
+        class GuardedAppend(producer):  # type: ignore[valid-type, misc]
+            """An append that is refused when the job's offsets have moved."""
+
+            def _validate_concurrency(self) -> None:
+                refuse_stale(self._transaction._table.metadata, expect)
+
+        return GuardedAppend(
+            operation=Operation.APPEND,
+            transaction=transaction,
+            io=transaction._table.io,
+            branch=self._branch,
+            commit_uuid=uuid.uuid4(),
+            snapshot_properties=dict(summary),
+        )
+
+
+def _data_file(file: StagedFile) -> DataFile:
+    data_file = DataFile.from_args(
+        content=DataFileContent.DATA,
+        file_path=file.path,
+        file_format=FileFormat.PARQUET,
+        partition=Record(*file.partition),
+        record_count=file.rows,
+        file_size_in_bytes=file.size,
+        sort_order_id=None,
+        spec_id=file.spec_id,
+        equality_ids=None,
+        key_metadata=None,
+        **file.metrics,
+    )
+    data_file.spec_id = file.spec_id
+    return data_file
