@@ -170,7 +170,7 @@ def _on_signals(told: threading.Event) -> None:
 
 def _spark_starter(config: WorkerConfig) -> Callable[[], JobStarter]:
     def make() -> JobStarter:
-        from icestream.pipeline.build import job_starter
+        from icestream.jobs.build import job_starter
 
         return job_starter(config.raw)
 
@@ -178,6 +178,6 @@ def _spark_starter(config: WorkerConfig) -> Callable[[], JobStarter]:
 
 
 def _deep_check(config: Config) -> list[Problem]:
-    from icestream.pipeline.build import check_connector
+    from icestream.jobs.build import check_connector
 
     return check_connector(config)

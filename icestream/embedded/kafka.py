@@ -186,7 +186,7 @@ def _answers(port: int) -> bool:
 
     admin = AdminClient({"bootstrap.servers": f"{ports.HOST}:{port}", "log_level": 0})
     try:
-        return bool(admin.list_topics(timeout=2).brokers)
+        return bool(admin.list_topics(timeout=0.5).brokers)
     except KafkaException:
         return False
 

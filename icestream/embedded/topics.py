@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any, Final
 
 from icestream.api.errors import NotFoundError, SourceUnavailable
 
 _ANSWER_S: Final = 10.0
+_WAIT_S: Final = 0.3
 
 
 def ensure_topic(bootstrap: str, topic: str, partitions: int = 3) -> bool:
@@ -46,11 +48,16 @@ def _admin(bootstrap: str) -> Any:
 def _topics(admin: Any, bootstrap: str) -> dict[str, Any]:
     from confluent_kafka import KafkaException
 
-    try:
-        topics: dict[str, Any] = admin.list_topics(timeout=_ANSWER_S).topics
-    except KafkaException as error:
-        raise SourceUnavailable(
-            f"no Kafka answers at {bootstrap}; start one with `icestream kafka start` or name another"
-            " with --bootstrap-servers"
-        ) from error
-    return topics
+    deadline = time.monotonic() + _ANSWER_S
+    while True:
+        # Short waits, because the client's own wait does not see Ctrl-C.
+        try:
+            topics: dict[str, Any] = admin.list_topics(timeout=_WAIT_S).topics
+        except KafkaException as error:
+            if time.monotonic() > deadline:
+                raise SourceUnavailable(
+                    f"no Kafka answers at {bootstrap}; start one with `icestream kafka start` or name another"
+                    " with --bootstrap-servers"
+                ) from error
+        else:
+            return topics

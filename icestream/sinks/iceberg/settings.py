@@ -21,7 +21,7 @@ def _setting(name: str, type_: Type, default: object, doc: str, *, at_least: int
 
 ICEBERG_SINK: Final = ConfigDef(
     (
-        _setting("iceberg.tables", Type.LIST, [], "The table to write to, as namespace.name."),
+        _setting("iceberg.tables", Type.LIST, [], "The tables that get every record, as namespace.name."),
         _setting(
             "iceberg.tables.dynamic-enabled", Type.BOOLEAN, False, "The table's name comes from the record."
         ),
@@ -108,6 +108,7 @@ _SWITCHES_NOT_YET: Final = (
     "iceberg.tables.dynamic-enabled",
     "iceberg.tables.auto-create-enabled",
     "iceberg.tables.upsert-mode-enabled",
+    "iceberg.tables.schema-case-insensitive",
 )
 _KEYS_NOT_YET: Final = (
     "iceberg.tables.route-field",
@@ -122,7 +123,7 @@ _TABLE_KEYS_NOT_YET: Final = re.compile(r"iceberg\.table\..+\.(commit-branch|id-
 _WITHOUT_EFFECT: Final[Mapping[str, str]] = {
     "iceberg.control.group-id": "the job manager resumes from the table, not from a group of its own",
     "iceberg.control.group-id-prefix": "tasks do not read the control topic",
-    "iceberg.control.commit.threads": "a job commits to one table",
+    "iceberg.control.commit.threads": "tables are committed one after the other",
     "iceberg.coordinator-executor-keep-alive-timeout-ms": "there is no Java coordinator",
     "iceberg.tables.default-partition-by": "tables are not created by this version",
 }
@@ -176,19 +177,11 @@ def _table_problems(config: Config) -> list[Problem]:
                 "iceberg.tables", "'iceberg.tables' is missing: name the table to write to, as namespace.name"
             )
         ]
-    if len(named) > 1:
-        return [
-            Problem(
-                "iceberg.tables",
-                f"'iceberg.tables' names {len(named)} tables, which is not supported by this version; "
-                "use one connector for each",
-            )
-        ]
-    if "." not in named[0].strip("."):
-        return [
-            Problem("iceberg.tables", f"'iceberg.tables={named[0]}' has no namespace; write namespace.name")
-        ]
-    return []
+    return [
+        Problem("iceberg.tables", f"'iceberg.tables' names '{name}' without a namespace; write namespace.{name}")
+        for name in named
+        if "." not in name.strip(".")
+    ]
 
 
 def _catalog_problems(config: Config) -> list[Problem]:
