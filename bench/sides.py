@@ -1,0 +1,113 @@
+"""The two that are compared: how each is started and configured. What they share is written once."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from bench.table import BenchTable
+
+TASKS: Final = 3
+HEAP: Final = "2g"
+COMMIT_INTERVAL_MS: Final = 10_000
+CONTROL_TOPIC: Final = "control-iceberg"
+
+KAFKA_VERSION: Final = "4.3.1"
+ICEBERG_VERSION: Final = "1.12.0"
+_KAFKA: Final = ("connect-runtime", "connect-json", "connect-transforms")
+_ICEBERG: Final = ("iceberg-kafka-connect", "iceberg-parquet")
+PEER_COORDINATES: Final = (
+    *(f"org.apache.kafka:{module}:{KAFKA_VERSION}" for module in _KAFKA),
+    *(f"org.apache.iceberg:{module}:{ICEBERG_VERSION}" for module in _ICEBERG),
+    "org.apache.hadoop:hadoop-client-api:3.4.2",
+    "org.apache.hadoop:hadoop-client-runtime:3.4.2",
+    "org.xerial:sqlite-jdbc:3.50.3.0",
+    "org.slf4j:slf4j-simple:2.0.18",
+)
+_JSON: Final = "org.apache.kafka.connect.json.JsonConverter"
+
+
+@dataclass(frozen=True)
+class Side:
+    """A worker that runs sink connectors; `command` makes its command line from its properties file."""
+
+    name: str
+    title: str
+    command: Callable[[Path], Sequence[str]]
+    worker: Mapping[str, str] = field(default_factory=dict)
+    connector: Mapping[str, str] = field(default_factory=dict)
+
+
+def ours() -> Side:
+    program = Path(sys.executable).with_name("icestream")
+    return Side(
+        name="ours",
+        title="Icestream",
+        command=lambda properties: [str(program), "standalone", str(properties)],
+        worker={"spark.driver.memory": HEAP},
+    )
+
+
+def theirs() -> Side:
+    """The real Kafka Connect, with the consumer settings that were the fastest of those tried."""
+    from icestream.embedded.jars import fetch_all
+    from icestream.embedded.java import java
+
+    library, program = fetch_all(f"kafka-connect-{KAFKA_VERSION}", PEER_COORDINATES), java()
+    return Side(
+        name="theirs",
+        title=f"Kafka Connect {KAFKA_VERSION}",
+        command=lambda properties: [
+            program,
+            f"-Xmx{HEAP}",
+            "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn",
+            *("-cp", f"{library}/*"),
+            "org.apache.kafka.connect.cli.ConnectStandalone",
+            str(properties),
+        ],
+        connector=PEER_CONSUMER,
+    )
+
+
+PEER_CONSUMER: Final = {
+    "consumer.override.max.poll.records": "10000",
+    "consumer.override.max.partition.fetch.bytes": "16777216",
+    "consumer.override.receive.buffer.bytes": "1048576",
+}
+
+
+def worker_properties(side: Side, *, bootstrap: str, port: int, offsets: Path) -> dict[str, str]:
+    return {
+        "bootstrap.servers": bootstrap,
+        "listeners": f"http://127.0.0.1:{port}",
+        "key.converter": _JSON,
+        "value.converter": _JSON,
+        "key.converter.schemas.enable": "false",
+        "value.converter.schemas.enable": "false",
+        "offset.storage.file.filename": str(offsets),
+        "offset.flush.interval.ms": "1000",
+        **side.worker,
+    }
+
+
+def connector_config(
+    side: Side, table: BenchTable, *, topic: str, evolve_schema: bool, interval_ms: int = COMMIT_INTERVAL_MS
+) -> dict[str, str]:
+    return {
+        "connector.class": "org.apache.iceberg.connect.IcebergSinkConnector",
+        "topics": topic,
+        "tasks.max": str(TASKS),
+        "iceberg.control.topic": CONTROL_TOPIC,
+        "iceberg.control.commit.interval-ms": str(interval_ms),
+        "iceberg.control.commit.timeout-ms": "60000",
+        "iceberg.tables.evolve-schema-enabled": str(evolve_schema).lower(),
+        **table.connector_settings(),
+        **side.connector,
+    }
+
+
+def properties_text(settings: Mapping[str, str]) -> str:
+    return "".join(f"{key}={value}\n" for key, value in settings.items())

@@ -1,0 +1,125 @@
+"""The table that both sides fill: made anew for each run, watched while it fills, checked at the end."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from bench.minio_tables import API_PARTITIONING, API_SCHEMA
+
+if TYPE_CHECKING:
+    from pyiceberg.catalog.sql import SqlCatalog
+    from pyiceberg.table import Table
+
+CATALOG: Final = "bench"
+NAMESPACE: Final = "streaming"
+NAME: Final = "apilogs"
+ID_FIELD: Final = "callInfo.requestID"
+
+
+@dataclass(frozen=True)
+class Content:
+    """What a reader finds in the table's data files."""
+
+    rows: int
+    distinct: int
+    files: int
+    commits: int
+
+
+class BenchTable:
+    """One table in a SQLite catalog of its own, under a folder that is new for each run."""
+
+    def __init__(self, folder: Path) -> None:
+        self._database = folder / "catalog.db"
+        self._warehouse = folder / "warehouse"
+        self._seen: str | None = None
+        self._rows = 0
+
+    @property
+    def identifier(self) -> str:
+        return f"{NAMESPACE}.{NAME}"
+
+    @cached_property
+    def _catalog(self) -> SqlCatalog:
+        from pyiceberg.catalog.sql import SqlCatalog
+
+        return SqlCatalog(CATALOG, uri=f"sqlite:///{self._database}", warehouse=self._warehouse.as_uri())
+
+    def create(self) -> None:
+        self._warehouse.mkdir(parents=True)
+        self._catalog.create_namespace(NAMESPACE)
+        self._catalog.create_table(self.identifier, API_SCHEMA, partition_spec=API_PARTITIONING)
+
+    def connector_settings(self) -> dict[str, str]:
+        """The keys by which a sink connector finds this table."""
+        return {
+            "iceberg.tables": self.identifier,
+            "iceberg.catalog": CATALOG,
+            "iceberg.catalog.catalog-impl": "org.apache.iceberg.jdbc.JdbcCatalog",
+            "iceberg.catalog.uri": f"jdbc:sqlite:{self._database}",
+            "iceberg.catalog.warehouse": self._warehouse.as_uri(),
+            "iceberg.catalog.jdbc.schema-version": "V1",
+        }
+
+    def visible_rows(self) -> int:
+        """The rows in the current snapshot; one look at the catalog's pointer while nothing is committed."""
+        pointer = self._pointer()
+        if pointer != self._seen:
+            self._rows = rows_of(self._table())
+            self._seen = pointer
+        return self._rows
+
+    def content(self) -> Content:
+        """Read the id of every row from the data files, not from the statistics."""
+        import pyarrow.compute as pc
+
+        table = self._table()
+        files = table.inspect.files().num_rows
+        ids = table.scan(selected_fields=(ID_FIELD,)).to_arrow()
+        column = pc.struct_field(ids.column("callInfo"), "requestID")
+        return Content(ids.num_rows, pc.count_distinct(column).as_py(), files, len(table.metadata.snapshots))
+
+    def _table(self) -> Table:
+        return self._catalog.load_table(self.identifier)
+
+    def _pointer(self) -> str:
+        connection = sqlite3.connect(f"{self._database.as_uri()}?mode=ro", uri=True, timeout=10)
+        try:
+            row = connection.execute(
+                "select metadata_location from iceberg_tables where table_namespace = ? and table_name = ?",
+                (NAMESPACE, NAME),
+            ).fetchone()
+        finally:
+            connection.close()
+        return str(row[0])
+
+
+def rows_of(table: Table) -> int:
+    snapshot = table.current_snapshot()
+    if snapshot is None or snapshot.summary is None:
+        return 0
+    return int(snapshot.summary["total-records"] or 0)
+
+
+def wait_for_rows(
+    visible: Callable[[], int],
+    wanted: int,
+    *,
+    clock: Callable[[], float],
+    sleep: Callable[[float], None],
+    every_s: float,
+    patience_s: float,
+) -> int:
+    """Wait until so many rows are visible, or none is added for `patience_s`. Returns what is there."""
+    rows, changed = visible(), clock()
+    while rows < wanted and clock() - changed < patience_s:
+        sleep(every_s)
+        found = visible()
+        if found != rows:
+            rows, changed = found, clock()
+    return rows
