@@ -1,0 +1,172 @@
+"""Which connector configs we run, and what we say about the others."""
+
+from __future__ import annotations
+
+import pytest
+
+from icestream.api.errors import Problem, UnknownConnectorClass
+from icestream.cluster.connector_config import Validation, validate_connector, with_worker_defaults
+
+JSON = "org.apache.kafka.connect.json.JsonConverter"
+WORKER = {"key.converter": JSON, "value.converter": JSON, "value.converter.schemas.enable": "false"}
+GOOD = {
+    "name": "sink",
+    "connector.class": "io.tabular.iceberg.connect.IcebergSinkConnector",
+    "tasks.max": "2",
+    "topics": "apilogs",
+    "iceberg.tables": "streaming.apilogs",
+    "iceberg.tables.auto-create-enabled": "false",
+    "iceberg.tables.evolve-schema-enabled": "true",
+    "iceberg.catalog.type": "rest",
+    "iceberg.catalog.uri": "http://nginx-dest:9000/_iceberg",
+    "iceberg.catalog.rest.sigv4-enabled": "true",
+    "iceberg.control.topic": "control-iceberg",
+    "iceberg.control.commit.interval-ms": "10000",
+    "iceberg.control.commit.timeout-ms": "60000",
+}
+
+
+def validate(**changes: str | None) -> Validation:
+    """GOOD with changes; underscores stand for dots, two for a hyphen."""
+    renamed = {key.replace("__", "-").replace("_", "."): value for key, value in changes.items()}
+    return validate_connector({**GOOD, **renamed}, WORKER)
+
+
+def messages(validation: Validation) -> str:
+    return "\n".join(problem.message for problem in validation.problems)
+
+
+def test_the_demo_config_is_taken_as_it_is() -> None:
+    found = validate()
+    assert found.problems == ()
+    assert found.warnings == ()
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "io.tabular.iceberg.connect.IcebergSinkConnector",
+        "org.apache.iceberg.connect.IcebergSinkConnector",
+        "IcebergSinkConnector",
+        "IcebergSink",
+    ],
+)
+def test_every_name_of_the_class_is_known(name: str) -> None:
+    assert validate(connector_class=name).problems == ()
+
+
+def test_an_unknown_class_lists_what_there_is() -> None:
+    with pytest.raises(UnknownConnectorClass, match=r"matches Foo, available connectors are: org\.apache"):
+        validate(connector_class="Foo")
+
+
+def test_a_config_without_class_is_shown_without_its_secrets() -> None:
+    with pytest.raises(UnknownConnectorClass) as caught:
+        validate_connector({"name": "a", "iceberg.catalog.s3.secret-access-key": "hush"}, WORKER)
+    assert "contains no connector type" in str(caught.value)
+    assert "hush" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "reason"),
+    [
+        ("transforms", "a", "'transforms' is not supported by this version"),
+        ("predicates", "a", "'predicates' is not supported by this version"),
+        ("iceberg.tables.dynamic-enabled", "true", "not supported by this version"),
+        ("iceberg.tables.auto-create-enabled", "true", "not supported by this version"),
+        ("iceberg.tables.upsert-mode-enabled", "TRUE", "not supported by this version"),
+        ("iceberg.tables.cdc-field", "_cdc.op", "not supported by this version"),
+        ("iceberg.tables.route-field", "db", "not supported by this version"),
+        ("iceberg.tables", "a.b,a.c", "names 2 tables, which is not supported by this version"),
+        ("iceberg.hadoop-conf-dir", "/etc/hadoop", "not supported by this version"),
+        ("iceberg.hadoop.fs.defaultFS", "hdfs://x", "not supported by this version"),
+        ("iceberg.table.streaming.apilogs.commit-branch", "b", "not supported by this version"),
+        ("iceberg.table.streaming.apilogs.id-columns", "id", "not supported by this version"),
+        ("value.converter", "io.confluent.connect.avro.AvroConverter", "not supported by this version"),
+        ("value.converter", JSON, "set value.converter.schemas.enable=false"),
+        ("tasks.max", "x", "Invalid value x for configuration tasks.max: Not a number of type INT"),
+        ("tasks.max", "0", "Value must be at least 1"),
+        ("errors.tolerance", "some", "String must be one of: none, all"),
+        ("topics", "", "Must configure one of topics or topics.regex"),
+        ("topics.regex", "a.*", "mutually exclusive"),
+        ("errors.deadletterqueue.topic.name", "apilogs", "The DLQ topic 'apilogs' may not be included"),
+        ("iceberg.tables", "apilogs", "has no namespace"),
+        ("iceberg.tables", "", "'iceberg.tables' is missing"),
+        ("name", "a\x01b", "may not contain control sequences"),
+    ],
+)
+def test_what_cannot_run_is_refused_with_the_reason(key: str, value: str, reason: str) -> None:
+    assert reason in messages(validate_connector({**GOOD, key: value}, WORKER))
+
+
+def test_all_problems_come_at_once() -> None:
+    found = validate_connector({"connector.class": "IcebergSink", "tasks.max": "x"}, {})
+    assert {problem.key for problem in found.problems} == {
+        "name",
+        "tasks.max",
+        "topics",
+        "topics.regex",
+        "value.converter",
+        "iceberg.tables",
+        "iceberg.catalog",
+    }
+
+
+def test_null_is_no_value() -> None:
+    found = validate(tasks_max=None)
+    assert messages(found) == "Null value can not be supplied as the configuration value."
+
+
+@pytest.mark.parametrize(
+    ("key", "meant"),
+    [
+        ("iceberg.tables.evolve-schema-enable", "iceberg.tables.evolve-schema-enabled"),
+        ("value.converter.schema.enable", "value.converter.schemas.enable"),
+        ("consumer.overide.max.poll.records", "consumer.override.*"),
+        ("topic", "topics"),
+        ("iceberg.table.streaming.apilogs.partition-bye", "iceberg.table.streaming.apilogs.partition-by"),
+    ],
+)
+def test_a_typo_is_an_error_with_a_suggestion(key: str, meant: str) -> None:
+    found = validate_connector({**GOOD, key: "x"}, WORKER)
+    assert messages(found) == f"Unknown configuration '{key}'; did you mean '{meant}'?"
+
+
+def test_any_other_unknown_key_is_a_warning() -> None:
+    found = validate_connector({**GOOD, "my.own.note": "x"}, WORKER)
+    assert found.problems == ()
+    assert found.warnings == ("'my.own.note' is not a known configuration and has no effect",)
+
+
+def test_the_user_chooses_what_unknown_keys_mean() -> None:
+    strict = validate_connector({**GOOD, "my.own.note": "x", "icestream.unknown.keys": "error"}, WORKER)
+    lenient = validate_connector({**GOOD, "topic": "x", "icestream.unknown.keys": "accept"}, WORKER)
+    assert "Unknown configuration 'my.own.note'" in messages(strict)
+    assert lenient.problems == ()
+    assert "did you mean 'topics'?" in lenient.warnings[0]
+
+
+def test_a_key_without_effect_is_a_warning() -> None:
+    found = validate_connector({**GOOD, "iceberg.control.commit.threads": "4"}, WORKER)
+    assert found.problems == ()
+    assert found.warnings == ("'iceberg.control.commit.threads' has no effect: a job commits to one table",)
+
+
+def test_what_the_config_points_at_is_looked_at_last() -> None:
+    seen: list[str] = []
+
+    def deep(config: object) -> list[Problem]:
+        seen.append("deep")
+        return [Problem("iceberg.tables", "no such table")]
+
+    assert validate_connector({**GOOD, "tasks.max": "x"}, WORKER, deep).problems[0].key == "tasks.max"
+    assert seen == []
+    assert validate_connector(GOOD, WORKER, deep).problems[0].message == "no such table"
+
+
+def test_converters_come_from_the_worker_unless_named() -> None:
+    inherited = with_worker_defaults(GOOD, WORKER)
+    assert inherited["value.converter.schemas.enable"] == "false"
+    own = with_worker_defaults({**GOOD, "value.converter": "X"}, WORKER)
+    assert "value.converter.schemas.enable" not in own
+    assert own["key.converter"] == JSON
