@@ -80,7 +80,14 @@ def start(data: Path, port: int | None = None, *, die_with_parent: bool = False)
                     " stop it first: icestream kafka stop"
                 )
             return running
-        return _start(data, _choose_port(data, port), die_with_parent)
+        chosen = _choose_port(data, port)
+        try:
+            return _start(data, chosen, die_with_parent)
+        except PreconditionError:
+            # Somebody may have taken the port between the look and the start.
+            if port is not None or ports.is_free(chosen):
+                raise
+        return _start(data, ports.free_port(), die_with_parent)
 
 
 def status(data: Path) -> Broker | None:
@@ -169,7 +176,8 @@ def _format(data: Path, base: list[str]) -> None:
 
 def _wait_until_ready(process: Process, port: int, data: Path) -> None:
     deadline = time.monotonic() + _READY_S
-    while not (ports.is_listening(port) and _answers(port)):
+    cluster_id = (data / "cluster-id").read_text().strip()
+    while not (ports.is_listening(port) and _answers(port, cluster_id)):
         if not process.is_alive():
             raise PreconditionError(f"the Kafka broker of {data} ended while starting: {_last_error(data)}")
         if time.monotonic() > deadline:
@@ -180,24 +188,28 @@ def _wait_until_ready(process: Process, port: int, data: Path) -> None:
         time.sleep(0.1)
 
 
-def _answers(port: int) -> bool:
+def _answers(port: int, cluster_id: str) -> bool:
+    """Whether it is our broker that answers there, and takes requests."""
     from confluent_kafka import KafkaException
     from confluent_kafka.admin import AdminClient
 
     admin = AdminClient({"bootstrap.servers": f"{ports.HOST}:{port}", "log_level": 0})
     try:
-        return bool(admin.list_topics(timeout=0.5).brokers)
+        metadata = admin.list_topics(timeout=0.5)
     except KafkaException:
         return False
+    return bool(metadata.brokers) and metadata.cluster_id == cluster_id
 
 
 def _last_error(data: Path) -> str:
+    """The cause that the broker logged last; of a chain of causes the one before the bare system error."""
     for name in ("server.log", "output.log"):
         file = data / name
         lines = file.read_text(errors="replace").splitlines() if file.exists() else []
-        errors = [line for line in lines if " ERROR " in line or "Error" in line]
-        if errors:
-            return f"{errors[-1].strip()} (see {file})"
+        causes = [line for line in lines if "KafkaException: " in line]
+        found = causes or [line for line in lines if " ERROR " in line or "Error" in line]
+        if found:
+            return f"{found[-1].removeprefix('Caused by: ').strip()} (see {file})"
     return f"see {data}/server.log"
 
 
