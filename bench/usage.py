@@ -112,7 +112,7 @@ class TreeMeter:
         """The processes of the tree that are still there, also those whose parent has died."""
         with self._lock:
             self._sample_cpu()
-            return list(self._known.values())
+            return [process for process in self._known.values() if _runs(process)]
 
     def _run(self) -> None:
         rounds = round(MEMORY_EVERY_S / CPU_EVERY_S)
@@ -155,6 +155,13 @@ def _tree(known: Mapping[Key, psutil.Process]) -> dict[Key, psutil.Process]:
             found[key] = process
             waiting += children.get(process.pid, [])
     return found
+
+
+def _runs(process: psutil.Process) -> bool:
+    try:
+        return bool(process.status() != psutil.STATUS_ZOMBIE)
+    except psutil.NoSuchProcess:
+        return False
 
 
 def _memory(process: psutil.Process) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final
 
@@ -61,11 +61,9 @@ class Worker:
         while time.monotonic() < deadline:
             if not self._process.is_alive():
                 raise RunFailed(f"the worker ended while starting: {self._last_words()}")
-            try:
+            with suppress(httpx.TransportError):
                 if self._client.get("/health").status_code == 200:
                     return
-            except httpx.TransportError:
-                pass
             time.sleep(0.1)
         raise RunFailed(f"the worker is not healthy after {_READY_S:.0f} s: {self._last_words()}")
 
@@ -73,13 +71,12 @@ class Worker:
         """End the worker in good order, then by force whatever is left of its processes."""
         self._process.send(signal.SIGTERM)
         self._process.wait(_STOP_S)
-        left = self.meter.living()
-        for process in left:
-            try:
-                process.kill()
-            except psutil.NoSuchProcess:
-                continue
-        psutil.wait_procs(left, timeout=_STOP_S)
+        deadline = time.monotonic() + _STOP_S
+        while (left := self.meter.living()) and time.monotonic() < deadline:
+            for process in left:
+                with suppress(psutil.NoSuchProcess):
+                    process.kill()
+            time.sleep(0.05)
 
     def _last_words(self) -> str:
         return " / ".join(self._log.read_text(errors="replace").splitlines()[-5:]) or "it said nothing"

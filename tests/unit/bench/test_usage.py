@@ -72,7 +72,8 @@ def test_measures_a_real_tree_with_a_dead_grandchild() -> None:
 def test_finds_processes_whose_parent_has_died() -> None:
     script = (
         "import subprocess, sys\n"
-        "inner = subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(60)'])\n"
+        "command = [sys.executable, '-c', 'import time; time.sleep(60)']\n"
+        "inner = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)\n"
         "print(inner.pid, flush=True); sys.stdin.readline()"
     )
     process = subprocess.Popen(
