@@ -1,0 +1,210 @@
+"""`icestream demo`: MinIO logs through Kafka into Iceberg on this machine, and the proof that nothing is lost."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.progress import Progress
+
+    from icestream.cli.demo_stack import Stack
+    from icestream.client import ConnectorView
+    from icestream.embedded.minio_tables import LogTable
+
+_SHARES = {"api": 6, "error": 2, "audit": 2}
+_QUERIES = (
+    "SHOW CATALOGS",
+    "SHOW TABLES FROM kafkawarehouse.streaming",
+    "SELECT version, time, node, name, bucket, object FROM kafkawarehouse.streaming.apilogs LIMIT 10",
+    "SELECT bucket, name, time, callInfo.httpStatusCode AS status, callInfo.sourceHost AS client_ip\n"
+    "FROM kafkawarehouse.streaming.apilogs WHERE bucket IS NOT NULL ORDER BY time DESC LIMIT 20",
+)
+
+
+@click.command(
+    epilog="""\b
+Examples:
+  icestream demo
+  icestream demo --records 1000000 --bad 20
+  icestream demo --keep"""
+)
+@click.option("--records", type=click.IntRange(min=10), default=200_000, show_default=True, help="How many in all.")
+@click.option("--rate", type=click.FloatRange(min=1), help="Records per second; as fast as it goes when absent.")
+@click.option("--bad", type=click.IntRange(min=0), default=9, show_default=True, help="How many of them are broken.")
+@click.option("--seed", type=int, default=1, show_default=True, help="The same seed makes the same records.")
+@click.option("--keep", is_flag=True, help="Leave everything running until Ctrl-C.")
+def demo(records: int, rate: float | None, bad: int, seed: int, keep: bool) -> None:
+    """Run Kafka, a worker and three Iceberg connectors here; load MinIO logs; check that every record arrived once.
+
+    Exits with 0 only if nothing is missing and nothing is there twice.
+    """
+    from rich.console import Console
+
+    from icestream.cli.demo_stack import running_stack
+
+    console = Console()
+    with console.status("starting Kafka and a worker (the first time fetches Kafka, about a minute)"):
+        stack_context = running_stack()
+        stack = stack_context.__enter__()
+    try:
+        console.print(f"Kafka on {stack.bootstrap}, REST on {stack.url}, tables in {stack.folder}")
+        loads = _loads(records, bad)
+        _load_and_watch(console, stack, loads, rate, seed)
+        _show_queries(console, stack)
+        held = _verify(stack)
+        if keep:
+            _wait_for_ctrl_c(console, stack)
+    finally:
+        stack_context.__exit__(None, None, None)
+    raise SystemExit(0 if held else 1)
+
+
+def _loads(records: int, bad: int) -> list[tuple[LogTable, int, int]]:
+    """How many records, and how many broken ones, go to each topic."""
+    from icestream.embedded.minio_tables import LOG_TABLES
+
+    parts = sum(_SHARES.values())
+    counts = {log.kind: records * _SHARES[log.kind] // parts for log in LOG_TABLES}
+    counts["api"] += records - sum(counts.values())
+    broken = {kind: bad // 3 for kind in counts}
+    broken["api"] += bad - sum(broken.values())
+    return [(log, counts[log.kind], min(broken[log.kind], counts[log.kind])) for log in LOG_TABLES]
+
+
+def _load_and_watch(
+    console: Console,
+    stack: Stack,
+    loads: list[tuple[LogTable, int, int]],
+    rate: float | None,
+    seed: int,
+) -> None:
+    """Load in one thread, show how the tables follow in this one."""
+    from rich.console import Group
+    from rich.live import Live
+
+    from icestream.cli.connectors import connectors_table
+    from icestream.client import ConnectClient
+
+    total = sum(count for _, count, _ in loads)
+    bar = _bar()
+    sent, landed = bar.add_task("MinIO logs → Kafka", total=total), bar.add_task("Kafka → Iceberg", total=total)
+    started = time.monotonic()
+    loader = _Loader(lambda: _load(stack, loads, rate, seed, lambda done: bar.update(sent, completed=done)))
+    with ConnectClient(stack.url) as client, Live(console=console, refresh_per_second=4, transient=False) as live:
+        while True:
+            views = client.overview()
+            done = sum(_settled(view) for view in views)
+            bar.update(landed, completed=done)
+            live.update(Group(bar, connectors_table(views, time.time())))
+            loader.raise_if_failed()
+            if done >= total or any(view.state == "FAILED" for view in views):
+                break
+            time.sleep(0.2)
+    seconds = time.monotonic() - started
+    console.print(f"{done:,} / {total:,} records in {seconds:.1f} s, loading included: {done / seconds:,.0f} records/s")
+    loader.join()
+
+
+class _Loader:
+    """A thread whose failure is not lost."""
+
+    def __init__(self, work: Callable[[], None]) -> None:
+        self._failure: Exception | None = None
+        self._work = work
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
+
+    def _run(self) -> None:
+        from icestream.api.errors import IcestreamError
+
+        try:
+            self._work()
+        except IcestreamError as error:
+            self._failure = error
+
+    def raise_if_failed(self) -> None:
+        if self._failure is not None:
+            raise self._failure
+
+    def join(self) -> None:
+        self._thread.join()
+        self.raise_if_failed()
+
+
+def _load(
+    stack: Stack,
+    loads: list[tuple[LogTable, int, int]],
+    rate: float | None,
+    seed: int,
+    on_progress: Callable[[int], None],
+) -> None:
+    from icestream.embedded.loadgen import produce
+
+    before = 0
+    for log, count, bad in loads:
+        earlier = before
+        produce(
+            stack.bootstrap,
+            log.topic,
+            log.kind,
+            count,
+            rate=rate,
+            bad=bad,
+            seed=seed,
+            on_progress=lambda done, earlier=earlier: on_progress(earlier + done),
+        )
+        before += count
+
+
+def _settled(view: ConnectorView) -> int:
+    return view.progress.rows + view.progress.rejected if view.progress else 0
+
+
+def _bar() -> Progress:
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+
+    return Progress(TextColumn("{task.description:<20}"), BarColumn(), MofNCompleteColumn())
+
+
+def _show_queries(console: Console, stack: Stack) -> None:
+    from icestream.embedded.minio_tables import LOG_TABLES
+    from icestream.pipeline.sql import run_sql
+
+    with console.status("querying with Spark SQL"):
+        results = run_sql([stack.config(LOG_TABLES[0])], _QUERIES)
+    for result in results:
+        console.print(f"\n[bold]sql>[/bold] {result.statement}", highlight=False)
+        console.print(result.table())
+
+
+def _verify(stack: Stack) -> bool:
+    from icestream.cli.verify import holds
+    from icestream.embedded.minio_tables import LOG_TABLES
+
+    click.echo()
+    return all(
+        [holds(log.connector, stack.config(log), stack.bootstrap, deep=True) for log in LOG_TABLES]
+    )
+
+
+def _wait_for_ctrl_c(console: Console, stack: Stack) -> None:
+    console.print("\nRunning until Ctrl-C. In another terminal:")
+    for line in (
+        f"curl -s {stack.url}/connectors",
+        f"curl -s {stack.url}/connectors/iceberg-sink-apilogs/status",
+        f"curl -X POST {stack.url}/connectors/iceberg-sink-apilogs/restart",
+        f"icestream connectors --url {stack.url} --watch",
+        f"icestream load --topic apilogs --records 10000 --bootstrap-servers {stack.bootstrap}",
+        f"icestream verify iceberg-sink-apilogs --url {stack.url} --bootstrap-servers {stack.bootstrap}",
+    ):
+        console.print(f"  {line}", markup=False, highlight=False, soft_wrap=True)
+    try:
+        threading.Event().wait()
+    except KeyboardInterrupt:
+        console.print("stopping")

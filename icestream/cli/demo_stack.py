@@ -1,0 +1,111 @@
+"""The parts of the demo on one machine: broker, topics, tables, worker, connectors. Started and stopped by `demo`."""
+
+from __future__ import annotations
+
+import shutil
+import signal
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from icestream.api.errors import PreconditionError
+from icestream.client import ConnectClient
+from icestream.embedded import kafka
+from icestream.embedded.home import home
+from icestream.embedded.minio_tables import CONTROL_TOPIC, LOG_TABLES, LogTable, sqlite_catalog
+from icestream.embedded.ports import free_port, is_free
+from icestream.embedded.process import Process, spawn
+from icestream.kafka.topics import Topics
+from icestream.sinks.iceberg.catalogs import open_catalog
+
+_WORKER_SECONDS = 90.0
+_REST_PORT = 8083
+
+
+@dataclass(frozen=True)
+class Stack:
+    folder: Path
+    bootstrap: str
+    url: str
+
+    @property
+    def catalog(self) -> dict[str, str]:
+        return sqlite_catalog(str(self.folder))
+
+    def config(self, log: LogTable) -> dict[str, str]:
+        return log.connector_config(self.catalog)
+
+
+@contextmanager
+def running_stack() -> Iterator[Stack]:
+    """Everything up and ready; everything gone afterwards, whatever happens."""
+    folder = home() / "demo"
+    with ExitStack() as undo:
+        kafka.stop(folder / "kafka")
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(parents=True)
+        undo.callback(shutil.rmtree, folder, ignore_errors=True)
+        broker = undo.enter_context(kafka.running_broker(folder / "kafka"))
+        stack = Stack(folder, broker.bootstrap, f"http://127.0.0.1:{_port()}")
+        _create_topics(stack)
+        for log in LOG_TABLES:
+            log.create(open_catalog(stack.config(log)))
+        undo.callback(_end, _start_worker(stack))
+        _create_connectors(stack)
+        yield stack
+
+
+def _port() -> int:
+    return _REST_PORT if is_free(_REST_PORT) else free_port()
+
+
+def _create_topics(stack: Stack) -> None:
+    topics = Topics({"bootstrap.servers": stack.bootstrap})
+    for log in LOG_TABLES:
+        topics.create(log.topic, 3, 1)
+    topics.create(CONTROL_TOPIC, 1, 1)
+
+
+def _start_worker(stack: Stack) -> Process:
+    properties = stack.folder / "worker.properties"
+    lines = {
+        "bootstrap.servers": stack.bootstrap,
+        "listeners": stack.url,
+        "key.converter": "org.apache.kafka.connect.storage.StringConverter",
+        "value.converter": "org.apache.kafka.connect.json.JsonConverter",
+        "value.converter.schemas.enable": "false",
+        "offset.storage.file.filename": str(stack.folder / "offsets"),
+    }
+    properties.write_text("".join(f"{key}={value}\n" for key, value in lines.items()))
+    command = [sys.executable, "-m", "icestream.cli.main", "standalone", str(properties)]
+    log = stack.folder / "worker.log"
+    worker = spawn(command, output=log, die_with_parent=True)
+    deadline = time.monotonic() + _WORKER_SECONDS
+    with ConnectClient(stack.url) as client:
+        while not client.is_healthy():
+            if not worker.is_alive() or time.monotonic() > deadline:
+                _end(worker)
+                raise PreconditionError(f"the worker did not start; its last words: {_last_line(log)}")
+            time.sleep(0.1)
+    return worker
+
+
+def _last_line(log: Path) -> str:
+    lines = log.read_text(errors="replace").strip().splitlines()
+    return lines[-1] if lines else "(none)"
+
+
+def _create_connectors(stack: Stack) -> None:
+    with ConnectClient(stack.url) as client:
+        for log in LOG_TABLES:
+            client.create(log.connector, stack.config(log))
+
+
+def _end(worker: Process) -> None:
+    worker.send(signal.SIGTERM)
+    if not worker.wait(15):
+        worker.send(signal.SIGKILL)
+        worker.wait(5)

@@ -1,0 +1,128 @@
+"""Gathers what `verify` judges: from the topic, the table and the dead letter queue. Reads only."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pyarrow.parquet as pq
+from pyiceberg.table import Table
+from pyroaring import BitMap64
+
+from icestream.api.batch import Slice
+from icestream.api.config import Config
+from icestream.api.errors import NotFoundError
+from icestream.api.offsets import Offsets, Partition
+from icestream.jobs.accounts import Deep, Evidence, Letters
+from icestream.jobs.job import Job, job_from
+from icestream.kafka.clients import client_settings
+from icestream.kafka.reader import SliceReader
+from icestream.kafka.topics import Topics
+from icestream.sinks.iceberg import marks
+from icestream.sinks.iceberg.catalogs import open_catalog, sink_errors
+from icestream.sinks.iceberg.marks import JobMark
+from icestream.sinks.iceberg.origins import Origins
+
+_CHUNK = 10_000
+_HEADER = "__connect.errors."
+
+
+def gather(name: str, config: Config, worker: Mapping[str, str], *, deep: bool) -> list[tuple[str, Evidence]]:
+    """Evidence for each table of a connector."""
+    job = job_from(name, config)
+    settings = client_settings(worker)
+    topics, catalog = Topics(settings), open_catalog(config)
+    reader = SliceReader(settings)
+    try:
+        letters = _letters(job, topics, reader)
+        found = []
+        for table_name in job.tables:
+            with sink_errors(f"loading table {table_name}"):
+                table = catalog.load_table(table_name)
+            found.append((table_name, _of_table(job, table, topics, reader, letters, deep)))
+        return found
+    finally:
+        reader.close()
+
+
+def _of_table(
+    job: Job, table: Table, topics: Topics, reader: SliceReader, letters: Letters | None, deep: bool
+) -> Evidence:
+    mark = marks.find(table.metadata, job.name, "main").mark
+    if mark is None:
+        raise NotFoundError(f"table '{'.'.join(table.name())}' has no commit of connector '{job.name}' yet")
+    existing = topics.describe(sorted({partition.topic for partition in mark.standings}))
+    partitions = [p for p in mark.standings if p.topic in existing and p.number < existing[p.topic].partitions]
+    snapshot = table.current_snapshot()
+    summary = snapshot.summary.additional_properties if snapshot and snapshot.summary else {}
+    return Evidence(
+        mark=mark,
+        ends=topics.ends(partitions),
+        in_topic=_recount(mark, topics.beginnings(partitions), reader),
+        table_rows=int(summary.get("total-records", 0)) - int(summary.get("total-position-deletes", 0)),
+        other_writers=_has_other_writers(table, job.name),
+        letters=letters,
+        deep=_deep(table) if deep else None,
+    )
+
+
+def _recount(mark: JobMark, beginnings: Offsets, reader: SliceReader) -> dict[Partition, int]:
+    """Count records where fewer were read than there are offsets: some offsets hold no record."""
+    counted = {}
+    for partition, standing in mark.standings.items():
+        span = standing.next - standing.first
+        if standing.counts.read < span and beginnings.get(partition) == standing.first:
+            piece = Slice(partition, standing.first, standing.next)
+            counted[partition] = sum(len(chunk) for chunk in reader.read(piece, _CHUNK))
+    return counted
+
+
+def _has_other_writers(table: Table, job: str) -> bool:
+    """Whether any other job or engine has changed the rows of this table, as far as its history tells."""
+    key = marks.key_of(job)
+    return any(
+        snapshot.summary is not None
+        and key not in snapshot.summary.additional_properties
+        and snapshot.summary.operation.value != "replace"
+        for snapshot in table.metadata.snapshots
+    )
+
+
+def _letters(job: Job, topics: Topics, reader: SliceReader) -> Letters | None:
+    if job.dead_letters is None:
+        return None
+    facts = topics.describe([job.dead_letters.topic]).get(job.dead_letters.topic)
+    if facts is None:
+        return Letters(0, None)
+    partitions = [Partition(job.dead_letters.topic, number) for number in range(facts.partitions)]
+    ends, beginnings = topics.ends(partitions), topics.beginnings(partitions)
+    count = 0
+    offsets: dict[Partition, BitMap64] = {}
+    for partition in partitions:
+        for chunk in reader.read(Slice(partition, beginnings[partition], ends[partition]), _CHUNK):
+            for message in chunk.messages:
+                told = {name: value.decode() for name, value in message.headers() or () if name.startswith(_HEADER)}
+                if told.get(f"{_HEADER}connector.name", job.name) != job.name:
+                    continue
+                count += 1
+                if f"{_HEADER}offset" in told:
+                    origin = Partition(told[f"{_HEADER}topic"], int(told[f"{_HEADER}partition"]))
+                    offsets.setdefault(origin, BitMap64()).add(int(told[f"{_HEADER}offset"]))
+    return Letters(count, offsets if job.dead_letters.with_context else None)
+
+
+def _deep(table: Table) -> Deep:
+    """Read the footer of every live data file."""
+    offsets: dict[Partition, BitMap64] = {}
+    twice: dict[Partition, BitMap64] = {}
+    foreign = 0
+    for task in table.scan().plan_files():
+        with table.io.new_input(task.file.file_path).open() as stream:
+            origins = Origins.from_footer(pq.read_metadata(stream))
+        if origins is None:
+            foreign += task.file.record_count
+            continue
+        for partition, found in origins.offsets.items():
+            known = offsets.setdefault(partition, BitMap64())
+            twice[partition] = twice.get(partition, BitMap64()) | (known & found)
+            offsets[partition] = known | found
+    return Deep(offsets, twice, foreign)
