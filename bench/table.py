@@ -9,15 +9,13 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from bench.minio_tables import API_PARTITIONING, API_SCHEMA
+from icestream.embedded.minio_tables import LOG_TABLES, WAREHOUSE, sqlite_catalog
 
 if TYPE_CHECKING:
     from pyiceberg.catalog.sql import SqlCatalog
     from pyiceberg.table import Table
 
-CATALOG: Final = "bench"
-NAMESPACE: Final = "streaming"
-NAME: Final = "apilogs"
+API_LOG: Final = LOG_TABLES[0]
 ID_FIELD: Final = "callInfo.requestID"
 
 
@@ -35,36 +33,26 @@ class BenchTable:
     """One table in a SQLite catalog of its own, under a folder that is new for each run."""
 
     def __init__(self, folder: Path) -> None:
+        self._folder = folder
         self._database = folder / "catalog.db"
-        self._warehouse = folder / "warehouse"
         self._seen: str | None = None
         self._rows = 0
-
-    @property
-    def identifier(self) -> str:
-        return f"{NAMESPACE}.{NAME}"
 
     @cached_property
     def _catalog(self) -> SqlCatalog:
         from pyiceberg.catalog.sql import SqlCatalog
 
-        return SqlCatalog(CATALOG, uri=f"sqlite:///{self._database}", warehouse=self._warehouse.as_uri())
+        return SqlCatalog(
+            WAREHOUSE, uri=f"sqlite:///{self._database}", warehouse=(self._folder / WAREHOUSE).as_uri()
+        )
 
     def create(self) -> None:
-        self._warehouse.mkdir(parents=True)
-        self._catalog.create_namespace(NAMESPACE)
-        self._catalog.create_table(self.identifier, API_SCHEMA, partition_spec=API_PARTITIONING)
+        (self._folder / WAREHOUSE).mkdir(parents=True)
+        API_LOG.create(self._catalog)
 
     def connector_settings(self) -> dict[str, str]:
         """The keys by which a sink connector finds this table."""
-        return {
-            "iceberg.tables": self.identifier,
-            "iceberg.catalog": CATALOG,
-            "iceberg.catalog.catalog-impl": "org.apache.iceberg.jdbc.JdbcCatalog",
-            "iceberg.catalog.uri": f"jdbc:sqlite:{self._database}",
-            "iceberg.catalog.warehouse": self._warehouse.as_uri(),
-            "iceberg.catalog.jdbc.schema-version": "V1",
-        }
+        return {"iceberg.tables": API_LOG.table, **sqlite_catalog(str(self._folder))}
 
     def visible_rows(self) -> int:
         """The rows in the current snapshot; one look at the catalog's pointer while nothing is committed."""
@@ -85,14 +73,14 @@ class BenchTable:
         return Content(ids.num_rows, pc.count_distinct(column).as_py(), files, len(table.metadata.snapshots))
 
     def _table(self) -> Table:
-        return self._catalog.load_table(self.identifier)
+        return self._catalog.load_table(API_LOG.table)
 
     def _pointer(self) -> str:
         connection = sqlite3.connect(f"{self._database.as_uri()}?mode=ro", uri=True, timeout=10)
         try:
             row = connection.execute(
                 "select metadata_location from iceberg_tables where table_namespace = ? and table_name = ?",
-                (NAMESPACE, NAME),
+                tuple(API_LOG.table.split(".")),
             ).fetchone()
         finally:
             connection.close()
