@@ -8,13 +8,12 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from urllib.parse import quote, urlsplit
 
+from pyiceberg.catalog import Catalog, load_catalog
+
 from icestream.api.config import Config, subset
 from icestream.api.errors import ConfigError, Problem, SinkUnavailable
 
-
-from pyiceberg.catalog import Catalog, load_catalog
-
-_PREFIX = "iceberg.catalog."
+PREFIX = "iceberg.catalog."
 _TYPES = {"rest": "rest", "sql": "sql", "jdbc": "sql"}
 _CLASSES = {
     "org.apache.iceberg.rest.RESTCatalog": "rest",
@@ -24,17 +23,26 @@ _RENAMED = {
     "client.region": "s3.region",
     "rest.signing-name": "rest.signing-name",
 }
-_JAVA_ONLY = {"catalog-impl", "type", "uri", "io-impl", "jdbc.user", "jdbc.password", "jdbc.schema-version"}
+_JAVA_ONLY = {
+    "name",
+    "catalog-impl",
+    "type",
+    "uri",
+    "io-impl",
+    "jdbc.user",
+    "jdbc.password",
+    "jdbc.schema-version",
+}
 
 
 def catalog_name(config: Config) -> str:
-    return config.get("iceberg.catalog", "iceberg")
+    return config.get("iceberg.catalog") or config.get(f"{PREFIX}name") or "iceberg"
 
 
 def catalog_properties(config: Config) -> dict[str, str]:
     """The settings of a connector's catalog in PyIceberg's names."""
-    java = subset(config, _PREFIX)
-    kind = _kind(java)
+    java = subset(config, PREFIX)
+    kind = catalog_kind(java)
     properties = {_RENAMED.get(key, key): value for key, value in java.items() if key not in _JAVA_ONLY}
     properties["type"] = kind
     if "uri" in java:
@@ -44,21 +52,24 @@ def catalog_properties(config: Config) -> dict[str, str]:
     return properties
 
 
-def _kind(java: Mapping[str, str]) -> str:
+def catalog_kind(java: Mapping[str, str]) -> str:
+    """`sql` or `rest`, from the settings under `iceberg.catalog.`."""
     if implementation := java.get("catalog-impl"):
         if implementation not in _CLASSES:
             raise ConfigError(
-                [Problem(f"{_PREFIX}catalog-impl", _unsupported("catalog-impl", implementation, _CLASSES))]
+                [Problem(f"{PREFIX}catalog-impl", _unsupported("catalog-impl", implementation, _CLASSES))]
             )
         return _CLASSES[implementation]
     kind = java.get("type", "")
     if kind.lower() not in _TYPES:
-        raise ConfigError([Problem(f"{_PREFIX}type", _unsupported("type", kind, _TYPES))])
+        raise ConfigError([Problem(f"{PREFIX}type", _unsupported("type", kind, _TYPES))])
     return _TYPES[kind.lower()]
 
 
 def _unsupported(key: str, value: str, known: Mapping[str, str]) -> str:
-    return f"Invalid value '{value}' for {_PREFIX}{key}: this version opens {', '.join(known)}; set one of these."
+    return (
+        f"Invalid value '{value}' for {PREFIX}{key}: this version opens {', '.join(known)}; set one of these."
+    )
 
 
 def _sql_uri(java: Mapping[str, str]) -> str:
@@ -76,7 +87,12 @@ def _sql_uri(java: Mapping[str, str]) -> str:
         login = f"{quote(user, safe='')}:{quote(password, safe='')}@" if user else ""
         return f"postgresql+psycopg2://{login}{parts.netloc}{parts.path}"
     raise ConfigError(
-        [Problem(f"{_PREFIX}uri", f"Invalid value '{uri}' for {_PREFIX}uri: use jdbc:sqlite: or jdbc:postgresql:.")]
+        [
+            Problem(
+                f"{PREFIX}uri",
+                f"Invalid value '{uri}' for {PREFIX}uri: use jdbc:sqlite: or jdbc:postgresql:.",
+            )
+        ]
     )
 
 
@@ -100,9 +116,15 @@ def sink_errors(doing: str) -> Iterator[None]:
 
     try:
         yield
-    except (OSError, sqlalchemy.exc.SQLAlchemyError, requests.RequestException, ServerError, RESTError) as error:
-        raise SinkUnavailable(f"{doing}: {_first_line(error)}") from error
+    except (
+        OSError,
+        sqlalchemy.exc.SQLAlchemyError,
+        requests.RequestException,
+        ServerError,
+        RESTError,
+    ) as error:
+        raise SinkUnavailable(f"{doing}: {first_line(str(error) or type(error).__name__)}") from error
 
 
-def _first_line(error: Exception) -> str:
-    return (str(error) or type(error).__name__).splitlines()[0]
+def first_line(text: str) -> str:
+    return text.strip().splitlines()[0] if text.strip() else "no reason given"

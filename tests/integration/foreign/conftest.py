@@ -1,0 +1,126 @@
+"""Parts that nobody here wrote, really running: Kafka, Iceberg on Spark, S3, catalogs, clusters."""
+
+import json
+import multiprocessing
+import os
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+from confluent_kafka import Producer
+
+from icestream.api.status import JobStarter, RunningJob
+from icestream.cli.sql import fetched_jars
+from icestream.embedded import kafka
+from icestream.embedded.topics import ensure_topic
+from icestream.pipeline.sql import Result, run_sql, split_statements
+
+Config = Mapping[str, str]
+
+
+def in_utc() -> None:
+    os.environ["TZ"] = "UTC"
+    time.tzset()
+
+
+FOR_SMALL_TABLES: Config = {
+    "spark.master": "local[2]",
+    "spark.sql.shuffle.partitions": "2",
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.adaptive.enabled": "false",
+}
+
+
+class ForeignSpark:
+    """Spark with Iceberg's own runtime, in a process of its own: this one's session is the worker's."""
+
+    def __init__(self) -> None:
+        context = multiprocessing.get_context("spawn")
+        self._pool = ProcessPoolExecutor(1, context, in_utc)
+        self._settings: dict[str, str] = {}
+
+    def __call__(self, configs: Config | Sequence[Config], text: str) -> list[Result]:
+        several = [configs] if isinstance(configs, Mapping) else list(configs)
+        if not self._settings:
+            self._settings = dict(FOR_SMALL_TABLES)
+            self._settings["spark.jars"] = ",".join(map(str, fetched_jars(EVERY_KIND)))
+        settings = {
+            **self._settings,
+            "spark.sql.defaultCatalog": several[0].get("iceberg.catalog", "iceberg"),
+        }
+        return self._pool.submit(run_sql, several, split_statements(text), settings).result(timeout=300)
+
+    def close(self) -> None:
+        self._pool.shutdown(cancel_futures=True)
+
+
+EVERY_KIND: Sequence[Config] = (
+    {"iceberg.catalog.type": "jdbc", "iceberg.catalog.uri": "jdbc:sqlite:a.db"},
+    {"iceberg.catalog.type": "jdbc", "iceberg.catalog.uri": "jdbc:postgresql://127.0.0.1/a"},
+    {"iceberg.catalog.type": "rest", "iceberg.catalog.uri": "http://127.0.0.1"},
+)
+
+
+@pytest.fixture(scope="session")
+def foreign_spark() -> Iterator[ForeignSpark]:
+    spark = ForeignSpark()
+    yield spark
+    spark.close()
+
+
+@pytest.fixture(scope="session")
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[kafka.Broker]:
+    with kafka.running_broker(tmp_path_factory.mktemp("kafka")) as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def start_job(broker: kafka.Broker) -> JobStarter:
+    from icestream.jobs.build import job_starter
+
+    return job_starter({"bootstrap.servers": broker.bootstrap, "spark.master": "local[2]"})
+
+
+@pytest.fixture
+def sqlite_catalog(tmp_path: Path) -> dict[str, str]:
+    return {
+        "iceberg.catalog": "demo",
+        "iceberg.catalog.type": "jdbc",
+        "iceberg.catalog.uri": f"jdbc:sqlite:{tmp_path}/catalog.db",
+        "iceberg.catalog.warehouse": f"file://{tmp_path}/warehouse",
+    }
+
+
+Produce = Callable[[str, Sequence[Mapping[str, Any]]], None]
+
+
+@pytest.fixture(scope="session")
+def produce(broker: kafka.Broker) -> Produce:
+    """Write records as JSON to a topic of 3 partitions, in turn."""
+    producer = Producer({"bootstrap.servers": broker.bootstrap, "linger.ms": 5})
+
+    def write(topic: str, records: Sequence[Mapping[str, Any]]) -> None:
+        ensure_topic(broker.bootstrap, topic)
+        for number, record in enumerate(records):
+            producer.produce(topic, json.dumps(record).encode(), partition=number % 3)
+            producer.poll(0)
+        assert producer.flush(60) == 0
+
+    return write
+
+
+@pytest.fixture
+def drained() -> Callable[[RunningJob, int], None]:
+    """Wait until a job has written so many rows since its first batch."""
+
+    def wait(job: RunningJob, rows: int, patience: float = 120) -> None:
+        deadline = time.monotonic() + patience
+        while (status := job.status()).progress.rows < rows:
+            assert status.trace is None, status.trace
+            assert time.monotonic() < deadline, status
+            time.sleep(0.05)
+
+    return wait
