@@ -34,7 +34,7 @@ def fetch(group: str, module: str, version: str, *, extra: Sequence[str] = ()) -
 
 
 def fetch_all(name: str, coordinates: Sequence[str]) -> Path:
-    """A folder with the jars of `group:module:version` coordinates and what they need; downloaded once."""
+    """A folder with the jars of `group:module:version[:classifier]` coordinates and what they need."""
     ivy_file = ivy_file_for(coordinates)
     digest = hashlib.sha256("\n".join(coordinates).encode()).hexdigest()[:8]
     jars = home() / "jars"
@@ -95,13 +95,18 @@ def ivy_file_for(coordinates: Sequence[str]) -> str:
     lines = []
     for coordinate in coordinates:
         parts = coordinate.split(":")
-        if len(parts) != 3 or not all(parts):
-            raise ValueError(f"'{coordinate}' is not of the form group:module:version")
-        org, name, rev = map(quoteattr, parts)
-        lines.append(f'    <dependency org={org} name={name} rev={rev} conf="default->master,runtime"/>')
+        if len(parts) not in (3, 4) or not all(parts):
+            raise ValueError(f"'{coordinate}' is not of the form group:module:version[:classifier]")
+        org, name, rev, *classifier = map(quoteattr, parts)
+        head = f'    <dependency org={org} name={name} rev={rev} conf="default->master,runtime"'
+        if classifier:
+            artifact = f'<artifact name={name} type="jar" ext="jar" m:classifier={classifier[0]}/>'
+            lines.append(f"{head}>{artifact}</dependency>")
+        else:
+            lines.append(f"{head}/>")
     return "\n".join(
         [
-            '<ivy-module version="2.0">',
+            '<ivy-module version="2.0" xmlns:m="http://ant.apache.org/ivy/maven">',
             '  <info organisation="icestream" module="jars"/>',
             '  <configurations><conf name="default"/></configurations>',
             "  <dependencies>",
