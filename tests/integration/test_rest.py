@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -142,7 +142,7 @@ def test_every_action_is_done_within_a_second(place: Place) -> None:
     worker.wait_ready()
     client = worker.client
     client.create("sink", CONFIG)
-    steps = [
+    steps: list[tuple[Callable[[], None], str]] = [
         (lambda: client.pause("sink"), "PAUSED"),
         (lambda: client.resume("sink"), "RUNNING"),
         (lambda: client.restart("sink"), "RUNNING"),
