@@ -92,18 +92,11 @@ def _run_ivy(described: Path, libs: Path, log: Path) -> bool:
 
 def ivy_file_for(coordinates: Sequence[str]) -> str:
     """The Ivy module that depends on the coordinates: the jars themselves and what they need at run time."""
-    lines = []
+    modules: dict[tuple[str, ...], list[str]] = {}
     for coordinate in coordinates:
-        parts = coordinate.split(":")
-        if len(parts) not in (3, 4) or not all(parts):
-            raise ValueError(f"'{coordinate}' is not of the form group:module:version[:classifier]")
-        org, name, rev, *classifier = map(quoteattr, parts)
-        head = f'    <dependency org={org} name={name} rev={rev} conf="default->master,runtime"'
-        if classifier:
-            artifact = f'<artifact name={name} type="jar" ext="jar" m:classifier={classifier[0]}/>'
-            lines.append(f"{head}>{artifact}</dependency>")
-        else:
-            lines.append(f"{head}/>")
+        module, classifier = _module_and_classifier(coordinate)
+        modules.setdefault(module, []).append(classifier)
+    lines = [_dependency(module, classifiers) for module, classifiers in modules.items()]
     return "\n".join(
         [
             '<ivy-module version="2.0" xmlns:m="http://ant.apache.org/ivy/maven">',
@@ -116,6 +109,24 @@ def ivy_file_for(coordinates: Sequence[str]) -> str:
             "",
         ]
     )
+
+
+def _module_and_classifier(coordinate: str) -> tuple[tuple[str, ...], str]:
+    parts = coordinate.split(":")
+    if len(parts) not in (3, 4) or not all(parts):
+        raise ValueError(f"'{coordinate}' is not of the form group:module:version[:classifier]")
+    return tuple(parts[:3]), "".join(parts[3:])
+
+
+def _dependency(module: tuple[str, ...], classifiers: Sequence[str]) -> str:
+    org, name, rev = map(quoteattr, module)
+    head = f'    <dependency org={org} name={name} rev={rev} conf="default->master,runtime"'
+    if not any(classifiers):
+        return f"{head}/>"
+    # Naming one jar hides the others from Ivy, so the module's plain jar must be named as well.
+    named = (f" m:classifier={quoteattr(classifier)}" if classifier else "" for classifier in classifiers)
+    jars = "".join(f'<artifact name={name} type="jar" ext="jar"{classifier}/>' for classifier in named)
+    return f"{head}>{jars}</dependency>"
 
 
 def proxy_options(environ: Mapping[str, str]) -> list[str]:

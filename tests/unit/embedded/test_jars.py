@@ -14,6 +14,13 @@ def test_every_coordinate_is_a_dependency_with_its_own_jar_and_its_run_time_need
     assert '<dependency org="org.b" name="two_2.13" rev="2" conf="default->master,runtime"/>' in text
 
 
+def test_a_module_may_be_wanted_with_and_without_a_classifier() -> None:
+    text = jars.ivy_file_for(["org.a:one:1.0", "org.a:one:1.0:tests"])
+    assert text.count("<dependency ") == 1
+    assert '<artifact name="one" type="jar" ext="jar"/>' in text
+    assert '<artifact name="one" type="jar" ext="jar" m:classifier="tests"/>' in text
+
+
 def test_a_malformed_coordinate_is_refused() -> None:
     with pytest.raises(ValueError, match=r"'org\.a:one' is not of the form group:module:version"):
         jars.ivy_file_for(["org.a:one"])
