@@ -1,4 +1,5 @@
-"""Backing off, with the clock and the randomness passed in. Used by the loops that meet other people's outages."""
+"""Backing off, with the clock and the randomness passed in. Used by the loops that meet other people's
+outages."""
 
 from __future__ import annotations
 

@@ -140,7 +140,8 @@ class Staged:
     files: Sequence[StagedFile] = ()
     counts: Mapping[Partition, Counts] = field(default_factory=dict)
     new_fields: Mapping[tuple[str, ...], Any] = field(default_factory=dict)
-    """Fields that the table lacks, by path, as inferred types: the batch has to run again for a table that has them."""
+    """Fields that the table lacks, by path, as inferred types: the batch has to run again for a table that
+    has them."""
 
     @property
     def rows(self) -> int:
@@ -149,7 +150,8 @@ class Staged:
 
 @dataclass(frozen=True)
 class Taken:
-    """What tasks made of their slices: one `Staged` per table, in the plan's order, and what concerns all tables."""
+    """What tasks made of their slices: one `Staged` per table, in the plan's order, and what concerns all
+    tables."""
 
     tables: Sequence[Staged] = ()
     rejected: Sequence[Rejected] = ()

@@ -147,7 +147,9 @@ class ConfigDef:
             return setting.parse(text), None
         except ValueError as error:
             shown = "[hidden]" if setting.type is Type.PASSWORD else text
-            return None, Problem(setting.name, f"Invalid value {shown} for configuration {setting.name}: {error}")
+            return None, Problem(
+                setting.name, f"Invalid value {shown} for configuration {setting.name}: {error}"
+            )
 
     def knows(self, key: str) -> bool:
         return key in self.names or any(key.startswith(prefix) for prefix in self.prefixes)
@@ -157,7 +159,8 @@ class ConfigDef:
         return {key: self._suggestion(key) for key in keys if not self.knows(key)}
 
     def _suggestion(self, key: str) -> str | None:
-        # A prefix is compared with as many leading characters, so that `iceberg.catalogs.uri` finds `iceberg.catalog.`.
+        # A prefix is compared with as many leading characters, so that `iceberg.catalogs.uri` finds
+        # `iceberg.catalog.`.
         close = difflib.get_close_matches(key, self.names, n=1, cutoff=_TYPO_CUTOFF)
         if close:
             return close[0]

@@ -1,4 +1,5 @@
-"""What is common to all Arrow records of ours: types that Arrow alone does not tell, and names of system keys."""
+"""What is common to all Arrow records of ours: types that Arrow alone does not tell, and names of system
+keys."""
 
 from __future__ import annotations
 

@@ -40,7 +40,8 @@ class JobStatus:
 
 
 class RunningJob(Protocol):
-    """A connector at work in this process. All calls return at once, except `stop`, which waits for the job's end."""
+    """A connector at work in this process. All calls return at once, except `stop`, which waits for the job's
+    end."""
 
     def pause(self) -> None: ...
 

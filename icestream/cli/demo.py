@@ -1,4 +1,5 @@
-"""`icestream demo`: MinIO logs through Kafka into Iceberg on this machine, and the proof that nothing is lost."""
+"""`icestream demo`: MinIO logs through Kafka into Iceberg on this machine, and the proof that nothing is
+lost."""
 
 from __future__ import annotations
 
@@ -34,9 +35,15 @@ Examples:
   icestream demo --records 1000000 --bad 20
   icestream demo --keep"""
 )
-@click.option("--records", type=click.IntRange(min=10), default=200_000, show_default=True, help="How many in all.")
-@click.option("--rate", type=click.FloatRange(min=1), help="Records per second; as fast as it goes when absent.")
-@click.option("--bad", type=click.IntRange(min=0), default=9, show_default=True, help="How many of them are broken.")
+@click.option(
+    "--records", type=click.IntRange(min=10), default=200_000, show_default=True, help="How many in all."
+)
+@click.option(
+    "--rate", type=click.FloatRange(min=1), help="Records per second; as fast as it goes when absent."
+)
+@click.option(
+    "--bad", type=click.IntRange(min=0), default=9, show_default=True, help="How many of them are broken."
+)
 @click.option("--seed", type=int, default=1, show_default=True, help="The same seed makes the same records.")
 @click.option("--keep", is_flag=True, help="Leave everything running until Ctrl-C.")
 def demo(records: int, rate: float | None, bad: int, seed: int, keep: bool) -> None:
@@ -72,7 +79,7 @@ def _loads(records: int, bad: int) -> list[tuple[LogTable, int, int]]:
     parts = sum(_SHARES.values())
     counts = {log.kind: records * _SHARES[log.kind] // parts for log in LOG_TABLES}
     counts["api"] += records - sum(counts.values())
-    broken = {kind: bad // 3 for kind in counts}
+    broken = dict.fromkeys(counts, bad // 3)
     broken["api"] += bad - sum(broken.values())
     return [(log, counts[log.kind], min(broken[log.kind], counts[log.kind])) for log in LOG_TABLES]
 
@@ -93,10 +100,16 @@ def _load_and_watch(
 
     total = sum(count for _, count, _ in loads)
     bar = _bar()
-    sent, landed = bar.add_task("MinIO logs → Kafka", total=total), bar.add_task("Kafka → Iceberg", total=total)
+    sent, landed = (
+        bar.add_task("MinIO logs → Kafka", total=total),
+        bar.add_task("Kafka → Iceberg", total=total),
+    )
     started = time.monotonic()
     loader = _Loader(lambda: _load(stack, loads, rate, seed, lambda done: bar.update(sent, completed=done)))
-    with ConnectClient(stack.url) as client, Live(console=console, refresh_per_second=4, transient=False) as live:
+    with (
+        ConnectClient(stack.url) as client,
+        Live(console=console, refresh_per_second=4, transient=False) as live,
+    ):
         while True:
             views = client.overview()
             done = sum(_settled(view) for view in views)
@@ -107,7 +120,9 @@ def _load_and_watch(
                 break
             time.sleep(0.2)
     seconds = time.monotonic() - started
-    console.print(f"{done:,} / {total:,} records in {seconds:.1f} s, loading included: {done / seconds:,.0f} records/s")
+    console.print(
+        f"{done:,} / {total:,} records in {seconds:.1f} s, loading included: {done / seconds:,.0f} records/s"
+    )
     loader.join()
 
 
@@ -188,9 +203,7 @@ def _verify(stack: Stack) -> bool:
     from icestream.embedded.minio_tables import LOG_TABLES
 
     click.echo()
-    return all(
-        [holds(log.connector, stack.config(log), stack.bootstrap, deep=True) for log in LOG_TABLES]
-    )
+    return all([holds(log.connector, stack.config(log), stack.bootstrap, deep=True) for log in LOG_TABLES])
 
 
 def _wait_for_ctrl_c(console: Console, stack: Stack) -> None:

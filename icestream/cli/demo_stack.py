@@ -1,4 +1,5 @@
-"""The parts of the demo on one machine: broker, topics, tables, worker, connectors. Started and stopped by `demo`."""
+"""The parts of the demo on one machine: broker, topics, tables, worker, connectors. Started and stopped by
+`demo`."""
 
 from __future__ import annotations
 

@@ -7,7 +7,6 @@ from pathlib import Path
 import click
 
 
-
 @click.command(
     epilog="""\b
 Examples:
@@ -15,9 +14,17 @@ Examples:
   icestream verify iceberg-sink-apilogs --deep --bootstrap-servers localhost:9092"""
 )
 @click.argument("connector")
-@click.option("--deep", is_flag=True, help="Also compare the origin of every row, from the data files themselves.")
-@click.option("--url", envvar="ICESTREAM_URL", default="http://localhost:8083", show_default=True, help="REST address.")
-@click.option("--config", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="The connector's file, instead of asking the worker.")
+@click.option(
+    "--deep", is_flag=True, help="Also compare the origin of every row, from the data files themselves."
+)
+@click.option(
+    "--url", envvar="ICESTREAM_URL", default="http://localhost:8083", show_default=True, help="REST address."
+)
+@click.option(
+    "--config",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="The connector's file, instead of asking the worker.",
+)
 @click.option(
     "--bootstrap-servers",
     envvar="ICESTREAM_BOOTSTRAP_SERVERS",
@@ -58,6 +65,8 @@ def holds(connector: str, config: dict[str, str], bootstrap: str, *, deep: bool)
         for problem in verdict.problems:
             click.echo(f"  {problem}", err=True)
         if deep and evidence.deep and evidence.deep.foreign_rows:
-            click.echo(f"  {evidence.deep.foreign_rows:,} rows are in files that another engine wrote: counted only")
+            click.echo(
+                f"  {evidence.deep.foreign_rows:,} rows are in files that another engine wrote: counted only"
+            )
         good = good and verdict.holds
     return good

@@ -54,7 +54,7 @@ class JsonDecoder:
     def decode(self, payloads: Payloads) -> Decoded:
         rejected: list[tuple[int, str]] = []
         suspicious = json_text.not_one_value(payloads)
-        pieces = []
+        pieces: list[_Piece] = []
         if not suspicious.any():
             pieces.extend(self._decode_piece(payloads, np.arange(len(payloads)), rejected))
         else:

@@ -1,7 +1,8 @@
 """From what JSON can say to what a column holds, column by column.
 
 Dates, times, UUIDs and binary are strings in JSON. They are decoded as strings first and cast here, because
-arrow-rs would take a bare number for a timestamp in the column's own unit, where Kafka Connect means milliseconds.
+arrow-rs would take a bare number for a timestamp in the column's own unit, where Kafka Connect means
+milliseconds.
 """
 
 from __future__ import annotations
@@ -76,7 +77,8 @@ def _mask(values: pa.Array) -> pa.Array | None:
 
 def _cast_text(text: pa.Array, kind: pa.DataType) -> pa.Array:
     if pt.is_timestamp(kind) and kind.unit == "us":
-        # Nine digits of a second are common (Go, Java); the cast to microseconds refuses them, so go by way of
+        # Nine digits of a second are common (Go, Java); the cast to microseconds refuses them, so go by way
+        # of
         # nanoseconds and cut.
         precise = pc.cast(text, pa.timestamp("ns", tz=kind.tz))
         return pc.cast(precise, kind, safe=False)

@@ -160,7 +160,9 @@ def _struct(value: Any, kind: pa.StructType, path: str) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise _Misfit
     fields = (kind.field(i) for i in range(kind.num_fields))
-    return {field.name: _coerce(value.get(field.name), field.type, f"{path}.{field.name}") for field in fields}
+    return {
+        field.name: _coerce(value.get(field.name), field.type, f"{path}.{field.name}") for field in fields
+    }
 
 
 def _list(value: Any, kind: pa.ListType, path: str) -> list[Any]:

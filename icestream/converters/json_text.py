@@ -1,8 +1,8 @@
 """JSON payloads as text: what can be told of them without decoding, at memory speed.
 
-Counting quotation marks tells two things. A payload with an odd number of them would swallow the next one when
-payloads are decoded as one text. And a text that has more of them than its decoded rows account for holds keys
-that were not decoded: inferring every record to find new fields would cost more than decoding it.
+Counting quotation marks tells two things. A payload with an odd number of them would swallow the next one
+when payloads are decoded as one text. And a text that has more of them than its decoded rows account for
+holds keys that were not decoded: inferring every record to find new fields would cost more than decoding it.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def not_one_value(payloads: Payloads) -> np.ndarray[tuple[int], np.dtype[np.bool
         escaped = np.logical_or.reduceat(text == ord("\\"), starts)
         odd = [_has_open_string(payload) for payload in payloads.take(np.flatnonzero(escaped))]
         suspicious[escaped] = ~objects[escaped] | np.array(odd, np.bool_)
-    return suspicious
+    return np.asarray(suspicious, np.bool_)
 
 
 def _one_by_one(payloads: Payloads) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
@@ -85,7 +85,8 @@ def keys_agree(payloads: Payloads, rows: pa.Table) -> bool:
     if b"\\" in text:
         text = text.replace(b"\\\\", b"")
     quotes = text.count(b'"') - text.count(b'\\"')
-    # A key without a value makes no column, as in Kafka Connect. The mark before the colon ends a key: inside a
+    # A key without a value makes no column, as in Kafka Connect. The mark before the colon ends a key: inside
+    # a
     # string it would be escaped.
     nulls = sum(text.count(mark) - text.count(b"\\" + mark) for mark in (b'":null', b'": null'))
     return quotes - 2 * nulls == 2 * _marks(rows)
@@ -93,19 +94,21 @@ def keys_agree(payloads: Payloads, rows: pa.Table) -> bool:
 
 def _marks(rows: pa.Table) -> int:
     """Pairs of quotation marks that the text of these rows must have: one per key, one per string."""
-    return sum(
-        _pairs_in_column(chunk) for column in rows.itercolumns() for chunk in column.chunks
-    )
+    return sum(_pairs_in_column(chunk) for column in rows.itercolumns() for chunk in column.chunks)
 
 
 def _pairs_in_column(column: pa.Array) -> int:
-    return (len(column) - column.null_count) + _pairs_in(column)
+    return _valid(column) + _pairs_in(column)
+
+
+def _valid(values: pa.Array) -> int:
+    return int(len(values) - values.null_count)
 
 
 def _pairs_in(values: pa.Array) -> int:
     kind = values.type
     if pt.is_string(kind):
-        return len(values) - values.null_count
+        return _valid(values)
     if pt.is_struct(kind):
         return sum(_pairs_in_column(values.field(child)) for child in range(kind.num_fields))
     if pt.is_map(kind):
@@ -115,4 +118,3 @@ def _pairs_in(values: pa.Array) -> int:
     if pt.is_list(kind):
         return _pairs_in(values.flatten())
     return 0
-

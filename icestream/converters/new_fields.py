@@ -1,7 +1,7 @@
 """Fields that payloads have and a schema lacks, with inferred types; for schema evolution.
 
-Inference follows the Iceberg sink: whole numbers are long, fractions double, objects structs; a null, an empty
-object and an empty list tell nothing and make no column.
+Inference follows the Iceberg sink: whole numbers are long, fractions double, objects structs; a null, an
+empty object and an empty list tell nothing and make no column.
 """
 
 from __future__ import annotations
@@ -75,7 +75,9 @@ def merged(one: pa.DataType, other: pa.DataType) -> pa.DataType:
         fields = {one.field(i).name: one.field(i).type for i in range(one.num_fields)}
         for i in range(other.num_fields):
             field = other.field(i)
-            fields[field.name] = merged(fields[field.name], field.type) if field.name in fields else field.type
+            fields[field.name] = (
+                merged(fields[field.name], field.type) if field.name in fields else field.type
+            )
         return pa.struct([pa.field(name, kind) for name, kind in fields.items()])
     if pt.is_list(one) and pt.is_list(other):
         return pa.list_(merged(one.value_type, other.value_type))

@@ -1,4 +1,5 @@
-"""The demo's tables and connectors: MinIO's API, error and audit logs in Iceberg. Used by the demo and the benchmark."""
+"""The demo's tables and connectors: MinIO's API, error and audit logs in Iceberg. Used by the demo and the
+benchmark."""
 
 from __future__ import annotations
 

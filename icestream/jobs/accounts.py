@@ -1,4 +1,5 @@
-"""Do the books of a job balance? What the topic has against what table and dead letter queue have. For `verify`."""
+"""Do the books of a job balance? What the topic has against what table and dead letter queue have. For
+`verify`."""
 
 from __future__ import annotations
 
@@ -37,7 +38,8 @@ class Evidence:
     mark: JobMark
     ends: Offsets
     in_topic: Mapping[Partition, int]
-    """Records that the topic really has, for partitions where offsets alone do not tell (markers, compaction)."""
+    """Records that the topic really has, for partitions where offsets alone do not tell (markers,
+    compaction)."""
     table_rows: int
     other_writers: bool
     letters: Letters | None
@@ -123,12 +125,18 @@ def _deep(evidence: Evidence, deep: Deep) -> list[str]:
         return problems
     letters = evidence.letters.offsets if evidence.letters else None
     for partition, standing in sorted(evidence.mark.standings.items()):
-        span = BitMap64(range(standing.first, standing.next)) if standing.next > standing.first else BitMap64()
+        span = (
+            BitMap64(range(standing.first, standing.next)) if standing.next > standing.first else BitMap64()
+        )
         absent = span - deep.offsets.get(partition, BitMap64())
         if letters is not None:
             absent = absent - letters.get(partition, BitMap64())
-        holes = (standing.next - standing.first) - evidence.in_topic.get(partition, standing.next - standing.first)
-        explained = holes + standing.counts.filtered + (0 if letters is not None else standing.counts.rejected)
+        holes = (standing.next - standing.first) - evidence.in_topic.get(
+            partition, standing.next - standing.first
+        )
+        explained = (
+            holes + standing.counts.filtered + (0 if letters is not None else standing.counts.rejected)
+        )
         if len(absent) > explained:
             problems.append(f"{partition}: offsets missing from the table: {shown(absent)}")
     return problems

@@ -33,7 +33,9 @@ class SourceFacts(Protocol):
 class BatchRunner(Protocol):
     """`icestream.pipeline.run.SparkRunner` is the real one."""
 
-    def run(self, batch: Batch, tables: Sequence[TableTask], *, evolves: bool, stages: bool = True) -> Taken: ...
+    def run(
+        self, batch: Batch, tables: Sequence[TableTask], *, evolves: bool, stages: bool = True
+    ) -> Taken: ...
 
 
 class SinkTable(Protocol):

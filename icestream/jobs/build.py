@@ -6,8 +6,6 @@ import datetime as dt
 import time
 from collections.abc import Callable, Mapping
 
-from pyspark.sql import SparkSession
-
 from icestream.api.config import Config, subset
 from icestream.api.errors import ConfigError, IcestreamError, Problem
 from icestream.api.status import JobStarter, RunningJob
@@ -17,8 +15,7 @@ from icestream.jobs.job_thread import JobThread
 from icestream.jobs.manager import JobManager
 from icestream.kafka.clients import client_settings
 from icestream.kafka.topics import Topics
-from icestream.pipeline.run import SparkRunner, warm_up
-from icestream.pipeline.session import open_session, slots
+from icestream.pipeline.run import SparkPlane, SparkRunner
 from icestream.sinks.iceberg.catalogs import open_catalog
 from icestream.sinks.iceberg.table import IcebergTable
 
@@ -27,8 +24,8 @@ _WRITE_PROPS = ("iceberg.tables.write-props.", "iceberg.table.write-props.")
 
 def job_starter(worker: Mapping[str, str]) -> JobStarter:
     """Open the worker's Spark session and return what starts connectors on it."""
-    spark = open_session(worker)
-    warm_up(spark, slots(worker, tasks_max=64))
+    spark = SparkPlane(worker)
+    spark.warm_up()
 
     def start(name: str, config: Mapping[str, str], *, paused: bool) -> RunningJob:
         runner = spark_runner(spark, name, config, worker)
@@ -39,10 +36,10 @@ def job_starter(worker: Mapping[str, str]) -> JobStarter:
     return start
 
 
-def spark_runner(spark: SparkSession, name: str, config: Config, worker: Mapping[str, str]) -> SparkRunner:
+def spark_runner(spark: SparkPlane, name: str, config: Config, worker: Mapping[str, str]) -> SparkRunner:
     tasks_max = job_from(name, config).tasks_max
     reads = client_settings(worker, _consumer_overrides(config))
-    return SparkRunner(spark, name, reads, slots(worker, tasks_max))
+    return spark.runner(name, reads, tasks_max)
 
 
 def job_manager(

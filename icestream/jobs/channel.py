@@ -1,4 +1,5 @@
-"""The job's side effects in Kafka: dead letters, control events and group offsets, in one transaction per batch."""
+"""The job's side effects in Kafka: dead letters, control events and group offsets, in one transaction per
+batch."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """The control-topic events, in the bytes of Iceberg's Kafka Connect: its name for each, its schema, Avro binary.
 
-A record is two magic bytes, the schema as JSON with its length in front, and the datum. Only the events that a
-commit publishes are here; docs/exactly-once.md tells when.
+A record is two magic bytes, the schema as JSON with its length in front, and the datum. Only the events that
+a commit publishes are here; docs/exactly-once.md tells when.
 """
 
 from __future__ import annotations
@@ -58,7 +58,11 @@ def encoded(event: Event) -> bytes:
     envelope = _record(
         "Event",
         [
-            _field("id", {"type": "fixed", "name": _UUID, "namespace": "", "size": 16, "logicalType": "uuid"}, 10500),
+            _field(
+                "id",
+                {"type": "fixed", "name": _UUID, "namespace": "", "size": 16, "logicalType": "uuid"},
+                10500,
+            ),
             _field("type", "int", 10501),
             _field("timestamp", _MOMENT, 10502),
             _field("group_id", "string", 10503),
@@ -86,7 +90,9 @@ def _payload(payload: Payload) -> tuple[dict[str, Any], int, bytes]:
             ],
         )
         snapshot = b"\x00" if payload.snapshot_id is None else b"\x02" + _long(payload.snapshot_id)
-        body = payload.commit_id.bytes + _table(payload.table) + snapshot + _maybe_moment(payload.valid_through)
+        body = (
+            payload.commit_id.bytes + _table(payload.table) + snapshot + _maybe_moment(payload.valid_through)
+        )
         return schema, 3, body
     schema = _record(
         "CommitComplete",

@@ -15,7 +15,7 @@ from icestream.api.offsets import Offsets, Partition
 from icestream.jobs.accounts import Deep, Evidence, Letters
 from icestream.jobs.job import Job, job_from
 from icestream.kafka.clients import client_settings
-from icestream.kafka.reader import SliceReader
+from icestream.kafka.reader import SliceReader, headers_of
 from icestream.kafka.topics import Topics
 from icestream.sinks.iceberg import marks
 from icestream.sinks.iceberg.catalogs import open_catalog, sink_errors
@@ -51,7 +51,9 @@ def _of_table(
     if mark is None:
         raise NotFoundError(f"table '{'.'.join(table.name())}' has no commit of connector '{job.name}' yet")
     existing = topics.describe(sorted({partition.topic for partition in mark.standings}))
-    partitions = [p for p in mark.standings if p.topic in existing and p.number < existing[p.topic].partitions]
+    partitions = [
+        p for p in mark.standings if p.topic in existing and p.number < existing[p.topic].partitions
+    ]
     snapshot = table.current_snapshot()
     summary = snapshot.summary.additional_properties if snapshot and snapshot.summary else {}
     return Evidence(
@@ -100,7 +102,11 @@ def _letters(job: Job, topics: Topics, reader: SliceReader) -> Letters | None:
     for partition in partitions:
         for chunk in reader.read(Slice(partition, beginnings[partition], ends[partition]), _CHUNK):
             for message in chunk.messages:
-                told = {name: value.decode() for name, value in message.headers() or () if name.startswith(_HEADER)}
+                told = {
+                    name: (value or b"").decode()
+                    for name, value in headers_of(message)
+                    if name.startswith(_HEADER)
+                }
                 if told.get(f"{_HEADER}connector.name", job.name) != job.name:
                     continue
                 count += 1

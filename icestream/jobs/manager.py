@@ -87,7 +87,8 @@ class JobManager:
             channel, self._channel = self._channel, None
             channel.close()
 
-    # -- where the job stands ---------------------------------------------------------------------------------
+    # -- where the job stands
+    # ---------------------------------------------------------------------------------
 
     def _find_standing(self) -> Standing:
         """Ask tables and group; pay what the last batch still owes; remember where to go on."""
@@ -115,7 +116,8 @@ class JobManager:
         channel.publish(batch.id, taken.rejected, [CommitComplete(uuid.UUID(batch.id), None)], stands.floor)
 
     def _prove_alone(self) -> None:
-        """Another writer moved our offsets. If it is a newer manager of this job, Kafka says so and this one ends."""
+        """Another writer moved our offsets. If it is a newer manager of this job, Kafka says so and this one
+        ends."""
         channel = self._opened_channel()
         partitions = self._refresh_facts()
         group = self._source.group_offsets(self._job.group, partitions)
@@ -128,7 +130,9 @@ class JobManager:
             self._channel = self._open_channel()
         return self._channel
 
-    def _publish(self, commit: str, rejected: Sequence[Rejected], events: Sequence[Payload], end: Offsets) -> None:
+    def _publish(
+        self, commit: str, rejected: Sequence[Rejected], events: Sequence[Payload], end: Offsets
+    ) -> None:
         channel = self._opened_channel()
         try:
             channel.publish(commit, rejected, events, end)
@@ -153,7 +157,8 @@ class JobManager:
             return self._source.ends(partitions)
         return self._source.beginnings(partitions)
 
-    # -- one turn ---------------------------------------------------------------------------------------------
+    # -- one turn
+    # ---------------------------------------------------------------------------------------------
 
     def _turn(self, stands: Standing) -> float:
         now = self._clock()
@@ -196,7 +201,9 @@ class JobManager:
         self._reached("published")
         self._note(staged, receipts, stands, started, behind)
 
-    def _run_before(self, batch: Batch, stands: Standing, rejected: Sequence[Rejected], started: float) -> None:
+    def _run_before(
+        self, batch: Batch, stands: Standing, rejected: Sequence[Rejected], started: float
+    ) -> None:
         """Land what precedes the first bad record of each partition; if nothing does, the job fails with it."""
         end = planning.before_rejected(batch.start, batch.end, rejected)
         part = Batch(str(uuid.uuid4()), batch.start, end)
@@ -254,7 +261,8 @@ class JobManager:
         ]
         return [StartCommit(commit), *tables, CommitComplete(commit, valid)]
 
-    # -- what is remembered -----------------------------------------------------------------------------------
+    # -- what is remembered
+    # -----------------------------------------------------------------------------------
 
     def _note(
         self, staged: StagedBatch, receipts: Sequence[Receipt], stands: Standing, started: float, behind: bool
@@ -272,7 +280,9 @@ class JobManager:
         )
         self._standing = stands.after(batch, [receipt.mark for receipt in receipts])
         self.progress = replace(
-            self.progress, batches=self.progress.batches + 1, last_commit_ms=int(self._wall().timestamp() * 1000)
+            self.progress,
+            batches=self.progress.batches + 1,
+            last_commit_ms=int(self._wall().timestamp() * 1000),
         )
         self._note_totals(self._standing.marks)
 

@@ -49,7 +49,8 @@ def until_due(now: float, pace: Pace, limits: Limits) -> float:
 
 
 def rows_allowed(pace: Pace, limits: Limits) -> int:
-    """A job that is behind takes batches that last about one interval, so that its rows become visible as often."""
+    """A job that is behind takes batches that last about one interval, so that its rows become visible as
+    often."""
     if pace.rows_a_second is None:
         paced = _FIRST_ROWS
     else:

@@ -1,4 +1,5 @@
-"""Has a batch written for every table, again where a table first needs new columns. Called by the job manager."""
+"""Has a batch written for every table, again where a table first needs new columns. Called by the job
+manager."""
 
 from __future__ import annotations
 
@@ -41,7 +42,12 @@ class StagedBatch:
 
 
 def stage(
-    batch: Batch, tables: Sequence[SinkTable], floors: Sequence[Offsets], runner: BatchRunner, *, evolves: bool
+    batch: Batch,
+    tables: Sequence[SinkTable],
+    floors: Sequence[Offsets],
+    runner: BatchRunner,
+    *,
+    evolves: bool,
 ) -> StagedBatch:
     """Run the batch until no table lacks a field. Columns are added by the commit itself, with the rows."""
     fields: list[dict[Path, pa.DataType]] = [{} for _ in tables]
@@ -67,7 +73,8 @@ def stage(
 
 
 def _refuse_loss(staged_batch: StagedBatch) -> None:
-    """Every record is written, rejected or filtered, and the files hold what was written; else nothing is committed."""
+    """Every record is written, rejected or filtered, and the files hold what was written; else nothing is
+    committed."""
     for part in staged_batch.parts:
         total = sum(part.staged.counts.values(), Counts())
         if not total.reconcile or total.written != part.staged.rows:

@@ -29,7 +29,9 @@ class Standing:
     def floor(self) -> Offsets:
         """Where the next batch starts: the earliest that any table needs."""
         partitions = {partition for floor in self.floors for partition in floor}
-        return Offsets({partition: min(floor[partition] for floor in self.floors) for partition in partitions})
+        return Offsets(
+            {partition: min(floor[partition] for floor in self.floors) for partition in partitions}
+        )
 
     def after(self, batch: Batch, marks: Sequence[JobMark | None]) -> Standing:
         """Where the job stands once every table has the batch."""
@@ -81,7 +83,9 @@ def _begin(known: Sequence[JobMark], group: Mapping[Partition, GroupOffset], fre
 def _lowest(candidates: Sequence[Offsets], fresh: Offsets) -> Offsets:
     return Offsets(
         {
-            partition: min((one[partition] for one in candidates if partition in one), default=fresh[partition])
+            partition: min(
+                (one[partition] for one in candidates if partition in one), default=fresh[partition]
+            )
             for partition in fresh
         }
     )
@@ -109,7 +113,10 @@ def owed(marks: Sequence[JobMark], group: Mapping[Partition, GroupOffset]) -> Ba
             return None
         start = began
     else:
-        start = {partition: group[partition].next if partition in group else began[partition] for partition in reached}
+        start = {
+            partition: group[partition].next if partition in group else began[partition]
+            for partition in reached
+        }
     if any(start[partition] < began[partition] for partition in reached):
         # Somebody moved the group's offsets by hand. The tables decide; nothing is repeated.
         return None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from typing import Any
 
 from confluent_kafka import KafkaError, KafkaException
 
@@ -55,6 +56,6 @@ def log_client_error(error: KafkaError) -> None:
     _log.debug("kafka client: %s", error.str())
 
 
-def quiet(settings: Mapping[str, str | int | bool]) -> dict[str, object]:
+def quiet(settings: Mapping[str, str | int | bool]) -> dict[str, Any]:
     """The settings with the client's own logging sent to ours."""
     return {**settings, "error_cb": log_client_error, "logger": _log, "log_level": 3}

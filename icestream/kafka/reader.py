@@ -7,11 +7,12 @@ import json
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import cast
 
 import numpy as np
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
-from icestream.api.batch import Slice
+from icestream.api.batch import Rejected, Slice
 from icestream.api.errors import SourceUnavailable
 from icestream.api.offsets import Partition
 from icestream.kafka.clients import kafka_errors, quiet
@@ -49,13 +50,34 @@ class Chunk:
         return [message.value() for message in self.messages]
 
     def offsets(self) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
-        first, last = self.messages[0].offset(), self.messages[-1].offset()
+        first, last = _offset(self.messages[0]), _offset(self.messages[-1])
         if last - first == len(self.messages) - 1:
             return np.arange(first, last + 1)
-        return np.fromiter((message.offset() for message in self.messages), np.int64, len(self.messages))
+        return np.fromiter(map(_offset, self.messages), np.int64, len(self.messages))
 
     def newest_ms(self) -> int:
         return int(self.messages[-1].timestamp()[1])
+
+    def rejected(self, at: int, stage: str, reason: str) -> Rejected:
+        message = self.messages[at]
+        return Rejected(
+            partition=self.partition,
+            offset=_offset(message),
+            stage=stage,
+            reason=reason,
+            key=message.key(),
+            value=message.value(),
+            headers=headers_of(message),
+            timestamp_ms=message.timestamp()[1],
+        )
+
+
+def _offset(message: Message) -> int:
+    return cast(int, message.offset())
+
+
+def headers_of(message: Message) -> tuple[tuple[str, bytes | None], ...]:
+    return tuple(cast("list[tuple[str, bytes | None]]", message.headers() or []))
 
 
 class SliceReader:
@@ -66,7 +88,8 @@ class SliceReader:
         self._clock = clock
 
     def read(self, piece: Slice, chunk_rows: int) -> Iterator[Chunk]:
-        """All records of a slice. It ends by position: its last offsets may be markers that are never delivered."""
+        """All records of a slice. It ends by position: its last offsets may be markers that are never
+        delivered."""
         topic, number = piece.partition
         with kafka_errors(f"reading {piece.partition} at offset {piece.start}"):
             self._consumer.assign([TopicPartition(topic, number, piece.start)])
@@ -99,12 +122,12 @@ class SliceReader:
                     )
                 continue
             last_heard = self._clock()
-            done = messages[-1].error() is None and messages[-1].offset() >= piece.until - 1
+            done = messages[-1].error() is None and _offset(messages[-1]) >= piece.until - 1
             plain = [message for message in messages if message.error() is None]
             if len(plain) != len(messages):
                 done = self._end_among(messages, piece) or done
-            if plain and plain[-1].offset() >= piece.until:
-                plain = [message for message in plain if message.offset() < piece.until]
+            if plain and _offset(plain[-1]) >= piece.until:
+                plain = [message for message in plain if _offset(message) < piece.until]
                 done = True
             yield plain, done
 
@@ -114,7 +137,7 @@ class SliceReader:
             if error is None:
                 continue
             if error.code() == KafkaError._PARTITION_EOF:
-                if message.offset() >= piece.until:
+                if _offset(message) >= piece.until:
                     return True
             elif error.code() in (KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE):
                 raise SourceUnavailable(

@@ -1,4 +1,5 @@
-"""What Kafka knows about topics: who they are, how many partitions, from where to where. Used to plan batches."""
+"""What Kafka knows about topics: who they are, how many partitions, from where to where. Used to plan
+batches."""
 
 from __future__ import annotations
 
@@ -6,8 +7,15 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from confluent_kafka import ConsumerGroupTopicPartitions, IsolationLevel, KafkaError, KafkaException, TopicPartition
-from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec
+from confluent_kafka import (
+    Consumer,
+    IsolationLevel,
+    KafkaError,
+    KafkaException,
+    TopicCollection,
+    TopicPartition,
+)
+from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec  # type: ignore[attr-defined]
 
 from icestream.api.errors import SourceUnavailable
 from icestream.api.offsets import Offsets, Partition
@@ -31,7 +39,9 @@ class Topics:
     """Questions to one cluster. Each call asks anew."""
 
     def __init__(self, settings: Mapping[str, str]) -> None:
+        self._settings = dict(settings)
         self._admin = AdminClient(quiet(settings))
+        self._members: dict[str, Consumer] = {}
 
     def cluster_id(self) -> str:
         with kafka_errors("asking for the cluster id"):
@@ -48,8 +58,6 @@ class Topics:
 
     def describe(self, names: Iterable[str]) -> dict[str, TopicFacts]:
         """The topics that exist, by name."""
-        from confluent_kafka import TopicCollection
-
         wanted = list(names)
         facts = {}
         with kafka_errors(f"describing topics {', '.join(wanted)}"):
@@ -66,10 +74,10 @@ class Topics:
 
     def ends(self, partitions: Iterable[Partition]) -> Offsets:
         """Where each partition ends for a reader of committed records."""
-        return self._offsets(partitions, OffsetSpec.latest())
+        return self._offsets(partitions, OffsetSpec.latest())  # type: ignore[no-untyped-call]
 
     def beginnings(self, partitions: Iterable[Partition]) -> Offsets:
-        return self._offsets(partitions, OffsetSpec.earliest())
+        return self._offsets(partitions, OffsetSpec.earliest())  # type: ignore[no-untyped-call]
 
     def _offsets(self, partitions: Iterable[Partition], spec: OffsetSpec) -> Offsets:
         asked = {TopicPartition(topic, number): spec for topic, number in partitions}
@@ -89,22 +97,40 @@ class Topics:
     def group_offsets(self, group: str, partitions: Iterable[Partition]) -> dict[Partition, GroupOffset]:
         """What a consumer group has committed, for the partitions where it has."""
         asked = [TopicPartition(topic, number) for topic, number in partitions]
+        # Not by the admin client: librdkafka 2.16 crashes there when the coordinator asks for patience.
         with kafka_errors(f"asking for the offsets of group {group}"):
-            request = ConsumerGroupTopicPartitions(group, asked)
-            future = self._admin.list_consumer_group_offsets([request], request_timeout=ANSWER_SECONDS)[group]
-            answers = future.result(ANSWER_SECONDS).topic_partitions
+            answers = self._member(group).committed(asked, timeout=ANSWER_SECONDS)
         return {
             Partition(answer.topic, answer.partition): GroupOffset(answer.offset, answer.metadata or "")
             for answer in answers
             if answer.offset >= 0
         }
 
-    def create(self, name: str, partitions: int, replication: int, config: Mapping[str, str] | None = None) -> bool:
+    def _member(self, group: str) -> Consumer:
+        """A consumer that never subscribes: it only asks for the group's offsets, finished transactions included."""
+        if group not in self._members:
+            self._members[group] = Consumer(
+                quiet(
+                    {
+                        **self._settings,
+                        "group.id": group,
+                        "enable.auto.commit": False,
+                        "isolation.level": "read_committed",
+                    }
+                )
+            )
+        return self._members[group]
+
+    def create(
+        self, name: str, partitions: int, replication: int, config: Mapping[str, str] | None = None
+    ) -> bool:
         """Create a topic; False if it exists."""
         topic = NewTopic(name, partitions, replication, config=dict(config or {}))
         with kafka_errors(f"creating topic '{name}'"):
             try:
-                self._admin.create_topics([topic], request_timeout=ANSWER_SECONDS)[name].result(ANSWER_SECONDS)
+                self._admin.create_topics([topic], request_timeout=ANSWER_SECONDS)[name].result(
+                    ANSWER_SECONDS
+                )
             except KafkaException as error:
                 if error.args[0].code() == KafkaError.TOPIC_ALREADY_EXISTS:
                     return False

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -17,6 +17,7 @@ from icestream.api.errors import FatalError, RetriableError, SinkUnavailable
 from icestream.api.offsets import Partition
 from icestream.converters.new_fields import merged
 from icestream.pipeline.plan import RESULT_SCHEMA, Plan, TableTask, TaskFailed, unpacked
+from icestream.pipeline.session import open_session, slots
 from icestream.pipeline.worker import run_tasks, settle_process
 
 _ROWS_A_TASK = 20_000
@@ -25,6 +26,22 @@ _ROWS_A_TASK = 20_000
 
 class Cancelled(RetriableError):
     """The batch was given up because the job was told to pause or stop; nothing of it is visible."""
+
+
+class SparkPlane:
+    """The worker's Spark session, shared by all its jobs."""
+
+    def __init__(self, worker: Mapping[str, str]) -> None:
+        self._worker = worker
+        self._spark = open_session(worker)
+
+    def runner(self, job: str, kafka: Mapping[str, str], tasks_max: int) -> SparkRunner:
+        return SparkRunner(self._spark, job, kafka, slots(self._worker, tasks_max))
+
+    def warm_up(self) -> None:
+        """Start the Python workers and their imports, so that the first batch does not pay for them."""
+        hands = slots(self._worker, tasks_max=8)
+        self._spark.range(0, hands, 1, hands).mapInArrow(_warm, RESULT_SCHEMA).collect()
 
 
 class SparkRunner:
@@ -68,7 +85,9 @@ class SparkRunner:
     def _spark_error(self, error: Exception) -> RetriableError:
         if self._cancelled.is_set():
             return Cancelled("the batch was given up")
-        return SinkUnavailable(f"the Spark job failed: {str(error).splitlines()[0] if str(error) else error!r}")
+        return SinkUnavailable(
+            f"the Spark job failed: {str(error).splitlines()[0] if str(error) else error!r}"
+        )
 
     def cancel(self) -> None:
         self._cancelled.set()
@@ -104,12 +123,7 @@ def _summed_table(parts: Sequence[Staged]) -> Staged:
     return Staged(files, add_counts(part.counts for part in parts), fields)
 
 
-def warm_up(spark: SparkSession, slots: int) -> None:
-    """Start the Python workers and their imports, so that the first batch does not pay for them."""
-    spark.range(0, slots, 1, slots).mapInArrow(_warm, RESULT_SCHEMA).collect()
-
-
-def _warm(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def _warm(batches: Iterable[pa.RecordBatch]) -> Iterable[pa.RecordBatch]:
     settle_process()
     for _ in batches:
         # Long enough for every slot to get a process of its own.

@@ -52,7 +52,8 @@ def open_session(worker: Mapping[str, str]) -> SparkSession:
 
 
 def slots(worker: Mapping[str, str], tasks_max: int) -> int:
-    """How many tasks of one batch should run at once: never more than `tasks.max`, nor than a local master runs."""
+    """How many tasks of one batch should run at once: never more than `tasks.max`, nor than a local master
+    runs."""
     local = re.fullmatch(r"local(?:\[(\*|\d+)(?:,\d+)?\])?", spark_settings(worker).get("spark.master", ""))
     if not local:
         return tasks_max

@@ -9,7 +9,7 @@ import dataclasses
 import gc
 import sys
 import traceback
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -49,13 +49,16 @@ class Good:
         return self if keep.all() else Good(self.rows.filter(pa.array(keep)), self.index[keep], self.bad)
 
 
-def run_tasks(plan: Plan, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def run_tasks(plan: Plan, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Spark calls this with the numbers of the tasks to run."""
     settle_process()
     for batch in batches:
         for task in batch.column(0).to_pylist():
             yield pa.RecordBatch.from_pydict(
-                {"task": pa.array([task], pa.int64()), "answer": pa.array([packed(_answer(plan, task))], pa.binary())}
+                {
+                    "task": pa.array([task], pa.int64()),
+                    "answer": pa.array([packed(_answer(plan, task))], pa.binary()),
+                }
             )
 
 
@@ -106,7 +109,8 @@ class TableWork:
         return Good(decoded.rows, decoded.index, bad).without(bad)
 
     def write(self, good: Good, source: Partition, offsets: Indexes) -> None:
-        """Write rows that the table does not have yet; from the first new field on, only look for more of them."""
+        """Write rows that the table does not have yet; from the first new field on, only look for more of
+        them."""
         if self._new_fields:
             return
         floor = self._floor.get(source)
@@ -133,7 +137,9 @@ class TableWork:
         if not found:
             return
         for path, kind in found.items():
-            self._new_fields[path] = merged(self._new_fields[path], kind) if path in self._new_fields else kind
+            self._new_fields[path] = (
+                merged(self._new_fields[path], kind) if path in self._new_fields else kind
+            )
         self._schema = with_fields(self._schema, found)
         self._decoder = self._new_decoder()
 
@@ -165,7 +171,7 @@ class SliceWork:
     def _take(self, chunk: Chunk) -> None:
         values, offsets = chunk.values(), chunk.offsets()
         present, null = _split_nulls(values)
-        payloads = Payloads.of([value for value in values if value is not None] if len(null) else values)
+        payloads = Payloads.of([value for value in values if value is not None])
         decoded = [table.decode(payloads) for table in self._tables]
         bad: dict[int, tuple[str, str]] = {}
         for good in decoded:
@@ -183,17 +189,7 @@ class SliceWork:
 
     def _set_aside(self, chunk: Chunk, bad: Mapping[int, tuple[str, str]]) -> None:
         for at, (stage, reason) in sorted(bad.items()):
-            message = chunk.messages[at]
-            record = Rejected(
-                partition=chunk.partition,
-                offset=message.offset(),
-                stage=stage,
-                reason=reason,
-                key=message.key(),
-                value=message.value(),
-                headers=tuple(message.headers() or ()),
-                timestamp_ms=message.timestamp()[1],
-            )
+            record = chunk.rejected(at, stage, reason)
             self._rejected.append(record)
             self._rejected_bytes += len(record.value or b"") + len(record.key or b"") + 200
 

@@ -97,7 +97,9 @@ def key_of(job: str) -> str:
     return f"{_PREFIX}{job}"
 
 
-def mark_after(before: JobMark | None, batch: Batch, counts: Mapping[Partition, Counts], source: Source) -> JobMark:
+def mark_after(
+    before: JobMark | None, batch: Batch, counts: Mapping[Partition, Counts], source: Source
+) -> JobMark:
     """The mark of the commit of a batch. Partitions that the batch does not touch keep their standing."""
     standings = {
         partition: replace(standing, start=standing.next)
@@ -115,7 +117,8 @@ def mark_after(before: JobMark | None, batch: Batch, counts: Mapping[Partition, 
 
 @dataclass(frozen=True)
 class Found:
-    """What a table says of a job. `committed_before` without a mark: the table was rolled back behind the job's start."""
+    """What a table says of a job. `committed_before` without a mark: the table was rolled back behind the
+    job's start."""
 
     mark: JobMark | None
     rolled_back_from: JobMark | None = None
@@ -136,7 +139,8 @@ def find(metadata: TableMetadata, job: str, branch: str) -> Found:
         if text:
             return Found(JobMark.from_json(text))
         if snapshot.parent_snapshot_id is None:
-            # The whole history is there and this job is not in it: somebody rolled the table back to before it.
+            # The whole history is there and this job is not in it: somebody rolled the table back to before
+            # it.
             return Found(None, rolled_back_from=remembered)
         snapshot = metadata.snapshot_by_id(snapshot.parent_snapshot_id)
         if snapshot is None:

@@ -40,7 +40,9 @@ class Partitioner:
     def __init__(self, schema: Schema, spec: PartitionSpec) -> None:
         self._schema = schema
         self._spec = spec
-        self._paths = [_path(schema.as_struct(), partition_field.source_id) for partition_field in spec.fields]
+        self._paths = [
+            _path(schema.as_struct(), partition_field.source_id) for partition_field in spec.fields
+        ]
 
     def split(self, rows: pa.Table) -> Iterator[Group]:
         """The rows of each partition value, in their order. One sort for all, not one scan per value."""

@@ -60,7 +60,11 @@ def _arrow_type(kind: it.IcebergType) -> pa.DataType:
     if type(kind) in _PRIMITIVES:
         return _PRIMITIVES[type(kind)]
     raise ConfigError(
-        [Problem("iceberg.tables", f"The table has a column of type {kind}, which this version does not write.")]
+        [
+            Problem(
+                "iceberg.tables", f"The table has a column of type {kind}, which this version does not write."
+            )
+        ]
     )
 
 

@@ -178,7 +178,9 @@ def _table_problems(config: Config) -> list[Problem]:
             )
         ]
     return [
-        Problem("iceberg.tables", f"'iceberg.tables' names '{name}' without a namespace; write namespace.{name}")
+        Problem(
+            "iceberg.tables", f"'iceberg.tables' names '{name}' without a namespace; write namespace.{name}"
+        )
         for name in named
         if "." not in name.strip(".")
     ]

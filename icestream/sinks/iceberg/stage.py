@@ -1,7 +1,7 @@
 """Writes rows as Parquet data files that no table references yet; runs inside the pipeline's worker.
 
-Rows are clustered by partition and buffered; when the buffer is full each partition's rows become one row group
-of that partition's open file. So an open file holds no rows, however many partitions there are.
+Rows are clustered by partition and buffered; when the buffer is full each partition's rows become one row
+group of that partition's open file. So an open file holds no rows, however many partitions there are.
 """
 
 from __future__ import annotations
@@ -65,7 +65,9 @@ class TablePlan:
 
 
 class _OpenFile:
-    def __init__(self, path: str, io: FileIO, key: PartitionValue | None, schema: pa.Schema, options: Any) -> None:
+    def __init__(
+        self, path: str, io: FileIO, key: PartitionValue | None, schema: pa.Schema, options: Any
+    ) -> None:
         self.path = path
         self.key = key
         self.origins = Origins()
@@ -101,7 +103,9 @@ class StageWriter:
         self._io = load_file_io(dict(plan.io_properties), plan.location)
         self._places: LocationProvider = load_location_provider(plan.location, dict(plan.properties))
         self._partitioner = Partitioner(plan.schema, plan.spec)
-        self._target = int(plan.properties.get(TableProperties.WRITE_TARGET_FILE_SIZE_BYTES, 512 * 1024 * 1024))
+        self._target = int(
+            plan.properties.get(TableProperties.WRITE_TARGET_FILE_SIZE_BYTES, 512 * 1024 * 1024)
+        )
         self._options = _parquet_options(plan.properties)
         self._buffered: dict[PartitionValue | None, _Buffered] = {}
         self._buffered_bytes = 0

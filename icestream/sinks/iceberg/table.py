@@ -1,7 +1,8 @@
 """The Iceberg side of a job: what its table says, and one commit with the batch's rows, offsets and new columns.
 
-`commit` is a compare-and-set: it lands only if the offsets in the table are still those that the batch started
-from. PyIceberg retries a lost race by itself after a refresh, so the check has to run at every attempt.
+`commit` is a compare-and-set: it lands only if the offsets in the table are still those that the batch
+started from. PyIceberg retries a lost race by itself after a refresh, so the check has to run at every
+attempt.
 """
 
 from __future__ import annotations
@@ -55,7 +56,13 @@ class IcebergTable:
     """One table as one job sees it."""
 
     def __init__(
-        self, catalog: Catalog, name: str, job: str, *, branch: str = MAIN_BRANCH, write_props: Mapping[str, str]
+        self,
+        catalog: Catalog,
+        name: str,
+        job: str,
+        *,
+        branch: str = MAIN_BRANCH,
+        write_props: Mapping[str, str],
     ) -> None:
         self._catalog = catalog
         self._job = job
@@ -174,7 +181,9 @@ class IcebergTable:
             )
 
     def _append(self, transaction: Transaction, expect: Offsets, summary: Mapping[str, str]) -> Any:
-        merges = property_as_bool(transaction.table_metadata.properties, "commit.manifest-merge.enabled", False)
+        merges = property_as_bool(
+            transaction.table_metadata.properties, "commit.manifest-merge.enabled", False
+        )
         producer = _MergeAppendFiles if merges else _FastAppendFiles
         refuse_stale = self._refuse_stale
 
