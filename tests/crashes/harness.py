@@ -1,0 +1,373 @@
+"""What the crash tests share: a connector of its own for each test, managers in processes, and the count of every id."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TypeVar
+
+from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
+from pyiceberg.catalog import Catalog
+from pyiceberg.partitioning import PartitionField, PartitionSpec
+from pyiceberg.schema import Schema
+from pyiceberg.table import Table
+from pyiceberg.transforms import IdentityTransform
+from pyiceberg.types import LongType, NestedField, StringType, TimestamptzType
+from pyspark.sql import SparkSession
+
+from icestream.api.errors import RetriableError
+from icestream.api.offsets import Offsets, Partition
+from icestream.jobs.build import job_manager, spark_runner
+from icestream.jobs.manager import JobManager
+from icestream.kafka.topics import Topics
+from icestream.sinks.iceberg.catalogs import open_catalog
+
+_T = TypeVar("_T")
+
+ROOT = Path(__file__).parents[2]
+PARTITIONS = 3
+PATIENCE = 180.0
+"""Seconds until a test gives up; generous, because machines are slow at times."""
+SCHEMA = Schema(
+    NestedField(1, "id", LongType(), required=True),
+    NestedField(2, "time", TimestamptzType(), required=False),
+    NestedField(3, "bucket", StringType(), required=False),
+)
+SPEC = PartitionSpec(PartitionField(source_id=3, field_id=1000, transform=IdentityTransform(), name="bucket"))
+SPARK: Mapping[str, str] = {
+    "spark.master": "local[2]",
+    "spark.driver.memory": "512m",
+    "spark.driver.extraJavaOptions": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1",
+}
+
+
+def record(number: int) -> bytes:
+    second = f"{number // 60 % 60:02}:{number % 60:02}"
+    return b'{"id":%d,"time":"2026-11-15T10:%s.000Z","bucket":"b%d"}' % (number, second.encode(), number % 4)
+
+
+def broken(number: int) -> bytes:
+    """No JSON, and different from every other one."""
+    return b'{"id":broken-%d' % number
+
+
+@dataclass
+class Pipeline:
+    """One topic, its connector, its tables; `sent` and `spoiled` are all that was produced."""
+
+    bootstrap: str
+    folder: Path
+    name: str
+    tables: Sequence[str] = ("db.t",)
+    options: Mapping[str, str] = field(default_factory=dict)
+    sent: Counter[int] = field(default_factory=Counter)
+    spoiled: Counter[bytes] = field(default_factory=Counter)
+
+    @property
+    def worker(self) -> dict[str, str]:
+        return {"bootstrap.servers": self.bootstrap, **SPARK}
+
+    @property
+    def dead_letter_topic(self) -> str:
+        return f"{self.name}-dlq"
+
+    @property
+    def config(self) -> dict[str, str]:
+        return {
+            "name": self.name,
+            "connector.class": "org.apache.iceberg.connect.IcebergSinkConnector",
+            "topics": self.name,
+            "tasks.max": "2",
+            "value.converter": "org.apache.kafka.connect.json.JsonConverter",
+            "value.converter.schemas.enable": "false",
+            "iceberg.tables": ",".join(self.tables),
+            "iceberg.catalog": "crashes",
+            "iceberg.catalog.type": "jdbc",
+            "iceberg.catalog.uri": f"jdbc:sqlite:{self.folder}/catalog.db",
+            "iceberg.catalog.warehouse": f"file://{self.folder}/warehouse",
+            "iceberg.control.commit.interval-ms": "200",
+            "errors.tolerance": "all",
+            "errors.deadletterqueue.topic.name": self.dead_letter_topic,
+            **self.options,
+        }
+
+    @property
+    def topics(self) -> Topics:
+        return Topics({"bootstrap.servers": self.bootstrap})
+
+    @property
+    def partitions(self) -> list[Partition]:
+        return [Partition(self.name, number) for number in range(PARTITIONS)]
+
+    @property
+    def catalog(self) -> Catalog:
+        return open_catalog(self.config)
+
+    def table(self, name: str | None = None) -> Table:
+        return self.catalog.load_table(name or self.tables[0])
+
+    def create(self) -> Pipeline:
+        self.topics.create(self.name, PARTITIONS, 1)
+        self.catalog.create_namespace_if_not_exists("db")
+        for table in self.tables:
+            self.catalog.create_table(table, SCHEMA, partition_spec=SPEC)
+        return self
+
+    # -- load -------------------------------------------------------------------------------------------------
+
+    def produce(self, ids: Iterable[int], spoil: Iterable[int] = ()) -> None:
+        """Send a good record per id and a broken one per number of `spoil`, spread over the partitions."""
+        producer = Producer({"bootstrap.servers": self.bootstrap, "enable.idempotence": True, "linger.ms": 5})
+        for number in ids:
+            self._send(producer, number, record(number))
+            self.sent[number] += 1
+        for number in spoil:
+            self._send(producer, number, broken(number))
+            self.spoiled[broken(number)] += 1
+        assert producer.flush(30) == 0
+        producer.close()
+
+    def _send(self, producer: Producer, number: int, value: bytes) -> None:
+        while True:
+            try:
+                producer.produce(self.name, value, partition=number % PARTITIONS)
+                return
+            except BufferError:
+                producer.poll(0.1)
+
+    # -- the job in this process ------------------------------------------------------------------------------
+
+    def manager(self, spark: SparkSession, reached: Callable[[str], None] = lambda point: None) -> JobManager:
+        runner = spark_runner(spark, self.name, self.config, self.worker)
+        return job_manager(self.name, self.config, self.worker, runner, reached)
+
+    def drain(self, spark: SparkSession, reached: Callable[[str], None] = lambda point: None) -> None:
+        """Run the job in this process until nothing waits, as the next manager after a crash would."""
+        manager = self.manager(spark, reached)
+        try:
+            drain(manager)
+        finally:
+            manager.close()
+
+    # -- what came of it --------------------------------------------------------------------------------------
+
+    def ids(self, table: str | None = None) -> Counter[int]:
+        rows = self.table(table).scan(selected_fields=("id",)).to_arrow()
+        return Counter(rows.column("id").to_pylist())
+
+    def dead_letters(self) -> Counter[bytes]:
+        return Counter(values(self.bootstrap, self.dead_letter_topic, 1))
+
+    def group_offsets(self) -> Offsets:
+        found = self.topics.group_offsets(f"connect-{self.name}", self.partitions)
+        return Offsets({partition: offset.next for partition, offset in found.items()})
+
+    def check(self) -> None:
+        """Every id once in every table, every broken record once in the dead letter queue, the group at the end."""
+        for table in self.tables:
+            assert_same(self.ids(table), self.sent, table)
+        if self.spoiled:
+            assert_same(self.dead_letters(), self.spoiled, self.dead_letter_topic)
+        assert self.group_offsets() == self.topics.ends(self.partitions)
+
+
+def assert_same(
+    found: Counter[int] | Counter[bytes], wanted: Counter[int] | Counter[bytes], where: str
+) -> None:
+    missing = [item for item in wanted if item not in found]
+    strange = [item for item in found if item not in wanted]
+    wrong = {item: count for item, count in found.items() if item in wanted and count != wanted[item]}
+    assert not (missing or strange or wrong), (
+        f"{where}: {len(missing)} missing {missing[:5]}, {len(wrong)} not once {dict(list(wrong.items())[:5])}, "
+        f"{len(strange)} never sent {strange[:5]}, of {wanted.total()}"
+    )
+
+
+def values(bootstrap: str, topic: str, partitions: int) -> Iterator[bytes]:
+    """All committed values of a topic."""
+    consumer = Consumer(
+        {
+            "bootstrap.servers": bootstrap,
+            "group.id": "crash-tests",
+            "enable.auto.commit": False,
+            "enable.partition.eof": True,
+            "isolation.level": "read_committed",
+        }
+    )
+    consumer.assign([TopicPartition(topic, number, 0) for number in range(partitions)])
+    ended: set[int] = set()
+    try:
+        while len(ended) < partitions:
+            message = consumer.poll(20)
+            assert message is not None, f"topic '{topic}' sends nothing"
+            error = message.error()
+            if error is None:
+                yield message.value() or b""
+            elif error.code() == KafkaError._PARTITION_EOF:
+                ended.add(message.partition() or 0)
+            else:
+                raise AssertionError(error.str())
+    finally:
+        consumer.close()
+
+
+def drain(manager: JobManager, seconds: float = PATIENCE) -> None:
+    """Repeat the manager's turns until nothing waits."""
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        try:
+            pause = manager.tick()
+        except RetriableError as error:
+            print("retry", error, flush=True)
+            pause = 0.2
+        else:
+            if pause and manager.progress.lag == 0:
+                return
+        time.sleep(pause)
+    raise AssertionError(f"not drained after {seconds} s: {manager.progress}")
+
+
+@dataclass(frozen=True)
+class Fault:
+    """What a manager process does to itself. Points: those of the job manager, and
+
+    `sending` and `accepted`: before and after the catalog's answer; `closing` and `closed`: before and after the
+    answer to the end of the Kafka transaction. Actions: kill, stop (SIGSTOP), raise.
+    """
+
+    point: str
+    action: str
+    turn: int = 1
+    """Which time the point is reached."""
+
+
+@dataclass(frozen=True)
+class Halt:
+    """Where a Spark task of the process waits for the test, once: `reading` a slice, or with its files `written`."""
+
+    where: str
+    folder: Path
+
+    def pid(self) -> str | None:
+        """The process id of the Python worker that waits."""
+        note = self.folder / "halted"
+        return note.read_text() or None if note.exists() else None
+
+    def go_on(self) -> None:
+        (self.folder / "go").touch()
+
+
+def wait_for(look: Callable[[], _T | None], seconds: float, otherwise: Callable[[], str]) -> _T:
+    deadline = time.monotonic() + seconds
+    while (found := look()) is None:
+        assert time.monotonic() < deadline, otherwise()
+        time.sleep(0.02)
+    return found
+
+
+class ManagerProcess:
+    """A job manager with its own Spark in a process group of its own; its lines are in `log`."""
+
+    def __init__(
+        self,
+        pipeline: Pipeline,
+        faults: Sequence[Fault] = (),
+        halt: Halt | None = None,
+        *,
+        spark: Mapping[str, str] | None = None,
+        waits: bool = False,
+    ) -> None:
+        number = len(list(pipeline.folder.glob("manager-*.log")))
+        self.log = pipeline.folder / f"manager-{number}.log"
+        spec = pipeline.folder / f"manager-{number}.json"
+        content = {
+            "name": pipeline.name,
+            "config": pipeline.config,
+            "worker": {**pipeline.worker, **(spark or {})},
+            "faults": [[fault.point, fault.action, fault.turn] for fault in faults],
+            "halt": [halt.where, str(halt.folder)] if halt else None,
+            "waits": waits,
+        }
+        spec.write_text(json.dumps(content))
+        with self.log.open("wb") as output:
+            self.process = subprocess.Popen(
+                [sys.executable, "-m", "tests.crashes.manager_process", str(spec)],
+                cwd=ROOT,
+                stdin=subprocess.PIPE if waits else subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+
+    @property
+    def text(self) -> str:
+        return self.log.read_text(errors="replace")
+
+    def lines(self) -> list[str]:
+        return [line.removeprefix("# ") for line in self.text.splitlines() if line.startswith("# ")]
+
+    def wait_line(self, start: str) -> str:
+        def look() -> str | None:
+            return next((line for line in self.lines() if line.startswith(start)), None)
+
+        return self._wait(look, f"no line '{start}'")
+
+    def wait_halted(self, halt: Halt) -> int:
+        """The process id of the Python worker that waits in the middle of its task."""
+        return int(self._wait(halt.pid, f"no task is {halt.where}"))
+
+    def _wait(self, look: Callable[[], _T | None], otherwise: str) -> _T:
+        def look_again() -> _T | None:
+            # In this order: what a process did before it ended is found.
+            ended = self.process.poll()
+            found = look()
+            assert found is not None or ended is None, f"{otherwise}, ended with {ended}:\n{self.text}"
+            return found
+
+        return wait_for(look_again, PATIENCE, lambda: f"{otherwise}:\n{self.text}")
+
+    def begin(self) -> None:
+        """Let a process that waits build its manager."""
+        assert self.process.stdin is not None
+        self.process.stdin.write(b"\n")
+        self.process.stdin.flush()
+
+    def ended(self) -> int:
+        """The exit code; negative: the signal."""
+        try:
+            return self.process.wait(PATIENCE)
+        except subprocess.TimeoutExpired:
+            raise AssertionError(f"still running:\n{self.text}") from None
+
+    def killed_itself(self) -> None:
+        assert self.ended() == -signal.SIGKILL, self.text
+
+    def wait_stopped(self) -> None:
+        """Wait until the process has stopped itself by SIGSTOP."""
+
+        def look() -> bool | None:
+            state = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()[0]
+            return True if state == "T" else None
+
+        self._wait(look, "not stopped")
+
+    def go_on(self) -> None:
+        os.kill(self.process.pid, signal.SIGCONT)
+
+    def kill(self) -> None:
+        """End the process and all that it started, as a power cut would."""
+        try:
+            os.killpg(self.process.pid, signal.SIGKILL)
+        except ProcessLookupError:
+            pass
+        self.process.wait(20)
+        if self.process.stdin is not None:
+            self.process.stdin.close()

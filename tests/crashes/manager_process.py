@@ -1,0 +1,146 @@
+"""A job manager in a process of its own, which ends, stops or confuses itself at chosen points.
+
+Started by `harness.ManagerProcess`. Lines with `# ` at the start tell the test what happens; exit code 3: the job
+failed for good.
+"""
+
+from __future__ import annotations
+
+import faulthandler
+import functools
+import json
+import os
+import signal
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from confluent_kafka import KafkaError, KafkaException, Producer
+
+from icestream import logs
+from icestream.api.errors import FatalError
+from icestream.jobs.build import job_manager, spark_runner
+from icestream.kafka import transactions
+from icestream.pipeline import run
+from icestream.pipeline.session import open_session
+from icestream.sinks.iceberg.catalogs import open_catalog
+from tests.crashes.harness import Fault, drain
+
+
+def say(*words: object) -> None:
+    print("#", *words, flush=True)
+
+
+class Faults:
+    """Acts on the process when a point is reached for the right time."""
+
+    def __init__(self, faults: list[Fault]) -> None:
+        self._faults = faults
+        self._times: Counter[str] = Counter()
+
+    def reached(self, point: str) -> None:
+        say(point)
+        self._times[point] += 1
+        for fault in self._faults:
+            if fault.point == point and fault.turn == self._times[point]:
+                self._act(fault)
+
+    def _act(self, fault: Fault) -> None:
+        if fault.action == "raise":
+            if fault.point in ("closing", "closed"):
+                raise KafkaException(KafkaError(KafkaError._TIMED_OUT, "the answer is lost", retriable=True))
+            raise OSError("the answer is lost")
+        number = {"kill": signal.SIGKILL, "stop": signal.SIGSTOP}[fault.action]
+        os.kill(os.getpid(), number)
+        say("goes on after", fault.point)
+
+
+def spoil_catalog(catalog: Any, faults: Faults) -> None:
+    commit_table = catalog.commit_table
+
+    def commit(*arguments: Any, **named: Any) -> Any:
+        faults.reached("sending")
+        answer = commit_table(*arguments, **named)
+        faults.reached("accepted")
+        return answer
+
+    catalog.commit_table = commit
+
+
+def spoil_transactions(faults: Faults) -> None:
+    class SpoiledProducer(Producer):
+        def commit_transaction(self, *arguments: Any) -> None:
+            faults.reached("closing")
+            super().commit_transaction(*arguments)
+            faults.reached("closed")
+
+    transactions.Producer = SpoiledProducer  # type: ignore[misc, assignment]
+
+
+def halting(where: str, folder: str, tasks: Any, plan: Any, batches: Iterator[pa.RecordBatch]) -> Any:
+    """Runs in a Python worker of Spark: the real work, with a wait in the middle of the first task."""
+    from icestream.kafka.reader import SliceReader
+    from icestream.pipeline.worker import SliceWork
+
+    def halt() -> None:
+        try:
+            with (Path(folder) / "halted").open("x") as note:
+                note.write(str(os.getpid()))
+        except FileExistsError:
+            return
+        deadline = time.monotonic() + 60
+        while not (Path(folder) / "go").exists() and time.monotonic() < deadline:
+            time.sleep(0.02)
+
+    read, work = SliceReader.read, SliceWork.run
+
+    def halting_read(self: Any, *arguments: Any) -> Any:
+        for chunk in read(self, *arguments):
+            yield chunk
+            halt()
+
+    def halting_work(self: Any, slices: Any) -> Any:
+        taken = work(self, slices)
+        halt()
+        return taken
+
+    if not getattr(SliceReader, "halts", False):
+        SliceReader.halts = True  # type: ignore[attr-defined]
+        if where == "reading":
+            SliceReader.read = halting_read  # type: ignore[method-assign]
+        else:
+            SliceWork.run = halting_work  # type: ignore[method-assign]
+    return tasks(plan, batches)
+
+
+def main(spec: dict[str, Any]) -> int:
+    faulthandler.enable()
+    logs.configure("INFO")
+    faults = Faults([Fault(*fault) for fault in spec["faults"]])
+    name, config, worker = spec["name"], spec["config"], spec["worker"]
+    if spec["halt"]:
+        tasks: Callable[..., Any] = functools.partial(halting, *spec["halt"], run.run_tasks)
+        run.run_tasks = tasks
+    spoil_transactions(faults)
+    spoil_catalog(open_catalog(config), faults)
+    runner = spark_runner(open_session(worker), name, config, worker)
+    say("ready")
+    if spec["waits"]:
+        sys.stdin.readline()
+    manager = job_manager(name, config, worker, runner, faults.reached)
+    try:
+        while True:
+            drain(manager, seconds=600)
+            say("drained")
+            time.sleep(0.05)
+    except FatalError as error:
+        say("failed", type(error).__name__, error)
+        return 3
+
+
+if __name__ == "__main__":
+    sys.exit(main(json.loads(Path(sys.argv[1]).read_text())))
