@@ -4,6 +4,7 @@ import json
 import multiprocessing
 import os
 import time
+import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
@@ -87,7 +88,8 @@ def start_job(broker: kafka.Broker) -> JobStarter:
 @pytest.fixture
 def sqlite_catalog(tmp_path: Path) -> dict[str, str]:
     return {
-        "iceberg.catalog": "demo",
+        # Its own name: a Spark session opens a catalog once, and this one serves many tests.
+        "iceberg.catalog": f"demo_{uuid.uuid4().hex[:8]}",
         "iceberg.catalog.type": "jdbc",
         "iceberg.catalog.uri": f"jdbc:sqlite:{tmp_path}/catalog.db",
         "iceberg.catalog.warehouse": f"file://{tmp_path}/warehouse",
