@@ -53,7 +53,7 @@ def sql(statements: str, files: tuple[Path, ...], url: str, settings: tuple[str,
     """
     configs = _from_files(files) if files else _from_worker(url)
     spark_conf = _spark_conf(settings)
-    for result in _results(configs, statements, spark_conf):
+    for result in results(configs, statements, spark_conf):
         if output == "json":
             click.echo(json.dumps({"statement": result.statement, "rows": as_records(result)}, default=str))
         else:
@@ -86,7 +86,7 @@ def result_table(result: Result) -> Table:
     return table
 
 
-def _results(configs: Sequence[Config], statements: str, spark_conf: dict[str, str]) -> Iterator[Result]:
+def results(configs: Sequence[Config], statements: str, spark_conf: dict[str, str]) -> Iterator[Result]:
     from icestream.embedded.home import home
     from icestream.embedded.java import java
     from icestream.pipeline.sql import open_sql_session, run_statements, split_statements

@@ -50,7 +50,7 @@ class Job:
 
 
 def job_from(name: str, config: Config) -> Job:
-    sink, iceberg = SINK_CONNECTOR.parse(config), ICEBERG_SINK.parse(config)
+    sink, iceberg = SINK_CONNECTOR.parse({**config, "name": name}), ICEBERG_SINK.parse(config)
     dead_letter_topic = sink["errors.deadletterqueue.topic.name"]
     group = iceberg["iceberg.connect.group-id"] or f"connect-{name}"
     consumer = subset(config, "consumer.override.")

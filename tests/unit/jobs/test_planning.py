@@ -1,0 +1,69 @@
+import pytest
+
+from icestream.api.batch import Rejected
+from icestream.api.errors import SourceRecreated
+from icestream.api.offsets import Offsets, Partition
+from icestream.jobs import planning
+from icestream.jobs.job import Limits
+from icestream.jobs.planning import Pace
+
+A, B = Partition("t", 0), Partition("t", 1)
+LIMITS = Limits(interval=10.0, rows=1_000_000, bytes=1_000_000)
+
+
+def test_nothing_waiting_is_never_due() -> None:
+    assert not planning.is_due(100.0, 0, Pace(), LIMITS)
+
+
+def test_the_first_batch_starts_at_once() -> None:
+    assert planning.is_due(0.0, 1, Pace(), LIMITS)
+
+
+def test_a_batch_waits_for_the_interval() -> None:
+    pace = Pace(last_start=100.0)
+    assert not planning.is_due(109.9, 1, pace, LIMITS)
+    assert planning.is_due(110.0, 1, pace, LIMITS)
+
+
+def test_rows_and_bytes_start_a_batch_early() -> None:
+    assert planning.is_due(101.0, 1_000_000, Pace(last_start=100.0), LIMITS)
+    assert planning.is_due(101.0, 1_000, Pace(last_start=100.0, bytes_a_row=1_000.0), LIMITS)
+    assert not planning.is_due(101.0, 999, Pace(last_start=100.0, bytes_a_row=1_000.0), LIMITS)
+
+
+def test_a_job_that_is_behind_does_not_wait() -> None:
+    assert planning.is_due(100.1, 1, Pace(last_start=100.0, behind=True), LIMITS)
+
+
+def test_batches_of_a_job_that_is_behind_last_about_an_interval() -> None:
+    assert planning.rows_allowed(Pace(rows_a_second=80_000.0), LIMITS) == 800_000
+    assert planning.rows_allowed(Pace(rows_a_second=1.0), LIMITS) == 50_000
+    assert planning.rows_allowed(Pace(rows_a_second=80_000.0, bytes_a_row=100.0), LIMITS) == 10_000
+    assert planning.rows_allowed(Pace(rows_a_second=80_000.0, rows_limit=7), LIMITS) == 7
+
+
+def test_a_cut_takes_from_every_partition_in_proportion_and_never_more_than_there_is() -> None:
+    floor, ends = Offsets({A: 10, B: 0}), Offsets({A: 310, B: 100})
+    assert planning.cut(floor, ends, 1_000) == ends
+    assert planning.cut(floor, ends, 200) == Offsets({A: 160, B: 50})
+
+
+def test_a_cut_always_moves_every_partition_that_waits() -> None:
+    floor, ends = Offsets({A: 0, B: 0}), Offsets({A: 1_000_000, B: 1})
+    assert planning.cut(floor, ends, 10)[B] == 1
+
+
+def test_what_precedes_the_first_bad_record_of_each_partition() -> None:
+    start, end = Offsets({A: 0, B: 0}), Offsets({A: 100, B: 50})
+    bad = [Rejected(A, 70, "s", "r"), Rejected(A, 30, "s", "r")]
+    assert planning.before_rejected(start, end, bad) == Offsets({A: 30, B: 50})
+
+
+def test_a_topic_that_ends_before_the_table_stops_the_job() -> None:
+    with pytest.raises(SourceRecreated, match="ends at offset 5, but the table has rows up to 10"):
+        planning.refuse_gaps("j", Offsets({A: 10}), Offsets({A: 0}), Offsets({A: 5}))
+
+
+def test_records_lost_to_retention_stop_the_job() -> None:
+    with pytest.raises(SourceRecreated, match="retention removed records that were never read"):
+        planning.refuse_gaps("j", Offsets({A: 10}), Offsets({A: 20}), Offsets({A: 50}))

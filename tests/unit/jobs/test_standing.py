@@ -1,0 +1,111 @@
+import pytest
+
+from icestream.api.batch import Batch, Counts
+from icestream.api.errors import LostOffsets, SourceRecreated
+from icestream.api.offsets import Offsets, Partition
+from icestream.jobs.standing import owed, refuse_other_source, standing
+from icestream.kafka.topics import GroupOffset
+from icestream.sinks.iceberg.marks import Found, JobMark, Source, mark_after
+
+P = Partition("t", 0)
+SOURCE = Source("cluster", {"t": "id"})
+FRESH = Offsets({P: 0})
+
+
+def mark(*ends: int) -> JobMark:
+    """The mark after batches that end at these offsets."""
+    made: JobMark | None = None
+    start = 0
+    for number, end in enumerate(ends):
+        batch = Batch(f"commit-{number}", Offsets({P: start}), Offsets({P: end}))
+        made = mark_after(made, batch, {P: Counts(end - start, end - start)}, SOURCE)
+        start = end
+    assert made is not None
+    return made
+
+
+def ours(offset: int) -> dict[Partition, GroupOffset]:
+    return {P: GroupOffset(offset, "icestream:commit")}
+
+
+def test_a_new_job_begins_at_the_beginning() -> None:
+    assert standing("g", [Found(None)], {}, FRESH).floor == FRESH
+
+
+def test_a_job_that_java_ran_before_goes_on_where_its_group_stands() -> None:
+    assert standing("g", [Found(None)], {P: GroupOffset(42, "")}, FRESH).floor[P] == 42
+
+
+def test_the_table_decides_over_the_group() -> None:
+    assert standing("g", [Found(mark(10))], ours(3), FRESH).floor[P] == 10
+    assert standing("g", [Found(mark(10))], ours(30), FRESH).floor[P] == 10
+
+
+def test_a_group_of_ours_without_any_mark_is_an_error_and_not_offset_zero() -> None:
+    with pytest.raises(LostOffsets):
+        standing("g", [Found(None)], ours(10), FRESH)
+
+
+def test_a_rollback_to_before_the_job_reads_from_where_the_job_began() -> None:
+    stands = standing("g", [Found(None, rolled_back_from=mark(10, 20))], ours(20), Offsets({P: 5}))
+    assert stands.floor[P] == 0
+
+
+def test_the_table_that_is_behind_decides_where_the_batch_starts() -> None:
+    stands = standing("g", [Found(mark(10, 20)), Found(mark(10))], ours(10), FRESH)
+    assert stands.floor[P] == 10
+    assert [floor[P] for floor in stands.floors] == [20, 10]
+
+
+def test_a_table_that_missed_the_first_batch_gets_it() -> None:
+    assert [f[P] for f in standing("g", [Found(mark(10)), Found(None)], {}, FRESH).floors] == [10, 0]
+
+
+def test_a_table_that_joins_later_begins_where_the_others_are() -> None:
+    stands = standing("g", [Found(mark(10, 20)), Found(None)], ours(20), FRESH)
+    assert [floor[P] for floor in stands.floors] == [20, 20]
+
+
+def test_a_new_partition_begins_at_its_beginning() -> None:
+    new = Partition("t", 1)
+    stands = standing("g", [Found(mark(10))], ours(10), Offsets({P: 3, new: 0}))
+    assert stands.floor == Offsets({P: 10, new: 0})
+
+
+def test_nothing_is_owed_when_group_and_table_agree() -> None:
+    assert owed([mark(10, 20)], ours(20)) is None
+
+
+def test_the_last_batch_is_owed_when_the_group_stands_at_its_start() -> None:
+    batch = owed([mark(10, 20)], ours(10))
+    assert batch is not None
+    assert (batch.start[P], batch.end[P]) == (10, 20)
+
+
+def test_the_first_batch_is_owed_when_there_is_no_group_yet() -> None:
+    batch = owed([mark(10)], {})
+    assert batch is not None
+    assert (batch.start[P], batch.end[P]) == (0, 10)
+
+
+def test_nothing_is_repeated_when_somebody_moved_the_group_back() -> None:
+    assert owed([mark(10, 20)], ours(5)) is None
+    assert owed([mark(10, 20)], {}) is None
+
+
+def test_another_cluster_or_topic_id_stops_the_job() -> None:
+    refuse_other_source([mark(10)], SOURCE)
+    with pytest.raises(SourceRecreated, match="cluster"):
+        refuse_other_source([mark(10)], Source("other", {"t": "id"}))
+    with pytest.raises(SourceRecreated, match="created again"):
+        refuse_other_source([mark(10)], Source("cluster", {"t": "new"}))
+
+
+def test_a_mark_survives_json() -> None:
+    assert JobMark.from_json(mark(10, 20).to_json()) == mark(10, 20)
+
+
+def test_a_mark_never_goes_back() -> None:
+    ahead = mark(10, 20)
+    batch = Batch("c", Offsets({P: 5}), Offsets({P: 15}))
+    assert mark_after(ahead, batch, {}, SOURCE).offsets[P] == 20
