@@ -1,0 +1,203 @@
+"""JSON to Arrow: in bulk, record by record, and what both must agree on."""
+
+import datetime as dt
+import decimal
+import json
+import uuid
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from icestream.converters import json_records
+from icestream.converters.json import JsonDecoder
+from icestream.converters.json_text import Payloads, keys_agree, not_one_value
+from icestream.converters.new_fields import new_fields, with_fields
+
+STRING_MAP = pa.map_(pa.string(), pa.string())
+SCHEMA = pa.schema(
+    [
+        ("id", pa.int64()),
+        ("small", pa.int32()),
+        ("text", pa.string()),
+        ("ratio", pa.float64()),
+        ("yes", pa.bool_()),
+        ("at", pa.timestamp("us", tz="UTC")),
+        ("local", pa.timestamp("us")),
+        ("day", pa.date32()),
+        ("clock", pa.time64("us")),
+        ("price", pa.decimal128(10, 2)),
+        ("data", pa.binary()),
+        ("key", pa.uuid()),
+        ("tags", STRING_MAP),
+        ("inner", pa.struct([("n", pa.int32()), ("when", pa.timestamp("us", tz="UTC"))])),
+        ("items", pa.list_(pa.struct([("name", pa.string())]))),
+    ]
+)
+FULL: dict[str, Any] = {
+    "id": 1,
+    "small": 2,
+    "text": "é \"quoted\" \\ back",
+    "ratio": 1.5,
+    "yes": True,
+    "at": "2026-11-01T10:11:12.123456789Z",
+    "local": "2026-11-01T10:11:12",
+    "day": "2026-11-01",
+    "clock": "10:11:12.5",
+    "price": 12.25,
+    "data": "aGk=",
+    "key": "00112233-4455-6677-8899-aabbccddeeff",
+    "tags": {"a": "b", "n": None},
+    "inner": {"n": 7, "when": "2026-11-01T00:00:00+02:00"},
+    "items": [{"name": "x"}, {"name": None}],
+}
+EXPECTED = {
+    **FULL,
+    "at": dt.datetime(2026, 11, 1, 10, 11, 12, 123456, tzinfo=dt.UTC),
+    "local": dt.datetime(2026, 11, 1, 10, 11, 12),
+    "day": dt.date(2026, 11, 1),
+    "clock": dt.time(10, 11, 12, 500000),
+    "price": decimal.Decimal("12.25"),
+    "data": b"hi",
+    "key": uuid.UUID(FULL["key"]),
+    "tags": [("a", "b"), ("n", None)],
+    "inner": {"n": 7, "when": dt.datetime(2026, 10, 31, 22, tzinfo=dt.UTC)},
+}
+
+
+def payload(**values: Any) -> bytes:
+    return json.dumps(values).encode()
+
+
+def decode(*payloads: bytes, schema: pa.Schema = SCHEMA) -> tuple[list[dict[str, Any]], dict[int, str]]:
+    decoded = JsonDecoder(schema).decode(Payloads.of(payloads))
+    assert len(decoded.index) == decoded.rows.num_rows
+    assert sorted([*decoded.index.tolist(), *(at for at, _ in decoded.rejected)]) == list(range(len(payloads)))
+    return decoded.rows.to_pylist(), dict(decoded.rejected)
+
+
+def test_every_type_decodes_in_bulk() -> None:
+    rows, rejected = decode(payload(**FULL), payload(id=2))
+    assert rejected == {}
+    assert rows == [EXPECTED, {**dict.fromkeys(SCHEMA.names), "id": 2}]
+
+
+def test_record_by_record_gives_the_same_row_as_in_bulk() -> None:
+    row = json_records.row_from(payload(**FULL), SCHEMA)
+    assert pa.Table.from_pylist([row], schema=SCHEMA).to_pylist() == [EXPECTED]
+
+
+@pytest.mark.parametrize(
+    ("bad", "reason"),
+    [
+        (b"", "the value is empty"),
+        (b"   ", "the value is empty"),
+        (b'{"id": 1', "not valid JSON"),
+        (b"\xff\xfe", "not valid JSON"),
+        (b"[1]", "the value is [1], not a JSON object"),
+        (b"null", "the value is null, not a JSON object"),
+        (b"5", "the value is 5, not a JSON object"),
+        (b'{"id":1}{"id":2}', "not valid JSON"),
+        (b'{"id": "abc"}', "field 'id' is \"abc\", which does not fit a column of type int64"),
+        (b'{"small": 3000000000}', "field 'small' is 3000000000"),
+        (b'{"inner": {"n": "x"}}', "field 'inner.n' is \"x\""),
+        (b'{"inner": [1]}', "field 'inner' is [1], which does not fit a struct"),
+        (b'{"items": [{"name": "a"}, 5]}', "field 'items[1]' is 5"),
+        (b'{"at": "yesterday"}', "field 'at' is \"yesterday\""),
+        (b'{"key": "no"}', "field 'key' is \"no\""),
+        (b'{"data": "%%"}', "field 'data' is \"%%\""),
+        (b'{"price": 123456789012.5}', "field 'price' is"),
+        (b'{"yes": "maybe"}', "field 'yes' is \"maybe\""),
+    ],
+)
+def test_a_bad_record_is_rejected_with_its_reason_and_its_neighbours_land(bad: bytes, reason: str) -> None:
+    good = [payload(id=number) for number in range(40)]
+    rows, rejected = decode(*good[:20], bad, *good[20:])
+    assert [row["id"] for row in rows] == list(range(40))
+    assert list(rejected) == [20]
+    assert rejected[20].startswith(reason) or reason in rejected[20]
+
+
+def test_two_broken_records_that_would_make_a_good_one_together_are_both_rejected() -> None:
+    rows, rejected = decode(b'{"text":"a}', b'{":1}', payload(id=3), b'{"text":"\\"}', b'{"id":4}')
+    assert [row["id"] for row in rows] == [3, 4]
+    assert sorted(rejected) == [0, 1, 3]
+
+
+@pytest.mark.parametrize(
+    ("values", "field", "expected"),
+    [
+        ({"text": 5}, "text", "5"),
+        ({"text": True}, "text", "true"),
+        ({"text": {"a": [1]}}, "text", '{"a":[1]}'),
+        ({"id": "17"}, "id", 17),
+        ({"at": 1_700_000_000_123}, "at", dt.datetime(2023, 11, 14, 22, 13, 20, 123000, tzinfo=dt.UTC)),
+        ({"at": "2026-11-01T10:11:12"}, "at", dt.datetime(2026, 11, 1, 10, 11, 12, tzinfo=dt.UTC)),
+        ({"day": 1}, "day", dt.date(1970, 1, 2)),
+        ({"yes": "TRUE"}, "yes", True),
+        ({"tags": {"n": 5, "o": {"x": 1}}}, "tags", [("n", "5"), ("o", '{"x":1}')]),
+    ],
+)
+def test_values_are_coerced_as_the_java_sink_does(values: dict[str, Any], field: str, expected: Any) -> None:
+    rows, rejected = decode(payload(**values))
+    assert rejected == {}
+    assert rows[0][field] == expected
+
+
+def test_an_escaped_quotation_mark_does_not_end_a_string() -> None:
+    suspicious = not_one_value(Payloads.of([b'{"a":"x\\"}', b'{"a":"x\\\\"}', b'{"a":"\\\\\\""}']))
+    assert suspicious.tolist() == [True, False, False]
+
+
+def surplus(*payloads: bytes) -> dict[tuple[str, ...], pa.DataType]:
+    found: dict[tuple[str, ...], pa.DataType] = {}
+    JsonDecoder(SCHEMA, on_surplus=lambda some: found.update(new_fields(some, SCHEMA))).decode(
+        Payloads.of(payloads)
+    )
+    return found
+
+
+def test_keys_agree_when_nothing_is_new() -> None:
+    texts = Payloads.of([payload(**FULL), payload(id=1, text=None, tags={}, items=[], inner=None)])
+    rows = JsonDecoder(SCHEMA)._read(texts)
+    assert rows is not None
+    assert keys_agree(texts, rows)
+
+
+def test_a_new_field_is_found_among_many_records() -> None:
+    many = [payload(**{**FULL, "id": number}) for number in range(1000)]
+    many[777] = payload(id=777, extra=5, inner={"n": 1, "deep": {"x": "y"}}, items=[{"name": "a", "q": 1.5}])
+    assert surplus(*many) == {
+        ("extra",): pa.int64(),
+        ("inner", "deep"): pa.struct([("x", pa.string())]),
+        ("items", "element", "q"): pa.float64(),
+    }
+
+
+def test_a_new_key_beside_a_timestamp_given_as_a_number_is_found() -> None:
+    assert surplus(b'{"at":1700000000000,"fresh":1}') == {("fresh",): pa.int64()}
+
+
+def test_a_text_that_looks_like_a_null_key_hides_nothing() -> None:
+    assert surplus(b'{"text":"\\":null","fresh":1}') == {("fresh",): pa.int64()}
+
+
+def test_nulls_and_empty_containers_make_no_column() -> None:
+    assert surplus(payload(a=None, b={}, c=[], d={"x": None}, e=[None])) == {}
+
+
+def test_types_of_a_new_field_are_merged_over_records() -> None:
+    assert surplus(payload(n=1), payload(n=1.5))[("n",)] == pa.float64()
+    assert surplus(payload(n=1), payload(n="a"))[("n",)] == pa.string()
+    assert surplus(payload(n={"a": 1}), payload(n={"b": "x"}))[("n",)] == pa.struct(
+        [("a", pa.int64()), ("b", pa.string())]
+    )
+
+
+def test_a_schema_grows_in_place() -> None:
+    grown = with_fields(
+        SCHEMA, {("new",): pa.int64(), ("inner", "z"): pa.string(), ("items", "element", "k"): pa.bool_()}
+    )
+    assert grown.names == [*SCHEMA.names, "new"]
+    assert grown.field("inner").type.get_field_index("z") == 2
+    assert grown.field("items").type.value_type.get_field_index("k") == 1
