@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import uuid
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -74,8 +74,12 @@ class _OpenFile:
         self._stream: OutputStream = io.new_output(path).create(overwrite=True)
         self._writer = pq.ParquetWriter(self._stream, schema, store_decimal_as_integer=True, **options)
 
-    def write(self, rows: pa.Table) -> None:
+    def write(self, pieces: Sequence[_Piece]) -> None:
+        """Write pieces as one row group."""
+        rows = pa.concat_tables(piece.rows for piece in pieces)
         self._writer.write_table(rows, row_group_size=max(1, rows.num_rows))
+        for piece in pieces:
+            self.origins.add(piece.source, piece.offsets)
 
     @property
     def size(self) -> int:
@@ -89,10 +93,19 @@ class _OpenFile:
         return self._writer.writer.metadata, size
 
 
-@dataclass
-class _Buffered:
-    rows: list[pa.Table]
-    origins: Origins
+@dataclass(frozen=True)
+class _Piece:
+    """Rows of one partition and one source, and where each is from."""
+
+    rows: pa.Table
+    source: Partition
+    offsets: np.ndarray[tuple[int], np.dtype[np.int64]]
+
+    def cut(self, limit: int) -> Iterator[_Piece]:
+        """Pieces of about `limit` bytes."""
+        step = max(1, self.rows.num_rows * limit // max(1, self.rows.nbytes))
+        for at in range(0, self.rows.num_rows, step):
+            yield _Piece(self.rows.slice(at, step), self.source, self.offsets[at : at + step])
 
 
 class StageWriter:
@@ -107,7 +120,7 @@ class StageWriter:
             plan.properties.get(TableProperties.WRITE_TARGET_FILE_SIZE_BYTES, 512 * 1024 * 1024)
         )
         self._options = _parquet_options(plan.properties)
-        self._buffered: dict[PartitionValue | None, _Buffered] = {}
+        self._buffered: dict[PartitionValue | None, list[_Piece]] = {}
         self._buffered_bytes = 0
         self._open: dict[PartitionValue | None, _OpenFile] = {}
         self._staged: list[StagedFile] = []
@@ -119,9 +132,8 @@ class StageWriter:
         if not rows.num_rows:
             return
         for group in self._partitioner.split(rows):
-            place = self._buffered.setdefault(group.value, _Buffered([], Origins()))
-            place.rows.append(group.rows)
-            place.origins.add(source, offsets if group.order is None else offsets[group.order])
+            places = offsets if group.order is None else offsets[group.order]
+            self._buffered.setdefault(group.value, []).append(_Piece(group.rows, source, places))
         self._buffered_bytes += rows.nbytes
         if self._buffered_bytes >= _BUFFER_BYTES:
             self._flush()
@@ -135,14 +147,12 @@ class StageWriter:
 
     def _flush(self) -> None:
         with sink_errors(f"writing data files of {self._plan.name}"):
-            for key, buffered in self._buffered.items():
-                file = self._file(key)
-                file.write(pa.concat_tables(buffered.rows))
-                for source, offsets in buffered.origins.offsets.items():
-                    held = file.origins.offsets
-                    held[source] = held[source] | offsets if source in held else offsets
-                if file.size >= self._target:
-                    self._finish(key)
+            for key, pieces in self._buffered.items():
+                for row_group in _row_groups(pieces, self._target):
+                    file = self._file(key)
+                    file.write(row_group)
+                    if file.size >= self._target:
+                        self._finish(key)
         self._buffered.clear()
         self._buffered_bytes = 0
 
@@ -173,6 +183,21 @@ class StageWriter:
                 metrics=metrics,
             )
         )
+
+
+def _row_groups(pieces: Sequence[_Piece], limit: int) -> Iterator[list[_Piece]]:
+    """Pieces in groups that are no larger in memory than a file may be on disk, so that files end in time."""
+    group: list[_Piece] = []
+    held = 0
+    for piece in pieces:
+        for part in piece.cut(limit):
+            if group and held + part.rows.nbytes > limit:
+                yield group
+                group, held = [], 0
+            group.append(part)
+            held += part.rows.nbytes
+    if group:
+        yield group
 
 
 def _parquet_options(properties: Mapping[str, str]) -> dict[str, Any]:

@@ -15,11 +15,12 @@ from confluent_kafka import Producer
 
 from icestream.api.status import JobStarter, RunningJob
 from icestream.cli.sql import fetched_jars
-from icestream.embedded import kafka
+from icestream.embedded import kafka, ports
 from icestream.embedded.topics import ensure_topic
 from icestream.pipeline.sql import Result, run_sql, split_statements
 
 Config = Mapping[str, str]
+SECRET = "s3cret/and+odd@signs"
 
 
 def in_utc() -> None:
@@ -126,3 +127,25 @@ def drained() -> Callable[[RunningJob, int], None]:
             time.sleep(0.05)
 
     return wait
+
+
+@pytest.fixture(scope="session")
+def s3() -> Iterator[dict[str, str]]:
+    """An S3 server with the bucket `warehouse`: the catalog settings that lead to it."""
+    import boto3
+    from moto.server import ThreadedMotoServer
+
+    port = ports.free_port()
+    server = ThreadedMotoServer(ip_address=ports.HOST, port=port, verbose=False)
+    server.start()
+    endpoint = f"http://{ports.HOST}:{port}"
+    keys = {"aws_access_key_id": "some-key", "aws_secret_access_key": SECRET, "region_name": "us-east-1"}
+    boto3.client("s3", endpoint_url=endpoint, **keys).create_bucket(Bucket="warehouse")
+    yield {
+        "iceberg.catalog.s3.endpoint": endpoint,
+        "iceberg.catalog.s3.path-style-access": "true",
+        "iceberg.catalog.s3.access-key-id": "some-key",
+        "iceberg.catalog.s3.secret-access-key": SECRET,
+        "iceberg.catalog.client.region": "us-east-1",
+    }
+    server.stop()

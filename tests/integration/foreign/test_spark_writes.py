@@ -42,6 +42,8 @@ def test_a_job_goes_on_after_compaction_merge_and_expiry(
 ) -> None:
     config = {
         **sqlite_catalog,
+        "name": "foreign-writes",
+        "connector.class": "org.apache.iceberg.connect.IcebergSinkConnector",
         "topics": "foreign-writes",
         "tasks.max": "2",
         "iceberg.tables": "ns.written",
