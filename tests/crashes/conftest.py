@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import pytest
-from pyspark.sql import SparkSession
 
 from icestream.embedded.kafka import Broker, running_broker
-from icestream.pipeline.session import open_session
-from tests.crashes.harness import SPARK, Fault, Halt, ManagerProcess, Pipeline
+from icestream.pipeline.run import SparkPlane
+from tests.crashes.pipeline import SPARK, Pipeline
+from tests.crashes.processes import Fault, Halt, ManagerProcess
 
 MakePipeline = Callable[..., Pipeline]
 StartManager = Callable[..., ManagerProcess]
+_NUMBERS = itertools.count(1)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -32,18 +34,18 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
 
 
 @pytest.fixture(scope="session")
-def spark() -> SparkSession:
-    return open_session(SPARK)
+def spark() -> SparkPlane:
+    return SparkPlane(SPARK)
 
 
 @pytest.fixture
-def make_pipeline(broker: Broker, tmp_path: Path, request: pytest.FixtureRequest) -> MakePipeline:
+def make_pipeline(broker: Broker, tmp_path: Path) -> MakePipeline:
     made = 0
 
     def make(tables: Sequence[str] = ("db.t",), **options: str) -> Pipeline:
         nonlocal made
         made += 1
-        name = f"{request.node.name[:80]}-{made}".translate(str.maketrans("[]: ", "...."))
+        name = f"crash-{next(_NUMBERS)}"
         folder = tmp_path / str(made)
         folder.mkdir()
         return Pipeline(broker.bootstrap, folder, name, tables, options).create()

@@ -1,7 +1,7 @@
 """A job manager in a process of its own, which ends, stops or confuses itself at chosen points.
 
-Started by `harness.ManagerProcess`. Lines with `# ` at the start tell the test what happens; exit code 3: the job
-failed for good.
+Started by `processes.ManagerProcess`. Lines that begin with `# ` tell the test what happens; exit code 3: the
+job failed for good.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import signal
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -26,9 +26,10 @@ from icestream.api.errors import FatalError
 from icestream.jobs.build import job_manager, spark_runner
 from icestream.kafka import transactions
 from icestream.pipeline import run
-from icestream.pipeline.session import open_session
+from icestream.pipeline.worker import run_tasks
 from icestream.sinks.iceberg.catalogs import open_catalog
-from tests.crashes.harness import Fault, drain
+from tests.crashes.pipeline import drain
+from tests.crashes.processes import Fault
 
 
 def say(*words: object) -> None:
@@ -78,7 +79,7 @@ def spoil_transactions(faults: Faults) -> None:
             super().commit_transaction(*arguments)
             faults.reached("closed")
 
-    transactions.Producer = SpoiledProducer  # type: ignore[misc, assignment]
+    vars(transactions)["Producer"] = SpoiledProducer
 
 
 def halting(where: str, folder: str, tasks: Any, plan: Any, batches: Iterator[pa.RecordBatch]) -> Any:
@@ -109,11 +110,13 @@ def halting(where: str, folder: str, tasks: Any, plan: Any, batches: Iterator[pa
         return taken
 
     if not getattr(SliceReader, "halts", False):
-        SliceReader.halts = True  # type: ignore[attr-defined]
+        spoiled: Any = SliceReader
+        spoiled.halts = True
         if where == "reading":
-            SliceReader.read = halting_read  # type: ignore[method-assign]
+            spoiled.read = halting_read
         else:
-            SliceWork.run = halting_work  # type: ignore[method-assign]
+            spoiled = SliceWork
+            spoiled.run = halting_work
     return tasks(plan, batches)
 
 
@@ -123,11 +126,11 @@ def main(spec: dict[str, Any]) -> int:
     faults = Faults([Fault(*fault) for fault in spec["faults"]])
     name, config, worker = spec["name"], spec["config"], spec["worker"]
     if spec["halt"]:
-        tasks: Callable[..., Any] = functools.partial(halting, *spec["halt"], run.run_tasks)
-        run.run_tasks = tasks
+        where, folder = spec["halt"]
+        vars(run)["run_tasks"] = functools.partial(halting, where, folder, run_tasks)
     spoil_transactions(faults)
     spoil_catalog(open_catalog(config), faults)
-    runner = spark_runner(open_session(worker), name, config, worker)
+    runner = spark_runner(run.SparkPlane(worker), name, config, worker)
     say("ready")
     if spec["waits"]:
         sys.stdin.readline()

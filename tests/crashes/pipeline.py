@@ -1,12 +1,7 @@
-"""What the crash tests share: a connector of its own for each test, managers in processes, and the count of every id."""
+"""What each crash test has for itself: a topic, its connector and tables, and the count of every id."""
 
 from __future__ import annotations
 
-import json
-import os
-import signal
-import subprocess
-import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -21,18 +16,17 @@ from pyiceberg.schema import Schema
 from pyiceberg.table import Table
 from pyiceberg.transforms import IdentityTransform
 from pyiceberg.types import LongType, NestedField, StringType, TimestamptzType
-from pyspark.sql import SparkSession
 
 from icestream.api.errors import RetriableError
 from icestream.api.offsets import Offsets, Partition
 from icestream.jobs.build import job_manager, spark_runner
 from icestream.jobs.manager import JobManager
 from icestream.kafka.topics import Topics
+from icestream.pipeline.run import SparkPlane
 from icestream.sinks.iceberg.catalogs import open_catalog
 
-_T = TypeVar("_T")
+_T = TypeVar("_T", int, bytes)
 
-ROOT = Path(__file__).parents[2]
 PARTITIONS = 3
 PATIENCE = 180.0
 """Seconds until a test gives up; generous, because machines are slow at times."""
@@ -121,7 +115,7 @@ class Pipeline:
             self.catalog.create_table(table, SCHEMA, partition_spec=SPEC)
         return self
 
-    # -- load -------------------------------------------------------------------------------------------------
+    # -- load --
 
     def produce(self, ids: Iterable[int], spoil: Iterable[int] = ()) -> None:
         """Send a good record per id and a broken one per number of `spoil`, spread over the partitions."""
@@ -143,13 +137,13 @@ class Pipeline:
             except BufferError:
                 producer.poll(0.1)
 
-    # -- the job in this process ------------------------------------------------------------------------------
+    # -- the job in this process --
 
-    def manager(self, spark: SparkSession, reached: Callable[[str], None] = lambda point: None) -> JobManager:
+    def manager(self, spark: SparkPlane, reached: Callable[[str], None] = lambda point: None) -> JobManager:
         runner = spark_runner(spark, self.name, self.config, self.worker)
         return job_manager(self.name, self.config, self.worker, runner, reached)
 
-    def drain(self, spark: SparkSession, reached: Callable[[str], None] = lambda point: None) -> None:
+    def drain(self, spark: SparkPlane, reached: Callable[[str], None] = lambda point: None) -> None:
         """Run the job in this process until nothing waits, as the next manager after a crash would."""
         manager = self.manager(spark, reached)
         try:
@@ -157,7 +151,7 @@ class Pipeline:
         finally:
             manager.close()
 
-    # -- what came of it --------------------------------------------------------------------------------------
+    # -- what came of it --
 
     def ids(self, table: str | None = None) -> Counter[int]:
         rows = self.table(table).scan(selected_fields=("id",)).to_arrow()
@@ -171,7 +165,7 @@ class Pipeline:
         return Offsets({partition: offset.next for partition, offset in found.items()})
 
     def check(self) -> None:
-        """Every id once in every table, every broken record once in the dead letter queue, the group at the end."""
+        """Every id is in every table once, every broken record a dead letter once, the group at the end."""
         for table in self.tables:
             assert_same(self.ids(table), self.sent, table)
         if self.spoiled:
@@ -179,14 +173,13 @@ class Pipeline:
         assert self.group_offsets() == self.topics.ends(self.partitions)
 
 
-def assert_same(
-    found: Counter[int] | Counter[bytes], wanted: Counter[int] | Counter[bytes], where: str
-) -> None:
+def assert_same(found: Counter[_T], wanted: Counter[_T], where: str) -> None:
     missing = [item for item in wanted if item not in found]
     strange = [item for item in found if item not in wanted]
     wrong = {item: count for item, count in found.items() if item in wanted and count != wanted[item]}
     assert not (missing or strange or wrong), (
-        f"{where}: {len(missing)} missing {missing[:5]}, {len(wrong)} not once {dict(list(wrong.items())[:5])}, "
+        f"{where}: {len(missing)} missing {missing[:5]}, "
+        f"{len(wrong)} not once {dict(list(wrong.items())[:5])}, "
         f"{len(strange)} never sent {strange[:5]}, of {wanted.total()}"
     )
 
@@ -233,141 +226,3 @@ def drain(manager: JobManager, seconds: float = PATIENCE) -> None:
                 return
         time.sleep(pause)
     raise AssertionError(f"not drained after {seconds} s: {manager.progress}")
-
-
-@dataclass(frozen=True)
-class Fault:
-    """What a manager process does to itself. Points: those of the job manager, and
-
-    `sending` and `accepted`: before and after the catalog's answer; `closing` and `closed`: before and after the
-    answer to the end of the Kafka transaction. Actions: kill, stop (SIGSTOP), raise.
-    """
-
-    point: str
-    action: str
-    turn: int = 1
-    """Which time the point is reached."""
-
-
-@dataclass(frozen=True)
-class Halt:
-    """Where a Spark task of the process waits for the test, once: `reading` a slice, or with its files `written`."""
-
-    where: str
-    folder: Path
-
-    def pid(self) -> str | None:
-        """The process id of the Python worker that waits."""
-        note = self.folder / "halted"
-        return note.read_text() or None if note.exists() else None
-
-    def go_on(self) -> None:
-        (self.folder / "go").touch()
-
-
-def wait_for(look: Callable[[], _T | None], seconds: float, otherwise: Callable[[], str]) -> _T:
-    deadline = time.monotonic() + seconds
-    while (found := look()) is None:
-        assert time.monotonic() < deadline, otherwise()
-        time.sleep(0.02)
-    return found
-
-
-class ManagerProcess:
-    """A job manager with its own Spark in a process group of its own; its lines are in `log`."""
-
-    def __init__(
-        self,
-        pipeline: Pipeline,
-        faults: Sequence[Fault] = (),
-        halt: Halt | None = None,
-        *,
-        spark: Mapping[str, str] | None = None,
-        waits: bool = False,
-    ) -> None:
-        number = len(list(pipeline.folder.glob("manager-*.log")))
-        self.log = pipeline.folder / f"manager-{number}.log"
-        spec = pipeline.folder / f"manager-{number}.json"
-        content = {
-            "name": pipeline.name,
-            "config": pipeline.config,
-            "worker": {**pipeline.worker, **(spark or {})},
-            "faults": [[fault.point, fault.action, fault.turn] for fault in faults],
-            "halt": [halt.where, str(halt.folder)] if halt else None,
-            "waits": waits,
-        }
-        spec.write_text(json.dumps(content))
-        with self.log.open("wb") as output:
-            self.process = subprocess.Popen(
-                [sys.executable, "-m", "tests.crashes.manager_process", str(spec)],
-                cwd=ROOT,
-                stdin=subprocess.PIPE if waits else subprocess.DEVNULL,
-                stdout=output,
-                stderr=subprocess.STDOUT,
-                start_new_session=True,
-            )
-
-    @property
-    def text(self) -> str:
-        return self.log.read_text(errors="replace")
-
-    def lines(self) -> list[str]:
-        return [line.removeprefix("# ") for line in self.text.splitlines() if line.startswith("# ")]
-
-    def wait_line(self, start: str) -> str:
-        def look() -> str | None:
-            return next((line for line in self.lines() if line.startswith(start)), None)
-
-        return self._wait(look, f"no line '{start}'")
-
-    def wait_halted(self, halt: Halt) -> int:
-        """The process id of the Python worker that waits in the middle of its task."""
-        return int(self._wait(halt.pid, f"no task is {halt.where}"))
-
-    def _wait(self, look: Callable[[], _T | None], otherwise: str) -> _T:
-        def look_again() -> _T | None:
-            # In this order: what a process did before it ended is found.
-            ended = self.process.poll()
-            found = look()
-            assert found is not None or ended is None, f"{otherwise}, ended with {ended}:\n{self.text}"
-            return found
-
-        return wait_for(look_again, PATIENCE, lambda: f"{otherwise}:\n{self.text}")
-
-    def begin(self) -> None:
-        """Let a process that waits build its manager."""
-        assert self.process.stdin is not None
-        self.process.stdin.write(b"\n")
-        self.process.stdin.flush()
-
-    def ended(self) -> int:
-        """The exit code; negative: the signal."""
-        try:
-            return self.process.wait(PATIENCE)
-        except subprocess.TimeoutExpired:
-            raise AssertionError(f"still running:\n{self.text}") from None
-
-    def killed_itself(self) -> None:
-        assert self.ended() == -signal.SIGKILL, self.text
-
-    def wait_stopped(self) -> None:
-        """Wait until the process has stopped itself by SIGSTOP."""
-
-        def look() -> bool | None:
-            state = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()[0]
-            return True if state == "T" else None
-
-        self._wait(look, "not stopped")
-
-    def go_on(self) -> None:
-        os.kill(self.process.pid, signal.SIGCONT)
-
-    def kill(self) -> None:
-        """End the process and all that it started, as a power cut would."""
-        try:
-            os.killpg(self.process.pid, signal.SIGKILL)
-        except ProcessLookupError:
-            pass
-        self.process.wait(20)
-        if self.process.stdin is not None:
-            self.process.stdin.close()

@@ -1,0 +1,150 @@
+"""The compare-and-set of a commit, without Kafka and Spark: what happens between our check and the catalog's.
+
+PyIceberg retries a lost race by itself. That it asks our check again before each retry is a private hook of
+the pinned version: these tests fail when it is gone.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pytest
+from pyiceberg.catalog import Catalog, load_catalog
+
+from icestream.api.batch import Batch, Counts, StagedFile
+from icestream.api.errors import CommitConflict, CommitUnknown
+from icestream.api.offsets import NOTHING, Offsets, Partition
+from icestream.sinks.iceberg.marks import JobMark, Source, mark_after
+from icestream.sinks.iceberg.stage import StageWriter
+from icestream.sinks.iceberg.table import IcebergTable, Receipt
+from tests.crashes.pipeline import SCHEMA, SPEC
+from tests.crashes.test_foreign_writers import rows
+
+TOPIC = Partition("t", 0)
+
+
+@dataclass(frozen=True)
+class Writer:
+    """One manager's view of the table."""
+
+    table: IcebergTable
+    catalog: Catalog
+
+    def commit(self, start: int, until: int) -> Receipt:
+        batch = Batch(f"{id(self)}-{start}", Offsets({TOPIC: start}), Offsets({TOPIC: until}))
+        found = self.table.found()
+        return self.send(batch, found.mark, found.offsets)
+
+    def send(self, batch: Batch, before: JobMark | None, expect: Offsets) -> Receipt:
+        start, until = batch.start[TOPIC], batch.end[TOPIC]
+        counts = {TOPIC: Counts(read=until - start, written=until - start)}
+        plan = self.table.plan({})
+        return self.table.commit(
+            self.stage(start, until),
+            mark_after(before, batch, counts, Source("cluster", {"t": "id"})),
+            expect=expect,
+            new_fields={},
+            written_with=plan,
+            summary={},
+        )
+
+    def stage(self, start: int, until: int) -> list[StagedFile]:
+        writer = StageWriter(self.table.plan({}))
+        writer.write(
+            rows(start, until).cast(self.table.plan({}).arrow_schema), TOPIC, np.arange(start, until)
+        )
+        return writer.close()
+
+    def before_sending(self, act: Callable[[], object]) -> None:
+        """Act once, when our check is over and the catalog has not been asked yet."""
+        commit_table = self.catalog.commit_table
+
+        def late(*arguments: object) -> object:
+            self.catalog.__dict__.pop("commit_table")
+            act()
+            return commit_table(*arguments)  # type: ignore[arg-type]
+
+        self.catalog.__dict__["commit_table"] = late
+
+    def ids(self) -> Counter[int]:
+        return Counter(self.catalog.load_table("db.t").scan().to_arrow().column("id").to_pylist())
+
+
+@pytest.fixture
+def make_writer(tmp_path: Path) -> Callable[[str], Writer]:
+    def make(job: str = "job") -> Writer:
+        catalog = load_catalog(
+            "crashes", type="sql", uri=f"sqlite:///{tmp_path}/catalog.db", warehouse=f"file://{tmp_path}"
+        )
+        catalog.create_namespace_if_not_exists("db")
+        catalog.create_table_if_not_exists("db.t", SCHEMA, partition_spec=SPEC)
+        return Writer(IcebergTable(catalog, "db.t", job, write_props={}), catalog)
+
+    return make
+
+
+@pytest.mark.parametrize("first", [0, 100])
+def test_a_commit_of_the_same_job_in_between_is_a_conflict(
+    first: int, make_writer: Callable[..., Writer]
+) -> None:
+    ours, theirs = make_writer(), make_writer()
+    if first:
+        ours.commit(0, first)
+    ours.before_sending(lambda: theirs.commit(first, 200))
+    with pytest.raises(CommitConflict, match="somebody else has committed"):
+        ours.commit(first, 200)
+    assert ours.ids() == Counter(range(200))
+    mark = ours.table.found().mark
+    assert mark is not None
+    assert mark.commit == f"{id(theirs)}-{first}"
+
+
+def test_a_commit_of_another_job_in_between_is_none(make_writer: Callable[..., Writer]) -> None:
+    ours, theirs = make_writer(), make_writer("other")
+    ours.before_sending(lambda: theirs.commit(1000, 1100))
+    ours.commit(0, 100)
+    assert ours.ids() == Counter([*range(100), *range(1000, 1100)])
+    assert ours.table.found().offsets == Offsets({TOPIC: 100})
+    assert theirs.table.found().offsets == Offsets({TOPIC: 1100})
+
+
+def test_many_managers_of_one_job_at_once_land_every_batch_once(make_writer: Callable[..., Writer]) -> None:
+    def race(writer: Writer) -> None:
+        while (stands := writer.table.found()).offsets.get(TOPIC) != 1000:
+            start = stands.offsets.get(TOPIC) or 0
+            batch = Batch(f"{start}", Offsets({TOPIC: start}), Offsets({TOPIC: start + 100}))
+            try:
+                writer.send(batch, stands.mark, stands.offsets)
+            except CommitConflict:
+                continue
+
+    managers = [threading.Thread(target=race, args=[make_writer()]) for _ in range(3)]
+    for manager in managers:
+        manager.start()
+    for manager in managers:
+        manager.join(120)
+    assert make_writer().ids() == Counter(range(1000))
+
+
+def test_an_outcome_that_nobody_can_tell_is_neither_success_nor_conflict(
+    make_writer: Callable[..., Writer],
+) -> None:
+    ours = make_writer()
+
+    def away() -> None:
+        def no_answer(*arguments: object) -> object:
+            raise OSError("connection reset")
+
+        ours.catalog.__dict__["load_table"] = no_answer
+        raise OSError("connection reset")
+
+    ours.before_sending(away)
+    with pytest.raises(CommitUnknown, match="may have landed"):
+        ours.commit(0, 100)
+    ours.catalog.__dict__.pop("load_table")
+    assert ours.table.found().offsets == NOTHING
