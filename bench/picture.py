@@ -42,12 +42,16 @@ def draw(outcome: Outcome, file: Path) -> None:
         axis.set_title(f"{medians[name]:.2f}×", weight="bold")
         axis.set_ylabel(label)
         axis.spines[["top", "right"]].set_visible(False)
-    machine, runs = outcome.machine, outcome.of("ours")
-    figure.supxlabel(
-        f"{runs[0].records:,} records of {outcome.bytes_per_record:.0f} bytes, {machine['cores']} cores,"
-        f" {len(runs)} rounds, median bars; {outcome.measured_on}",
-        fontsize=8,
-    )
+    figure.supxlabel(_caption(outcome), fontsize=8)
     file.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(file, metadata={"Date": None})
     pyplot.close(figure)
+
+
+def _caption(outcome: Outcome) -> str:
+    runs = outcome.of("ours")
+    noise = " on a busy machine" if outcome.disturbed else ""
+    return (
+        f"{runs[0].records:,} records of {outcome.bytes_per_record:.0f} bytes, {outcome.machine['cores']} cores,"
+        f" {len(runs)} rounds{noise}; bars are medians, dots are rounds; {outcome.measured_on}"
+    )

@@ -76,6 +76,7 @@ def as_json(outcome: Outcome) -> dict[str, Any]:
             "one_record_commit_interval_ms": INTERVAL_MS,
             "their_consumer": PEER_CONSUMER,
         },
+        "disturbed_runs": len(outcome.disturbed),
         "runs": [_run_as_json(run) for run in outcome.runs],
         "one_record_ms_each": list(latency.milliseconds) if latency else [],
     }

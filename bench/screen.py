@@ -46,7 +46,7 @@ def _runs(runs: Sequence[Drained]) -> Table:
     table = Table(title="From creating the connector to the last row visible")
     table.add_column("round")
     table.add_column("side")
-    for heading in ("records/s", "seconds", "CPU s/million", "peak MB", "commits"):
+    for heading in ("records/s", "seconds", "CPU s/M", "peak MB", "commits"):
         table.add_column(heading, justify="right")
     table.add_column("others", justify="right", style="dim")
     for run in runs:
@@ -64,11 +64,11 @@ def _runs(runs: Sequence[Drained]) -> Table:
 
 
 def _ratios(outcome: Outcome) -> Table:
-    table = Table(title="Ours ÷ theirs in the same round")
+    table = Table(title="Medians, and ours ÷ theirs in the same round")
     table.add_column("figure")
-    for heading in ("theirs, median", "ours, median", "ratio, median", "range", "goal"):
+    for heading in ("theirs", "ours", "ratio", "range", "goal"):
         table.add_column(heading, justify="right")
-    names = {"drain": "records/s", "cpu": "CPU s per million", "memory": "peak memory, MB"}
+    names = {"drain": "records/s", "cpu": "CPU s per million records", "memory": "peak memory, MB"}
     scales = {"drain": 1.0, "cpu": 1.0, "memory": 1 / 2**20}
     for name, ratio in median_ratios(outcome.runs).items():
         measure, scale = MEASURES[name], scales[name]

@@ -55,6 +55,7 @@ def test_the_results_file_has_the_promised_figures() -> None:
     assert written["machine"]["cores"] == 2
     assert written["runs"][0]["records_per_second"] == 100_000
     assert written["runs"][0]["rows"] == 1_000_000
+    assert written["disturbed_runs"] == 0
 
 
 def test_the_screen_shows_ratios_latency_and_who_was_disturbed() -> None:
