@@ -51,8 +51,8 @@ def sql(statements: str, files: tuple[Path, ...], url: str, settings: tuple[str,
 
     A catalog has the name of 'iceberg.catalog'; if there is only one, its name may be left out.
     """
-    configs = _from_files(files) if files else _from_worker(url)
     spark_conf = _spark_conf(settings)
+    configs = _from_files(files) if files else _from_worker(url)
     for result in results(configs, statements, spark_conf):
         if output == "json":
             click.echo(json.dumps({"statement": result.statement, "rows": as_records(result)}, default=str))
@@ -143,7 +143,9 @@ def _print(result: Result) -> None:
     from rich.console import Console
 
     if result.columns:
-        Console().print(result_table(result))
+        # A pipe has no width: lines must not be broken for whoever reads them.
+        console = Console() if sys.stdout.isatty() else Console(width=100_000)
+        console.print(result_table(result))
         click.echo(f"{len(result.rows):,} row{'' if len(result.rows) == 1 else 's'}\n")
     else:
         click.echo("done\n")

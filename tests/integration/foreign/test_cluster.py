@@ -1,0 +1,247 @@
+"""The same connector where one machine is not enough: a Spark cluster, an executor killed; Spark Connect.
+
+The worker is the real command in a process of its own, so that its Spark session is of its own.
+"""
+
+import json
+import signal
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx
+import psutil
+import pyspark
+import pytest
+from pyiceberg import types as ty
+from pyiceberg.schema import Schema
+
+from icestream.client import ConnectClient
+from icestream.embedded import kafka, ports
+from icestream.embedded.process import Process, spawn
+from icestream.sinks.iceberg.catalogs import open_catalog
+
+pytestmark = [pytest.mark.network, pytest.mark.slow]
+
+Produce = Callable[[str, Sequence[Mapping[str, Any]]], None]
+SPARK_HOME = Path(pyspark.__file__).parent
+TEXT = "some text that makes the record as long as records are " * 6
+SCHEMA = Schema(
+    ty.NestedField(1, "id", ty.LongType(), required=True), ty.NestedField(2, "text", ty.StringType())
+)
+
+
+@contextmanager
+def running(command: list[str], log: Path) -> Iterator[Process]:
+    process = spawn(command, output=log, die_with_parent=True)
+    try:
+        yield process
+    finally:
+        process.send(signal.SIGTERM)
+        if not process.wait(30):
+            process.send(signal.SIGKILL)
+
+
+def wait_for(condition: Callable[[], Any], what: Callable[[], str], patience: float = 120) -> Any:
+    deadline = time.monotonic() + patience
+    while not (found := condition()):
+        assert time.monotonic() < deadline, what()
+        time.sleep(0.1)
+    return found
+
+
+@pytest.fixture
+def spark_class(monkeypatch: pytest.MonkeyPatch) -> str:
+    monkeypatch.setenv("SPARK_HOME", str(SPARK_HOME))
+    monkeypatch.setenv("SPARK_LOCAL_IP", ports.HOST)
+    monkeypatch.setenv("SPARK_DAEMON_MEMORY", "256m")
+    monkeypatch.setenv("PYSPARK_PYTHON", str(Path(sys.prefix) / "bin" / "python"))
+    return str(SPARK_HOME / "bin" / "spark-class")
+
+
+@pytest.fixture
+def cluster(spark_class: str, tmp_path: Path) -> Iterator[str]:
+    """A master and two workers with one core each."""
+    port, web = ports.free_port(), ports.free_port(avoid=None)
+    master = ["org.apache.spark.deploy.master.Master", "--host", ports.HOST, "--port", str(port)]
+    with running([spark_class, *master, "--webui-port", str(web + 1)], tmp_path / "master.log"):
+        wait_for(lambda: ports.is_listening(port), (tmp_path / "master.log").read_text)
+        address = f"spark://{ports.HOST}:{port}"
+        worker = ["org.apache.spark.deploy.worker.Worker", "--host", ports.HOST, "--cores", "1"]
+        worker += ["--memory", "600m", "--webui-port", "0", address, "--work-dir", str(tmp_path / "work")]
+        with (
+            running([spark_class, *worker], tmp_path / "worker-1.log"),
+            running([spark_class, *worker], tmp_path / "worker-2.log"),
+        ):
+            yield address
+
+
+@pytest.fixture
+def connect_server(spark_class: str, tmp_path: Path) -> Iterator[str]:
+    port = ports.free_port()
+    command = [
+        *(spark_class, "org.apache.spark.deploy.SparkSubmit", "--master", "local[2]"),
+        *("--conf", f"spark.connect.grpc.binding.address={ports.HOST}"),
+        *("--conf", f"spark.connect.grpc.binding.port={port}"),
+        *("--conf", "spark.ui.enabled=false", "--driver-memory", "512m"),
+        *("--class", "org.apache.spark.sql.connect.service.SparkConnectServer"),
+    ]
+    with running(command, tmp_path / "connect.log"):
+        wait_for(lambda: ports.is_listening(port), (tmp_path / "connect.log").read_text)
+        yield f"sc://{ports.HOST}:{port}"
+
+
+class Worker:
+    """`icestream standalone` with one connector."""
+
+    def __init__(self, folder: Path, settings: Mapping[str, str], config: Mapping[str, str]) -> None:
+        self.folder = folder
+        self.name = config["name"]
+        self.config = dict(config)
+        port = ports.free_port()
+        self.url = f"http://{ports.HOST}:{port}"
+        lines = {
+            "listeners": self.url,
+            "icestream.state.file": str(folder / "state.json"),
+            "key.converter": "org.apache.kafka.connect.json.JsonConverter",
+            "value.converter": "org.apache.kafka.connect.json.JsonConverter",
+            "value.converter.schemas.enable": "false",
+            **settings,
+        }
+        (folder / "worker.properties").write_text("".join(f"{key}={lines[key]}\n" for key in lines))
+        (folder / "connector.json").write_text(json.dumps({"name": self.name, "config": self.config}))
+
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        command = [str(Path(sys.prefix) / "bin" / "python"), "-m", "icestream.cli.main", "standalone"]
+        command += [str(self.folder / "worker.properties"), str(self.folder / "connector.json")]
+        with running(command, self.folder / "standalone.log"):
+            yield
+
+    def log(self) -> str:
+        return (self.folder / "standalone.log").read_text()[-6000:]
+
+    def rows(self) -> int:
+        """How many rows the connector has written; fails if the connector has."""
+        if not ports.is_listening(int(self.url.rpartition(":")[2])):
+            return 0
+        with ConnectClient(self.url) as client:
+            (view,) = client.overview()
+        assert not any(task.state == "FAILED" for task in view.tasks), view
+        return view.progress.rows if view.progress else 0
+
+    def ids(self) -> Counter[int]:
+        table = open_catalog(self.config).load_table(self.config["iceberg.tables"])
+        return Counter(table.scan(selected_fields=("id",)).to_arrow()["id"].to_pylist())
+
+
+@pytest.fixture
+def config(tmp_path: Path, s3: dict[str, str], request: pytest.FixtureRequest) -> dict[str, str]:
+    """A connector whose table is on S3, and that table."""
+    name = request.node.name.replace("_", "-")[:40]
+    settings = {
+        "name": name,
+        "connector.class": "io.tabular.iceberg.connect.IcebergSinkConnector",
+        "topics": name,
+        "tasks.max": "2",
+        "iceberg.tables": "ns.events",
+        "iceberg.control.commit.interval-ms": "1000",
+        "iceberg.catalog": "demo",
+        "iceberg.catalog.type": "jdbc",
+        "iceberg.catalog.uri": f"jdbc:sqlite:{tmp_path}/catalog.db",
+        "iceberg.catalog.warehouse": f"s3://warehouse/{name}",
+        **s3,
+    }
+    catalog = open_catalog(settings)
+    catalog.create_namespace("ns")
+    catalog.create_table("ns.events", SCHEMA)
+    return settings
+
+
+def records(first: int, until: int) -> list[dict[str, Any]]:
+    return [{"id": number, "text": TEXT} for number in range(first, until)]
+
+
+class Executors:
+    """What the driver's own web interface tells of its executors."""
+
+    def __init__(self, port: int) -> None:
+        self._url = f"http://{ports.HOST}:{port}/api/v1/applications"
+        self._http = httpx.Client(trust_env=False, timeout=10)
+
+    def busy(self) -> list[str]:
+        found = self._get("executors")
+        return [one["id"] for one in found if one["activeTasks"] and one["id"] != "driver"]
+
+    def failed_tasks(self) -> int:
+        return sum(stage["numFailedTasks"] for stage in self._get("stages"))
+
+    def _get(self, what: str) -> list[dict[str, Any]]:
+        (application,) = self._http.get(self._url).json()
+        return list(self._http.get(f"{self._url}/{application['id']}/{what}").json())
+
+
+def kill_executor(number: str, cluster: str) -> None:
+    """kill -9 for the executor of this cluster and its Python workers."""
+    for process in psutil.process_iter(["cmdline"]):
+        line = process.info["cmdline"] or []
+        if "--executor-id" in line and line[line.index("--executor-id") + 1] == number and cluster in line:
+            for victim in [*process.children(recursive=True), process]:
+                victim.kill()
+
+
+def test_an_executor_is_killed_in_the_middle_of_a_batch_and_every_record_is_there_once(
+    cluster: str, config: dict[str, str], broker: kafka.Broker, produce: Produce, tmp_path: Path
+) -> None:
+    total = 200_000
+    produce(config["topics"], records(0, total))
+    ui = ports.free_port()
+    settings = {
+        "bootstrap.servers": broker.bootstrap,
+        "spark.master": cluster,
+        "spark.driver.host": ports.HOST,
+        "spark.executor.memory": "512m",
+        "spark.executor.cores": "1",
+        "spark.ui.enabled": "true",
+        "spark.ui.port": str(ui),
+    }
+    worker = Worker(tmp_path, settings, config)
+    with worker.running():
+        wait_for(lambda: "worker ready" in worker.log(), worker.log)
+        executors = Executors(ui)
+        killed = 0
+        deadline = time.monotonic() + 300
+        while worker.rows() < total:
+            assert time.monotonic() < deadline, worker.log()
+            if not executors.failed_tasks() and len(busy := executors.busy()) == 2:
+                kill_executor(busy[0], cluster)
+                killed += 1
+            time.sleep(0.05)
+        assert killed, "no executor was busy at any look"
+        assert executors.failed_tasks(), "the kill hit no task"
+        assert worker.ids() == Counter(range(total))
+        produce(config["topics"], records(total, total + 300))
+        wait_for(lambda: worker.rows() >= total + 300, worker.log)
+    assert worker.ids() == Counter(range(total + 300))
+
+
+def test_the_connector_runs_through_spark_connect(
+    connect_server: str, config: dict[str, str], broker: kafka.Broker, produce: Produce, tmp_path: Path
+) -> None:
+    produce(config["topics"], records(0, 50_000))
+    settings = {"bootstrap.servers": broker.bootstrap, "spark.remote": connect_server}
+    worker = Worker(tmp_path, settings, config)
+    with worker.running():
+        wait_for(lambda: worker.rows() >= 50_000, worker.log, patience=240)
+        with ConnectClient(worker.url) as client:
+            client.pause(worker.name)
+            produce(config["topics"], records(50_000, 50_300))
+            time.sleep(2)
+            assert worker.rows() == 50_000
+            client.resume(worker.name)
+        wait_for(lambda: worker.rows() >= 50_300, worker.log)
+    assert worker.ids() == Counter(range(50_300))
