@@ -167,9 +167,7 @@ def _load(
         def sent(done: int, before: int = before) -> None:
             on_progress(before + done)
 
-        produce(
-            stack.bootstrap, log.topic, log.kind, count, rate=rate, bad=bad, seed=seed, on_progress=sent
-        )
+        produce(stack.bootstrap, log.topic, log.kind, count, rate=rate, bad=bad, seed=seed, on_progress=sent)
         before += count
 
 

@@ -118,7 +118,7 @@ class JsonDecoder:
             return None
 
     def _compare_keys(self, payloads: Payloads, wire: pa.Table) -> None:
-        """Find the payloads with keys that were not decoded, by cutting; nothing to do when the counts agree."""
+        """Find the payloads with keys that were not decoded, by cutting into ever smaller pieces."""
         if self.on_surplus is None or json_text.keys_agree(payloads, wire):
             return
         if len(payloads) <= _ONE_BY_ONE:

@@ -7,14 +7,19 @@ holds keys that were not decoded: inferring every record to find new fields woul
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.types as pt
 
-_QUOTE = ord('"')
+Indexes = np.ndarray[tuple[int], np.dtype[np.int64]]
+Flags = np.ndarray[tuple[int], np.dtype[np.bool_]]
+
+_QUOTE, _BACKSLASH, _COLON, _SPACE, _OPEN, _CLOSE = (ord(mark) for mark in '"\\: {}')
 
 
 @dataclass(frozen=True)
@@ -22,7 +27,7 @@ class Payloads:
     """Byte strings, back to back in one buffer."""
 
     text: bytes
-    offsets: np.ndarray[tuple[int], np.dtype[np.int64]]
+    offsets: Indexes
     """Where each begins, and where the last one ends."""
 
     @classmethod
@@ -35,61 +40,69 @@ class Payloads:
         return len(self.offsets) - 1
 
     def __iter__(self) -> Iterator[bytes]:
-        bounds = self.offsets.tolist()
-        return (self.text[low:high] for low, high in zip(bounds, bounds[1:], strict=False))
+        return (self.text[low:high] for low, high in pairwise(self.offsets.tolist()))
 
     def __getitem__(self, part: slice) -> Payloads:
         low, high, _ = part.indices(len(self))
         bounds = self.offsets[low : high + 1]
         return Payloads(self.text[bounds[0] : bounds[-1]], bounds - bounds[0])
 
-    def take(self, index: np.ndarray[tuple[int], np.dtype[np.int64]]) -> Payloads:
+    def take(self, index: Indexes) -> Payloads:
         starts, ends = self.offsets[index].tolist(), self.offsets[index + 1].tolist()
         return Payloads.of([self.text[low:high] for low, high in zip(starts, ends, strict=True)])
 
+    @functools.cached_property
+    def codes(self) -> np.ndarray[tuple[int], np.dtype[np.uint8]]:
+        return np.frombuffer(self.text, np.uint8)
 
-def not_one_value(payloads: Payloads) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
-    """Which payloads must not be decoded together with others: they may end inside a string or hold no value."""
-    if not len(payloads):
-        return np.zeros(0, np.bool_)
-    text = np.frombuffer(payloads.text, np.uint8)
+    @functools.cached_property
+    def quotes(self) -> Flags:
+        """Which bytes are quotation marks that begin or end a string."""
+        marks: Flags = np.equal(self.codes, _QUOTE)
+        marks[self._escaped()] = False
+        return marks
+
+    def _escaped(self) -> Indexes:
+        """Where a byte follows an odd run of backslashes."""
+        if b"\\" not in self.text:
+            return np.empty(0, np.int64)
+        places = np.flatnonzero(self.codes == _BACKSLASH)
+        begins = np.flatnonzero(np.diff(places, prepend=-2) != 1)
+        lengths = np.diff(begins, append=len(places))
+        after: Indexes = np.add(places[begins], lengths)
+        return after[(lengths % 2 == 1) & (after < len(self.codes))]
+
+
+def not_one_value(payloads: Payloads) -> Flags:
+    """Which payloads must not be decoded with others: they may end inside a string or hold no value."""
     starts, ends = payloads.offsets[:-1], payloads.offsets[1:]
-    if (starts == ends).any():
-        return _one_by_one(payloads)
-    objects = (text[starts] == ord("{")) & (text[ends - 1] == ord("}"))
-    quotes = np.add.reduceat(text == _QUOTE, starts, dtype=np.uint8)
-    # Odd counts are exact unless a quotation mark is escaped, and then each such payload is looked at again.
-    suspicious = ~objects | (quotes % 2 == 1)
-    if b"\\" in payloads.text:
-        escaped = np.logical_or.reduceat(text == ord("\\"), starts)
-        odd = [_has_open_string(payload) for payload in payloads.take(np.flatnonzero(escaped))]
-        suspicious[escaped] = ~objects[escaped] | np.array(odd, np.bool_)
-    return np.asarray(suspicious, np.bool_)
-
-
-def _one_by_one(payloads: Payloads) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
-    return np.array(
-        [not (p.startswith(b"{") and p.endswith(b"}")) or _has_open_string(p) for p in payloads], np.bool_
-    )
-
-
-def _has_open_string(payload: bytes) -> bool:
-    # A backslash escapes what follows it, so pairs of them are taken out first, from the left.
-    unpaired = payload.replace(b"\\\\", b"")
-    return (unpaired.count(b'"') - unpaired.count(b'\\"')) % 2 == 1
+    suspicious: Flags = np.equal(starts, ends)
+    filled = np.flatnonzero(~suspicious)
+    if not len(filled):
+        return suspicious
+    starts, ends = starts[filled], ends[filled]
+    objects = (payloads.codes[starts] == _OPEN) & (payloads.codes[ends - 1] == _CLOSE)
+    # Only whether the number is odd matters, and that survives the overflow of a byte.
+    odd = np.add.reduceat(payloads.quotes, starts, dtype=np.uint8) % 2 == 1
+    suspicious[filled] = ~objects | odd
+    return suspicious
 
 
 def keys_agree(payloads: Payloads, rows: pa.Table) -> bool:
-    """Whether the decoded rows account for every key of the text. True is certain; False means look closer."""
-    text = payloads.text
-    if b"\\" in text:
-        text = text.replace(b"\\\\", b"")
-    quotes = text.count(b'"') - text.count(b'\\"')
-    # A key without a value makes no column, as in Kafka Connect. The mark before the colon ends a key: inside
-    # a
-    # string it would be escaped.
-    nulls = sum(text.count(mark) - text.count(b"\\" + mark) for mark in (b'":null', b'": null'))
-    return quotes - 2 * nulls == 2 * _marks(rows)
+    """Whether the decoded rows account for every key of the text; False means only: look closer."""
+    surplus = int(np.count_nonzero(payloads.quotes)) - 2 * _marks(rows)
+    return surplus == 0 or surplus == 2 * _null_keys(payloads)
+
+
+def _null_keys(payloads: Payloads) -> int:
+    """Keys whose value is null, written with or without a space: as in Kafka Connect they make no column."""
+    text = payloads.codes
+    colons = np.flatnonzero(text == _COLON)
+    colons = colons[(colons > 0) & (colons + 5 < len(text))]
+    values = colons + 1 + (text[colons + 1] == _SPACE)
+    nulls = text[values] == ord("n")
+    # The mark before the colon ends a key: inside a string it would be escaped.
+    return int(np.count_nonzero(nulls & payloads.quotes[colons - 1]))
 
 
 def _marks(rows: pa.Table) -> int:

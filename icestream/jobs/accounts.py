@@ -86,8 +86,8 @@ def _per_partition(evidence: Evidence) -> list[str]:
         counts = standing.counts
         if not counts.reconcile:
             problems.append(
-                f"{partition}: {counts.read} read, but {counts.written} written, {counts.rejected} rejected and "
-                f"{counts.filtered} filtered"
+                f"{partition}: {counts.read} read, but {counts.written} written, {counts.rejected} rejected "
+                f"and {counts.filtered} filtered"
             )
         there = evidence.in_topic.get(partition, standing.next - standing.first)
         if counts.read != there:
@@ -111,7 +111,8 @@ def _letters(evidence: Evidence) -> list[str]:
     if evidence.letters is None or evidence.letters.count == evidence.mark.totals.rejected:
         return []
     return [
-        f"{evidence.letters.count} dead letters in the queue, but {evidence.mark.totals.rejected} records were rejected"
+        f"{evidence.letters.count} dead letters in the queue, "
+        f"but {evidence.mark.totals.rejected} records were rejected"
     ]
 
 

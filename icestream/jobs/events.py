@@ -1,4 +1,4 @@
-"""The control-topic events, in the bytes of Iceberg's Kafka Connect: its name for each, its schema, Avro binary.
+"""The control-topic events, in the bytes of Iceberg's Kafka Connect.
 
 A record is two magic bytes, the schema as JSON with its length in front, and the datum. Only the events that
 a commit publishes are here; docs/exactly-once.md tells when.

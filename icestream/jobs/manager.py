@@ -204,13 +204,14 @@ class JobManager:
     def _run_before(
         self, batch: Batch, stands: Standing, rejected: Sequence[Rejected], started: float
     ) -> None:
-        """Land what precedes the first bad record of each partition; if nothing does, the job fails with it."""
+        """Land what precedes the first bad record of each partition; if nothing does, fail with it."""
         end = planning.before_rejected(batch.start, batch.end, rejected)
         part = Batch(str(uuid.uuid4()), batch.start, end)
         if not part.span:
+            first = min(rejected, key=lambda record: (record.partition, record.offset))
             raise RecordRejected(
-                f"{min(rejected, key=lambda record: (record.partition, record.offset))}; fix the record's producer, or "
-                "set errors.tolerance=all and errors.deadletterqueue.topic.name to go on without it"
+                f"{first}; fix the producer, or set errors.tolerance=all and errors.deadletterqueue.topic.name "
+                "to go on without it"
             )
         self._run(part, stands, started=started, behind=True)
 

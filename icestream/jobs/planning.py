@@ -62,7 +62,7 @@ def rows_allowed(pace: Pace, limits: Limits) -> int:
 
 
 def cut(floor: Offsets, ends: Offsets, allowed: int) -> Offsets:
-    """The ends of a batch of at most `allowed` rows; every partition gives in proportion to what waits there."""
+    """The ends of a batch of at most `allowed` rows, in proportion to what waits in each partition."""
     total = waiting(floor, ends)
     if total <= allowed:
         return ends
@@ -84,8 +84,8 @@ def before_rejected(start: Offsets, end: Offsets, rejected: Iterable[Rejected]) 
 def refuse_gaps(job: str, floor: Offsets, beginnings: Offsets, ends: Offsets) -> None:
     """Stop rather than skip: the table's next offset must still be in the topic."""
     ways_out = (
-        f"To read from where the topic is now, drop the table property and the snapshots of job '{job}' or give the "
-        "connector a new name; to keep the table as it is, restore the topic."
+        f"To read what the topic has now, give connector '{job}' a new name and the table a new start; "
+        "to go on as before, restore the topic."
     )
     for partition in ends:
         position = floor.get(partition)
@@ -93,12 +93,12 @@ def refuse_gaps(job: str, floor: Offsets, beginnings: Offsets, ends: Offsets) ->
             continue
         if ends[partition] < position:
             raise SourceRecreated(
-                f"topic '{partition.topic}', partition {partition.number} ends at offset {ends[partition]}, but the "
-                f"table has rows up to {position}: the topic was created anew or cut. {ways_out}"
+                f"topic '{partition.topic}', partition {partition.number} ends at offset {ends[partition]}, "
+                f"but the table has rows up to {position}: the topic was created anew or cut. {ways_out}"
             )
         if beginnings[partition] > position:
             raise SourceRecreated(
-                f"topic '{partition.topic}', partition {partition.number} begins at offset {beginnings[partition]}, "
-                f"but the table needs offset {position} next: retention removed records that were never read. "
-                f"{ways_out}"
+                f"topic '{partition.topic}', partition {partition.number} begins at offset "
+                f"{beginnings[partition]}, but the table needs offset {position} next: "
+                f"retention removed records that were never read. {ways_out}"
             )

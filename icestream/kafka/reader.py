@@ -117,7 +117,7 @@ class SliceReader:
             if not messages:
                 if self._clock() - last_heard > _SILENCE_SECONDS:
                     raise SourceUnavailable(
-                        f"{piece.partition} sent nothing for {_SILENCE_SECONDS:.0f} s at offset {piece.start}; "
+                        f"{piece.partition} sent nothing for {_SILENCE_SECONDS:.0f} s at {piece.start}; "
                         "is the broker up?"
                     )
                 continue

@@ -129,7 +129,7 @@ class Found:
 
 
 def find(metadata: TableMetadata, job: str, branch: str) -> Found:
-    """The mark of the nearest ancestor of the branch that has one; the table property if the history is cut."""
+    """The mark of the nearest ancestor that has one; the table property if the history is cut."""
     key = key_of(job)
     snapshot = metadata.snapshot_by_name(branch)
     noted = metadata.properties.get(key)

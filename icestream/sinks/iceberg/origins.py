@@ -1,4 +1,4 @@
-"""Which source offsets the rows of a data file are from, kept in the file's own footer; read by `verify --deep`.
+"""Which source offsets the rows of a data file are from, kept in its own footer; read by `verify --deep`.
 
 A compressed bitmap per source partition: about one byte per record, and no column of ours in the user's
 table. docs/decisions/002-origins.md has the reasons.

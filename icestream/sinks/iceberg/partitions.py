@@ -29,7 +29,7 @@ class PartitionValue:
 
 @dataclass(frozen=True)
 class Group:
-    """Rows of one partition. `order` tells their places in the table that was split, None if it is the whole."""
+    """Rows of one partition. `order` tells their places in the table that was split; None: all of it."""
 
     value: PartitionValue | None
     rows: pa.Table
@@ -84,7 +84,7 @@ class Partitioner:
 
 
 def _path(struct: StructType, field_id: int) -> tuple[str, ...]:
-    """Names from the top-level column down to a field. Names may hold dots, so the dotted name will not do."""
+    """Names from the top-level column down to a field. Names may hold dots: a dotted name will not do."""
     for child in struct.fields:
         if child.field_id == field_id:
             return (child.name,)

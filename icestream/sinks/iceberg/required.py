@@ -9,7 +9,7 @@ import pyarrow.types as pt
 
 
 def missing_required(rows: pa.Table) -> dict[int, str]:
-    """Row number → which required field it lacks. Empty almost always, and then cheap: null counts are known."""
+    """Row number → which required field it lacks. Almost always empty, and then cheap."""
     found: dict[int, str] = {}
     for field, column in zip(rows.schema, rows.itercolumns(), strict=True):
         if not _requires_something(field):

@@ -1,4 +1,4 @@
-"""The Iceberg side of a job: what its table says, and one commit with the batch's rows, offsets and new columns.
+"""The Iceberg side of a job: what its table says; one commit with rows, offsets and new columns.
 
 `commit` is a compare-and-set: it lands only if the offsets in the table are still those that the batch
 started from. PyIceberg retries a lost race by itself after a refresh, so the check has to run at every
@@ -160,7 +160,7 @@ class IcebergTable:
                     [
                         Problem(
                             "iceberg.tables",
-                            f"Table '{self.name}' does not exist in catalog '{self._catalog.name}'; create it first.",
+                            f"Table '{self.name}' is not in catalog '{self._catalog.name}'; create it first.",
                         )
                     ]
                 ) from None
@@ -177,7 +177,7 @@ class IcebergTable:
         stands = marks.find(metadata, self._job, self._branch).offsets
         if stands != expect:
             raise CommitConflict(
-                f"{self.name} is at {stands.to_json()}, not at {expect.to_json()}: somebody else has committed"
+                f"{self.name} is at {stands.to_json()}, not at {expect.to_json()}: somebody else committed"
             )
 
     def _append(self, transaction: Transaction, expect: Offsets, summary: Mapping[str, str]) -> Any:
