@@ -52,6 +52,6 @@ def _caption(outcome: Outcome) -> str:
     runs = outcome.of("ours")
     noise = " on a busy machine" if outcome.disturbed else ""
     return (
-        f"{runs[0].records:,} records of {outcome.bytes_per_record:.0f} bytes, {outcome.machine['cores']} cores,"
-        f" {len(runs)} rounds{noise}; bars are medians, dots are rounds; {outcome.measured_on}"
+        f"{runs[0].records:,} records of {outcome.bytes_per_record:.0f} bytes,"
+        f" {outcome.machine['cores']} cores, {len(runs)} rounds{noise}; bars are medians, dots are rounds; {outcome.measured_on}"
     )

@@ -68,7 +68,7 @@ def _ratios(outcome: Outcome) -> Table:
     table.add_column("figure")
     for heading in ("theirs", "ours", "ratio", "range", "goal"):
         table.add_column(heading, justify="right")
-    names = {"drain": "records/s", "cpu": "CPU s per million records", "memory": "peak memory, MB"}
+    names = {"drain": "records/s", "cpu": "CPU s per million", "memory": "peak memory, MB"}
     scales = {"drain": 1.0, "cpu": 1.0, "memory": 1 / 2**20}
     for name, ratio in median_ratios(outcome.runs).items():
         measure, scale = MEASURES[name], scales[name]
