@@ -53,5 +53,6 @@ def _caption(outcome: Outcome) -> str:
     noise = " on a busy machine" if outcome.disturbed else ""
     return (
         f"{runs[0].records:,} records of {outcome.bytes_per_record:.0f} bytes,"
-        f" {outcome.machine['cores']} cores, {len(runs)} rounds{noise}; bars are medians, dots are rounds; {outcome.measured_on}"
+        f" {outcome.machine['cores']} cores, {len(runs)} rounds{noise};"
+        f" bars are medians, dots are rounds; {outcome.measured_on}"
     )
