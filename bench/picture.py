@@ -14,7 +14,7 @@ _THEIRS: Final = "#9aa5b1"
 _OURS: Final = "#1f77b4"
 _PANELS: Final[tuple[tuple[str, str, Callable[[Drained], float]], ...]] = (
     ("drain", "records/s (more is better)", lambda run: run.rate),
-    ("cpu", "CPU-seconds per million (less is better)", lambda run: run.cpu_per_million),
+    ("cpu", "CPU s per million (less is better)", lambda run: run.cpu_per_million),
     ("memory", "peak memory, MB (less is better)", lambda run: run.peak_memory_bytes / 2**20),
 )
 
