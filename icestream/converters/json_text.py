@@ -70,7 +70,8 @@ class Payloads:
         begins = np.flatnonzero(np.diff(places, prepend=-2) != 1)
         lengths = np.diff(begins, append=len(places))
         after: Indexes = np.add(places[begins], lengths)
-        return after[(lengths % 2 == 1) & (after < len(self.codes))]
+        escapes: Indexes = after[(lengths % 2 == 1) & (after < len(self.codes))]
+        return escapes
 
 
 def not_one_value(payloads: Payloads) -> Flags:

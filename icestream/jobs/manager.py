@@ -210,8 +210,8 @@ class JobManager:
         if not part.span:
             first = min(rejected, key=lambda record: (record.partition, record.offset))
             raise RecordRejected(
-                f"{first}; fix the producer, or set errors.tolerance=all and errors.deadletterqueue.topic.name "
-                "to go on without it"
+                f"{first}; fix the producer, or set errors.tolerance=all and "
+                "errors.deadletterqueue.topic.name to go on without it"
             )
         self._run(part, stands, started=started, behind=True)
 

@@ -107,7 +107,7 @@ class Topics:
         }
 
     def _member(self, group: str) -> Consumer:
-        """A consumer that never subscribes: it only asks for offsets, those of finished transactions included."""
+        """A consumer that never subscribes: it only asks for offsets that finished transactions committed."""
         if group not in self._members:
             self._members[group] = Consumer(
                 quiet(

@@ -76,6 +76,8 @@ def sql_settings(configs: Sequence[Config]) -> dict[str, str]:
             )
         prefix = f"spark.sql.catalog.{catalog.name}"
         settings[prefix] = _CATALOG_CLASS
+        # Else a session that stays open shows tables as they were up to half a minute ago.
+        settings[f"{prefix}.cache-enabled"] = "false"
         settings |= {f"{prefix}.{key}": value for key, value in catalog.properties.items()}
     if len(found) == 1:
         settings["spark.sql.defaultCatalog"] = next(iter(found))

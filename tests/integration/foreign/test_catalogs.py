@@ -2,6 +2,7 @@
 
 import subprocess
 import tempfile
+import time
 import uuid
 import warnings
 from collections import Counter
@@ -9,7 +10,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import httpx
 import pytest
 from pyiceberg import types as ty
 from pyiceberg.partitioning import PartitionField, PartitionSpec
@@ -34,6 +34,7 @@ REST_SERVER = (
     "org.apache.iceberg:iceberg-open-api:1.10.1:test-fixtures",
     "org.apache.iceberg:iceberg-core:1.10.1",
     "org.apache.iceberg:iceberg-core:1.10.1:tests",
+    "org.apache.iceberg:iceberg-aws:1.10.1",
     "org.apache.iceberg:iceberg-aws-bundle:1.10.1",
     "org.eclipse.jetty:jetty-servlet:11.0.25",
     "org.apache.hadoop:hadoop-client-api:3.4.2",
@@ -100,9 +101,10 @@ def rest(s3: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -> Iterat
         )
     uri = f"http://{ports.HOST}:{port}"
     try:
-        client = httpx.Client(transport=httpx.HTTPTransport(retries=8), trust_env=False)
-        with client:
-            assert client.get(f"{uri}/v1/config").is_success, (folder / "log").read_text()
+        deadline = time.monotonic() + 60
+        while not ports.is_listening(port):
+            assert server.poll() is None and time.monotonic() < deadline, (folder / "log").read_text()
+            time.sleep(0.1)
         yield {"iceberg.catalog.type": "rest", "iceberg.catalog.uri": uri, **s3}
     finally:
         server.terminate()
