@@ -46,33 +46,38 @@ def running(command: list[str], log: Path) -> Iterator[Process]:
             process.send(signal.SIGKILL)
 
 
-def wait_for(condition: Callable[[], Any], what: Callable[[], str], patience: float = 120) -> Any:
+def wait_for(condition: Callable[[], bool], log: Callable[[], str], patience: float = 120) -> None:
     deadline = time.monotonic() + patience
-    while not (found := condition()):
-        assert time.monotonic() < deadline, what()
+    while not condition():
+        assert time.monotonic() < deadline, log()
         time.sleep(0.1)
-    return found
+
+
+def wait_for_port(port: int, process: Process, log: Path) -> None:
+    wait_for(lambda: ports.is_listening(port) or not process.is_alive(), log.read_text)
+    assert process.is_alive(), log.read_text()
 
 
 @pytest.fixture
 def spark_class(monkeypatch: pytest.MonkeyPatch) -> str:
     monkeypatch.setenv("SPARK_HOME", str(SPARK_HOME))
     monkeypatch.setenv("SPARK_LOCAL_IP", ports.HOST)
-    monkeypatch.setenv("SPARK_DAEMON_MEMORY", "256m")
     monkeypatch.setenv("PYSPARK_PYTHON", str(Path(sys.prefix) / "bin" / "python"))
     return str(SPARK_HOME / "bin" / "spark-class")
 
 
 @pytest.fixture
-def cluster(spark_class: str, tmp_path: Path) -> Iterator[str]:
+def cluster(spark_class: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     """A master and two workers with one core each."""
-    port, web = ports.free_port(), ports.free_port(avoid=None)
+    monkeypatch.setenv("SPARK_DAEMON_MEMORY", "256m")
+    log = tmp_path / "master.log"
+    port = ports.free_port()
     master = ["org.apache.spark.deploy.master.Master", "--host", ports.HOST, "--port", str(port)]
-    with running([spark_class, *master, "--webui-port", str(web + 1)], tmp_path / "master.log"):
-        wait_for(lambda: ports.is_listening(port), (tmp_path / "master.log").read_text)
+    with running([spark_class, *master, "--webui-port", "0"], log) as process:
+        wait_for_port(port, process, log)
         address = f"spark://{ports.HOST}:{port}"
         worker = ["org.apache.spark.deploy.worker.Worker", "--host", ports.HOST, "--cores", "1"]
-        worker += ["--memory", "600m", "--webui-port", "0", address, "--work-dir", str(tmp_path / "work")]
+        worker += ["--memory", "1g", "--webui-port", "0", address, "--work-dir", str(tmp_path / "work")]
         with (
             running([spark_class, *worker], tmp_path / "worker-1.log"),
             running([spark_class, *worker], tmp_path / "worker-2.log"),
@@ -87,11 +92,12 @@ def connect_server(spark_class: str, tmp_path: Path) -> Iterator[str]:
         *(spark_class, "org.apache.spark.deploy.SparkSubmit", "--master", "local[2]"),
         *("--conf", f"spark.connect.grpc.binding.address={ports.HOST}"),
         *("--conf", f"spark.connect.grpc.binding.port={port}"),
-        *("--conf", "spark.ui.enabled=false", "--driver-memory", "512m"),
+        *("--conf", "spark.ui.enabled=false", "--driver-memory", "1g"),
         *("--class", "org.apache.spark.sql.connect.service.SparkConnectServer"),
     ]
-    with running(command, tmp_path / "connect.log"):
-        wait_for(lambda: ports.is_listening(port), (tmp_path / "connect.log").read_text)
+    log = tmp_path / "connect.log"
+    with running(command, log) as process:
+        wait_for_port(port, process, log)
         yield f"sc://{ports.HOST}:{port}"
 
 
@@ -204,7 +210,7 @@ def test_an_executor_is_killed_in_the_middle_of_a_batch_and_every_record_is_ther
         "bootstrap.servers": broker.bootstrap,
         "spark.master": cluster,
         "spark.driver.host": ports.HOST,
-        "spark.executor.memory": "512m",
+        "spark.executor.memory": "768m",
         "spark.executor.cores": "1",
         "spark.ui.enabled": "true",
         "spark.ui.port": str(ui),
