@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from bench.one_record import INTERVAL_MS, Latency
 from bench.rounds import Drained
-from bench.sides import COMMIT_INTERVAL_MS, HEAP, PEER_CONSUMER, TASKS
+from bench.sides import COMMIT_INTERVAL_MS, HEAP, PEER_CONSUMER, PEER_JVM, TASKS
 
 GOALS: Final = {"drain": 3.0, "cpu": 0.45, "memory": 1.5}
 ONE_RECORD_GOAL_MS: Final = 400.0
@@ -75,6 +75,7 @@ def as_json(outcome: Outcome) -> dict[str, Any]:
             "evolve_schema": outcome.evolve_schema,
             "one_record_commit_interval_ms": INTERVAL_MS,
             "their_consumer": PEER_CONSUMER,
+            "their_jvm": PEER_JVM,
         },
         "disturbed_runs": len(outcome.disturbed),
         "runs": [_run_as_json(run) for run in outcome.runs],

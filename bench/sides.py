@@ -52,7 +52,7 @@ def ours() -> Side:
 
 
 def theirs() -> Side:
-    """The real Kafka Connect, with the consumer settings that were the fastest of those tried."""
+    """The real Kafka Connect, with the settings that were the best for it of those tried."""
     from icestream.embedded.jars import fetch_all
     from icestream.embedded.java import java
 
@@ -63,6 +63,7 @@ def theirs() -> Side:
         command=lambda properties: [
             program,
             f"-Xmx{HEAP}",
+            *PEER_JVM,
             "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn",
             *("-cp", f"{library}/*"),
             "org.apache.kafka.connect.cli.ConnectStandalone",
@@ -72,6 +73,8 @@ def theirs() -> Side:
     )
 
 
+# On two cores it takes a seventh less CPU and a fifth less memory than G1, Java's own choice.
+PEER_JVM: Final = ("-XX:+UseParallelGC",)
 PEER_CONSUMER: Final = {
     "consumer.override.max.poll.records": "10000",
     "consumer.override.max.partition.fetch.bytes": "16777216",
