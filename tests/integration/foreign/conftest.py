@@ -103,7 +103,14 @@ Produce = Callable[[str, Sequence[Mapping[str, Any]]], None]
 @pytest.fixture(scope="session")
 def produce(broker: kafka.Broker) -> Produce:
     """Write records as JSON to a topic of 3 partitions, in turn."""
-    producer = Producer({"bootstrap.servers": broker.bootstrap, "linger.ms": 5})
+    producer = Producer(
+        {
+            "bootstrap.servers": broker.bootstrap,
+            "linger.ms": 5,
+            "queue.buffering.max.messages": 1_000_000,
+            "log_level": 0,
+        }
+    )
 
     def write(topic: str, records: Sequence[Mapping[str, Any]]) -> None:
         ensure_topic(broker.bootstrap, topic)
