@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pyiceberg.table.metadata import TableMetadata
+from pyiceberg.table.snapshots import Snapshot
 
 from icestream.api.batch import Batch, Counts
 from icestream.api.offsets import NOTHING, Offsets, Partition
@@ -40,11 +41,32 @@ class Standing:
 
 
 @dataclass(frozen=True)
+class Age:
+    """How far a table's history went at some moment: every snapshot of then has no more than this."""
+
+    sequence: int
+    ms: int
+
+    @classmethod
+    def of(cls, metadata: TableMetadata) -> Age:
+        sequence = 0 if metadata.format_version == 1 else metadata.last_sequence_number
+        return cls(sequence, metadata.last_updated_ms)
+
+    def covers(self, snapshot: Snapshot) -> bool:
+        # Snapshots of format 1 have no sequence number.
+        if snapshot.sequence_number:
+            return snapshot.sequence_number <= self.sequence
+        return snapshot.timestamp_ms <= self.ms
+
+
+@dataclass(frozen=True)
 class JobMark:
     commit: str
     previous: str | None
     source: Source
     standings: Mapping[Partition, Standing] = field(default_factory=dict)
+    began: Age | None = None
+    """The table's age before the first commit of the job."""
 
     @property
     def offsets(self) -> Offsets:
@@ -77,6 +99,7 @@ class JobMark:
             "cluster": self.source.cluster,
             "topics": dict(self.source.topics),
             "partitions": partitions,
+            "began": [self.began.sequence, self.began.ms] if self.began else None,
         }
         return json.dumps(body, separators=(",", ":"))
 
@@ -89,7 +112,8 @@ class JobMark:
             for number, values in partitions.items()
         }
         source = Source(body["cluster"], body["topics"])
-        return cls(body["commit"], body["previous"], source, standings)
+        began = Age(*body["began"]) if body.get("began") else None
+        return cls(body["commit"], body["previous"], source, standings, began)
 
 
 def key_of(job: str) -> str:
@@ -112,7 +136,9 @@ def mark_after(
         # A table that was ahead of the job's other tables stays where it is.
         reached = max(old.next, until) if old else until
         standings[partition] = Standing(old.first if old else start, start, reached, total)
-    return JobMark(batch.id, before.commit if before else None, source, standings)
+    if before is None:
+        return JobMark(batch.id, None, source, standings)
+    return JobMark(batch.id, before.commit, source, standings, before.began)
 
 
 @dataclass(frozen=True)
@@ -139,11 +165,18 @@ def find(metadata: TableMetadata, job: str, branch: str) -> Found:
         if text:
             return Found(JobMark.from_json(text))
         if snapshot.parent_snapshot_id is None:
-            # The whole history is there and this job is not in it: somebody rolled the table back to before
-            # it.
-            return Found(None, rolled_back_from=remembered)
+            return _without_mark(remembered, snapshot)
         snapshot = metadata.snapshot_by_id(snapshot.parent_snapshot_id)
         if snapshot is None:
             return Found(remembered)
     # No snapshot on this branch: a rollback leaves one, so only expiry or a fresh table can be the reason.
+    return Found(remembered)
+
+
+def _without_mark(remembered: JobMark | None, oldest: Snapshot) -> Found:
+    """What a history without a mark means, by its oldest snapshot, which has no parent."""
+    if remembered is None or remembered.began is None or remembered.began.covers(oldest):
+        # It reaches back to before the job, and the job is not in it: somebody rolled the table back.
+        return Found(None, rolled_back_from=remembered)
+    # PyIceberg's expiry takes the parent away from the oldest snapshot that it leaves: the history is cut.
     return Found(remembered)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import uuid
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
@@ -110,6 +110,8 @@ class IcebergTable:
         transaction = self._grown(table, new_fields)
         if transaction.table_metadata.schema().model_dump_json() != written_with.schema_json:
             raise CommitConflict(f"the schema of {self.name} changed while a batch was written")
+        if mark.began is None:
+            mark = replace(mark, began=marks.Age.of(table.metadata))
         text = mark.to_json()
         transaction.set_properties({marks.key_of(self._job): text})
         append = self._append(transaction, expect, {**summary, marks.key_of(self._job): text})
