@@ -98,8 +98,10 @@ class JobManager:
         group = self._source.group_offsets(self._job.group, partitions)
         fresh = self._fresh_offsets(partitions)
         stands = standing(self._job.group, found, group, fresh)
-        refuse_other_source(stands.marks, self._identity)
         marks = stands.marks
+        refuse_other_source(marks, self._identity)
+        if marks:
+            self._refuse_gaps(stands, self._source.ends(partitions))
         if len(marks) == len(self._tables) and marks:
             if (batch := owed(marks, group)) is not None:
                 self._pay(channel, batch, stands)
@@ -183,7 +185,12 @@ class JobManager:
         self._refresh_facts()
         refuse_other_source(stands.marks, self._identity)
         if stands.marks:
-            planning.refuse_gaps(self._job.name, stands.floor, self._source.beginnings(list(ends)), ends)
+            self._refuse_gaps(stands, ends)
+
+    def _refuse_gaps(self, stands: Standing, ends: Offsets) -> None:
+        beginnings = self._source.beginnings(list(ends))
+        for floor in stands.floors:
+            planning.refuse_gaps(self._job.name, floor, beginnings, ends)
 
     def _run(self, batch: Batch, stands: Standing, *, started: float, behind: bool) -> None:
         staged = stage(batch, self._tables, stands.floors, self._runner, evolves=self._job.evolves)
