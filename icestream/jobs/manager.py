@@ -92,7 +92,8 @@ class JobManager:
 
     def _find_standing(self) -> Standing:
         """Ask tables and group; pay what the last batch still owes; remember where to go on."""
-        channel = self._opened_channel()
+        # First, because it ends the transaction that an earlier manager may have left open.
+        self._opened_channel()
         partitions = self._refresh_facts()
         found = [table.found() for table in self._tables]
         group = self._source.group_offsets(self._job.group, partitions)
@@ -104,28 +105,27 @@ class JobManager:
             self._refuse_gaps(stands, self._source.ends(partitions))
         if len(marks) == len(self._tables) and marks:
             if (batch := owed(marks, group)) is not None:
-                self._pay(channel, batch, stands)
+                self._pay(batch, stands)
             elif any(group[p].next != stands.floor[p] for p in partitions if p in group):
-                channel.publish(marks[0].commit, [], [], stands.floor)
+                self._publish(marks[0].commit, [], [], stands.floor)
         self._note_totals(marks)
         return stands
 
-    def _pay(self, channel: Channel, batch: Batch, stands: Standing) -> None:
+    def _pay(self, batch: Batch, stands: Standing) -> None:
         """The tables have this batch and Kafka does not: publish its dead letters and events now."""
         _log.info("publishing what batch %s still owes Kafka", batch.id, extra=self._context(batch))
         tasks = [TableTask(table.plan({}), Offsets({})) for table in self._tables]
         taken = self._runner.run(batch, tasks, evolves=False, stages=False)
-        channel.publish(batch.id, taken.rejected, [CommitComplete(uuid.UUID(batch.id), None)], stands.floor)
+        self._publish(batch.id, taken.rejected, [CommitComplete(uuid.UUID(batch.id), None)], stands.floor)
 
     def _prove_alone(self) -> None:
         """Another writer moved our offsets. If it is a newer manager of this job, Kafka says so and this one
         ends."""
-        channel = self._opened_channel()
         partitions = self._refresh_facts()
         group = self._source.group_offsets(self._job.group, partitions)
         ours = Offsets({partition: offset.next for partition, offset in group.items()})
         note = next((offset.note for offset in group.values()), "")
-        channel.publish(note.removeprefix("icestream:"), [], [], ours)
+        self._publish(note.removeprefix("icestream:"), [], [], ours)
 
     def _opened_channel(self) -> Channel:
         if self._channel is None:
