@@ -87,15 +87,19 @@ def result_table(result: Result) -> Table:
 
 
 def results(configs: Sequence[Config], statements: str, spark_conf: dict[str, str]) -> Iterator[Result]:
+    """Run statements in this process's Spark session, with all that has to be there first."""
     from icestream.embedded.home import home
     from icestream.embedded.java import java
     from icestream.pipeline.sql import open_sql_session, run_statements, split_statements
 
+    several = split_statements(statements)
+    if not several:
+        raise click.UsageError("there is no statement to run")
     java()
-    spark_conf.setdefault("spark.jars", ",".join(map(str, fetched_jars(configs))))
+    jars = ",".join(map(str, fetched_jars(configs)))
     with _stderr_to(home() / "sql.log"):
-        spark = open_sql_session(configs, spark_conf)
-    yield from run_statements(spark, split_statements(statements))
+        spark = open_sql_session(configs, {"spark.jars": jars, **spark_conf})
+    yield from run_statements(spark, several)
 
 
 def _from_files(files: Sequence[Path]) -> list[Config]:

@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
+from pyspark.logger import PySparkLogger
 from pyspark.sql import SparkSession
 
 from icestream.api.config import Config
@@ -55,6 +56,9 @@ def open_sql_session(configs: Sequence[Config], spark_conf: Mapping[str, str]) -
 
 
 def run_statements(spark: SparkSession, statements: Sequence[str]) -> Iterator[Result]:
+    """The answer to each statement, as it comes; the first that Spark refuses ends it with one sentence."""
+    # pyspark would print each error with Java's trace, before we say it in a sentence.
+    PySparkLogger.getLogger("SQLQueryContextLogger").disabled = True
     for statement in statements:
         try:
             answer = spark.sql(statement)
