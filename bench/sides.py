@@ -52,7 +52,7 @@ def ours() -> Side:
 
 
 def theirs() -> Side:
-    """The real Kafka Connect, with the settings that were the best for it of those tried."""
+    """The real Kafka Connect, with larger fetches and another garbage collector than by default."""
     from icestream.embedded.jars import fetch_all
     from icestream.embedded.java import java
 
