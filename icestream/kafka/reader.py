@@ -111,9 +111,12 @@ class SliceReader:
     def _polled(self, piece: Slice) -> Iterator[tuple[list[Message], bool]]:
         """Messages below the slice's end, and whether the end is reached."""
         last_heard = self._clock()
+        position = piece.start
         done = False
         while not done:
-            messages = self._consumer.consume(_MESSAGES_A_CALL, timeout=0.5)
+            # A call waits until it has as many messages as asked for: never ask for more than can come.
+            wanted = max(1, min(_MESSAGES_A_CALL, piece.until - position))
+            messages = self._consumer.consume(wanted, timeout=0.2)
             if not messages:
                 if self._clock() - last_heard > _SILENCE_SECONDS:
                     raise SourceUnavailable(
@@ -126,6 +129,8 @@ class SliceReader:
             plain = [message for message in messages if message.error() is None]
             if len(plain) != len(messages):
                 done = self._end_among(messages, piece) or done
+            if plain:
+                position = _offset(plain[-1]) + 1
             if plain and _offset(plain[-1]) >= piece.until:
                 plain = [message for message in plain if _offset(message) < piece.until]
                 done = True
