@@ -6,7 +6,7 @@ import functools
 import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from urllib.parse import quote, urlsplit
+from urllib.parse import SplitResult, parse_qsl, quote, urlencode, urlsplit
 
 from pyiceberg.catalog import Catalog, load_catalog
 
@@ -19,19 +19,17 @@ _CLASSES = {
     "org.apache.iceberg.rest.RESTCatalog": "rest",
     "org.apache.iceberg.jdbc.JdbcCatalog": "sql",
 }
-_RENAMED = {
-    "client.region": "s3.region",
-    "rest.signing-name": "rest.signing-name",
-}
-_JAVA_ONLY = {
-    "name",
-    "catalog-impl",
-    "type",
-    "uri",
-    "io-impl",
-    "jdbc.user",
-    "jdbc.password",
-    "jdbc.schema-version",
+_RENAMED = {"client.region": "s3.region"}
+_JAVA_ONLY = {"name", "catalog-impl", "type", "uri", "io-impl"}
+_JDBC_CATALOG_KEYS = {"user", "password", "schema-version", "strict-mode", "initialize"}
+_POSTGRESQL_PARAMETERS = {
+    "sslmode": "sslmode",
+    "sslrootcert": "sslrootcert",
+    "sslcert": "sslcert",
+    "sslkey": "sslkey",
+    "connectTimeout": "connect_timeout",
+    "ApplicationName": "application_name",
+    "options": "options",
 }
 
 
@@ -43,10 +41,15 @@ def catalog_properties(config: Config) -> dict[str, str]:
     """The settings of a connector's catalog in PyIceberg's names."""
     java = subset(config, PREFIX)
     kind = catalog_kind(java)
-    properties = {_RENAMED.get(key, key): value for key, value in java.items() if key not in _JAVA_ONLY}
+    properties = {
+        _RENAMED.get(key, key): value
+        for key, value in java.items()
+        if key not in _JAVA_ONLY and not key.startswith("jdbc.")
+    }
     properties["type"] = kind
-    if "uri" in java:
-        properties["uri"] = _sql_uri(java) if kind == "sql" else java["uri"]
+    if not java.get("uri"):
+        raise _problem("uri", "the catalog's address is missing; set it")
+    properties["uri"] = _sql_uri(java) if kind == "sql" else java["uri"]
     if (path_style := properties.pop("s3.path-style-access", None)) is not None:
         properties["s3.force-virtual-addressing"] = "false" if path_style.lower() == "true" else "true"
     return properties
@@ -81,19 +84,31 @@ def _sql_uri(java: Mapping[str, str]) -> str:
     if address.startswith("sqlite:"):
         path = address.removeprefix("sqlite:").removeprefix("file:").partition("?")[0]
         return f"sqlite:///{path}"
-    if address.startswith("postgresql:"):
-        parts = urlsplit(address)
-        user, password = java.get("jdbc.user", ""), java.get("jdbc.password", "")
-        login = f"{quote(user, safe='')}:{quote(password, safe='')}@" if user else ""
-        return f"postgresql+psycopg2://{login}{parts.netloc}{parts.path}"
-    raise ConfigError(
-        [
-            Problem(
-                f"{PREFIX}uri",
-                f"Invalid value '{uri}' for {PREFIX}uri: use jdbc:sqlite: or jdbc:postgresql:.",
-            )
-        ]
-    )
+    if address.startswith("postgresql://"):
+        return _postgresql_uri(urlsplit(address), subset(java, "jdbc."))
+    # Only the scheme is shown: the rest may hold a password.
+    scheme = ":".join(uri.split(":")[:2])
+    raise _problem("uri", f"Invalid value '{scheme}:…': use jdbc:sqlite:PATH or jdbc:postgresql://HOST/DB")
+
+
+def _postgresql_uri(address: SplitResult, properties: Mapping[str, str]) -> str:
+    """Java takes login and parameters from the address or from `jdbc.*`; the latter win."""
+    given = {**dict(parse_qsl(address.query)), **properties}
+    parameters = {_POSTGRESQL_PARAMETERS[key]: given[key] for key in given if key in _POSTGRESQL_PARAMETERS}
+    if unknown := sorted(given.keys() - _POSTGRESQL_PARAMETERS.keys() - _JDBC_CATALOG_KEYS):
+        raise _problem(
+            f"jdbc.{unknown[0]}", "this parameter of the JDBC driver has no counterpart; remove it"
+        )
+    login = ""
+    if user := given.get("user"):
+        password = f":{quote(given['password'], safe='')}" if "password" in given else ""
+        login = f"{quote(user, safe='')}{password}@"
+    query = f"?{urlencode(parameters)}" if parameters else ""
+    return f"postgresql+psycopg2://{login}{address.netloc}{address.path}{query}"
+
+
+def _problem(key: str, message: str) -> ConfigError:
+    return ConfigError([Problem(f"{PREFIX}{key}", f"{PREFIX}{key}: {message}.")])
 
 
 def open_catalog(config: Config) -> Catalog:
@@ -104,7 +119,12 @@ def open_catalog(config: Config) -> Catalog:
 @functools.lru_cache(maxsize=64)
 def _opened(name: str, properties: str) -> Catalog:
     with sink_errors(f"opening catalog '{name}'"):
-        return load_catalog(name, **json.loads(properties))
+        try:
+            return load_catalog(name, **json.loads(properties))
+        except ModuleNotFoundError as error:
+            raise _problem(
+                "uri", f"Python's '{error.name}' is missing; install it: pip install 'icestream[postgres]'"
+            ) from error
 
 
 @contextmanager

@@ -1,0 +1,110 @@
+"""Catalog settings in Java's names, as PyIceberg takes them; what is refused, and that it tells no secret."""
+
+import pytest
+
+from icestream.api.errors import ConfigError
+from icestream.sinks.iceberg.catalogs import catalog_name, catalog_properties, open_catalog
+
+POSTGRESQL = "jdbc:postgresql://db:5432/iceberg"
+
+
+def properties(**settings: str) -> dict[str, str]:
+    return catalog_properties(
+        {
+            f"iceberg.catalog.{key.replace('__', '-').replace('_', '.')}": value
+            for key, value in settings.items()
+        }
+    )
+
+
+@pytest.mark.parametrize(
+    ("uri", "expected"),
+    [
+        ("jdbc:sqlite:/data/catalog.db", "sqlite:////data/catalog.db"),
+        ("jdbc:sqlite:catalog.db", "sqlite:///catalog.db"),
+        ("jdbc:sqlite:file:/data/catalog.db?cache=shared", "sqlite:////data/catalog.db"),
+        (POSTGRESQL, "postgresql+psycopg2://db:5432/iceberg"),
+        ("sqlite:////data/catalog.db", "sqlite:////data/catalog.db"),
+    ],
+)
+def test_jdbc_addresses_are_translated(uri: str, expected: str) -> None:
+    for kind in ("jdbc", "sql", "JDBC"):
+        assert properties(type=kind, uri=uri)["uri"] == expected
+
+
+def test_login_and_parameters_come_from_the_address_or_from_their_keys() -> None:
+    uri = f"{POSTGRESQL}?user=a&password=b/c&sslmode=require&connectTimeout=5"
+    expected = "postgresql+psycopg2://a:b%2Fc@db:5432/iceberg?sslmode=require&connect_timeout=5"
+    assert properties(type="jdbc", uri=uri)["uri"] == expected
+    given = properties(type="jdbc", uri=uri, jdbc_user="x", jdbc_password="y@z", jdbc_sslmode="disable")
+    assert given["uri"] == "postgresql+psycopg2://x:y%40z@db:5432/iceberg?sslmode=disable&connect_timeout=5"
+    assert not any(key.startswith("jdbc") for key in given)
+
+
+def test_the_class_name_decides_before_the_type() -> None:
+    for implementation, kind in (
+        ("org.apache.iceberg.jdbc.JdbcCatalog", "sql"),
+        ("org.apache.iceberg.rest.RESTCatalog", "rest"),
+    ):
+        assert properties(catalog__impl=implementation, uri="http://a")["type"] == kind
+
+
+def test_settings_of_rest_and_s3_keep_their_names_but_for_two() -> None:
+    given = catalog_properties(
+        {
+            "iceberg.catalog.type": "rest",
+            "iceberg.catalog.uri": "http://catalog/_iceberg",
+            "iceberg.catalog.warehouse": "kafkawarehouse",
+            "iceberg.catalog.rest.sigv4-enabled": "true",
+            "iceberg.catalog.rest.signing-name": "s3tables",
+            "iceberg.catalog.s3.endpoint": "http://s3",
+            "iceberg.catalog.s3.path-style-access": "true",
+            "iceberg.catalog.client.region": "us-east-1",
+            "iceberg.catalog.io-impl": "org.apache.iceberg.aws.s3.S3FileIO",
+        }
+    )
+    assert given == {
+        "type": "rest",
+        "uri": "http://catalog/_iceberg",
+        "warehouse": "kafkawarehouse",
+        "rest.sigv4-enabled": "true",
+        "rest.signing-name": "s3tables",
+        "s3.endpoint": "http://s3",
+        "s3.force-virtual-addressing": "false",
+        "s3.region": "us-east-1",
+    }
+
+
+def test_the_name_has_two_keys_and_a_default() -> None:
+    assert catalog_name({}) == "iceberg"
+    assert catalog_name({"iceberg.catalog.name": "a"}) == "a"
+    assert catalog_name({"iceberg.catalog": "b", "iceberg.catalog.name": "a"}) == "b"
+    assert "name" not in properties(type="rest", uri="http://a", name="a")
+
+
+@pytest.mark.parametrize(
+    ("settings", "sentence"),
+    [
+        (
+            {"type": "hive"},
+            "Invalid value 'hive' for iceberg.catalog.type: this version opens rest, sql, jdbc",
+        ),
+        ({"type": "rest"}, "iceberg.catalog.uri: the catalog's address is missing; set it"),
+        (
+            {"type": "jdbc", "uri": "jdbc:mysql://a:s3cret@db/x"},
+            "Invalid value 'jdbc:mysql:…': use jdbc:sqlite",
+        ),
+        (
+            {"type": "jdbc", "uri": f"{POSTGRESQL}?password=s3cret&loggerLevel=x"},
+            "jdbc.loggerLevel: this param",
+        ),
+    ],
+)
+def test_what_cannot_be_opened_is_refused_without_its_secrets(
+    settings: dict[str, str], sentence: str
+) -> None:
+    config = {f"iceberg.catalog.{key}": value for key, value in settings.items()}
+    with pytest.raises(ConfigError) as caught:
+        open_catalog(config)
+    assert sentence in str(caught.value)
+    assert "s3cret" not in str(caught.value)
