@@ -38,7 +38,7 @@ def job_starter(worker: Mapping[str, str]) -> JobStarter:
 
 def spark_runner(spark: SparkPlane, name: str, config: Config, worker: Mapping[str, str]) -> SparkRunner:
     tasks_max = job_from(name, config).tasks_max
-    reads = client_settings(worker, _consumer_overrides(config))
+    reads = client_settings(worker, "consumer", subset(config, "consumer.override."))
     return spark.runner(name, reads, tasks_max)
 
 
@@ -50,27 +50,21 @@ def job_manager(
     reached: Callable[[str], None] = lambda point: None,
 ) -> JobManager:
     job = job_from(name, config)
-    topics = Topics(client_settings(worker, subset(config, "admin.override.")))
+    topics = Topics(client_settings(worker, "admin", subset(config, "admin.override.")))
     catalog = open_catalog(config)
     write_props = {key: value for prefix in _WRITE_PROPS for key, value in subset(config, prefix).items()}
     tables = [IcebergTable(catalog, table, name, write_props=write_props) for table in job.tables]
 
     def open_channel() -> Channel:
         prepare_topics(job, topics)
-        return KafkaChannel(job, client_settings(worker, subset(config, "producer.override.")), _now)
+        overrides = {**subset(config, "iceberg.kafka."), **subset(config, "producer.override.")}
+        return KafkaChannel(job, client_settings(worker, "producer", overrides), _now)
 
     return JobManager(job, topics, tables, runner, open_channel, time.monotonic, _now, reached)
 
 
 def _now() -> dt.datetime:
     return dt.datetime.now(dt.UTC)
-
-
-def _consumer_overrides(config: Config) -> dict[str, str]:
-    # Where a slice starts is decided before it is read; the reader must never choose by itself.
-    overrides = subset(config, "consumer.override.")
-    overrides.pop("auto.offset.reset", None)
-    return overrides
 
 
 def check_connector(config: Config) -> list[Problem]:

@@ -9,7 +9,8 @@ from typing import Any
 
 from confluent_kafka import KafkaError, KafkaException
 
-from icestream.api.errors import Fenced, SourceUnavailable
+from icestream.api.config import subset
+from icestream.api.errors import ConfigError, Fenced, Problem, SourceUnavailable
 
 _log = logging.getLogger(__name__)
 
@@ -19,6 +20,16 @@ ANSWER_SECONDS = 15.0
 _CONNECTION = ("bootstrap.servers", "security.protocol", "sasl.mechanism", "sasl.username", "sasl.password")
 _CONNECTION_PREFIXES = ("ssl.", "sasl.")
 
+_DECIDED_BY_US = {
+    # Where a slice starts, how much is read at a time and when offsets are committed: the job's business.
+    "auto.offset.reset",
+    "enable.auto.commit",
+    "group.id",
+    "isolation.level",
+    "max.poll.records",
+    "transactional.id",
+}
+
 _FENCED = {
     KafkaError._FENCED,
     KafkaError.PRODUCER_FENCED,
@@ -27,15 +38,19 @@ _FENCED = {
 }
 
 
-def client_settings(worker: Mapping[str, str], override: Mapping[str, str] | None = None) -> dict[str, str]:
-    """What every client of this worker needs to reach the cluster, in librdkafka's names."""
+def client_settings(
+    worker: Mapping[str, str], role: str | None = None, override: Mapping[str, str] | None = None
+) -> dict[str, str]:
+    """What a client needs: the worker's connection and `<role>.*` keys, and the connector's overrides."""
     shared = {
         key: value
         for key, value in worker.items()
         if key in _CONNECTION or key.startswith(_CONNECTION_PREFIXES)
     }
     shared.setdefault("bootstrap.servers", "localhost:9092")
-    return {**shared, **(override or {})}
+    own = subset(worker, f"{role}.") if role else {}
+    merged = {**shared, **own, **(override or {})}
+    return {key: value for key, value in merged.items() if key not in _DECIDED_BY_US}
 
 
 @contextmanager
@@ -47,6 +62,10 @@ def kafka_errors(doing: str) -> Iterator[None]:
         cause = error.args[0] if error.args else error
         if isinstance(cause, KafkaError) and cause.code() in _FENCED:
             raise Fenced(f"{doing}: another manager of this job is alive ({cause.str()})") from error
+        if isinstance(cause, KafkaError) and cause.code() == KafkaError._INVALID_ARG:
+            raise ConfigError(
+                [Problem("consumer.override.*", f"{doing}: {cause.str()}; change that key")]
+            ) from error
         text = cause.str() if isinstance(cause, KafkaError) else str(cause)
         raise SourceUnavailable(f"{doing}: {text}") from error
 

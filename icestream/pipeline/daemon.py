@@ -1,7 +1,7 @@
-"""Spark's Python daemon, with our imports done before it forks; Spark starts it (`spark.python.daemon.module`).
+"""Spark's Python daemon, with our imports done before it forks. Spark starts it: `spark.python.daemon.module`.
 
-Every Python worker is a fork of this process. Importing here means that a worker starts at once, and that all of them
-share the memory of the libraries.
+Every Python worker is a fork of this process. Importing here means that a worker starts at once, and that
+all of them share the memory of the libraries.
 """
 
 from __future__ import annotations
@@ -12,4 +12,4 @@ from icestream.pipeline.worker import settle_process
 
 if __name__ == "__main__":
     settle_process()
-    manager()
+    manager()  # type: ignore[no-untyped-call]

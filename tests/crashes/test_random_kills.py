@@ -47,7 +47,8 @@ class Feed:
             for _ in range(RECORDS_A_SECOND // 10):
                 self._send(producer, number)
                 number += 1
-            producer.poll(0 if self._enough.is_set() else 0.1)
+            producer.poll(0)
+            self._enough.wait(0.1)
         assert producer.flush(120) == 0
         producer.close()
 

@@ -123,6 +123,8 @@ _TABLE_KEYS_NOT_YET: Final = re.compile(r"iceberg\.table\..+\.(commit-branch|id-
 _WITHOUT_EFFECT: Final[Mapping[str, str]] = {
     "iceberg.control.group-id": "the job manager resumes from the table, not from a group of its own",
     "iceberg.control.group-id-prefix": "tasks do not read the control topic",
+    "iceberg.control.commit.timeout-ms": "a batch is committed whole, never in part after a time-out",
+    "iceberg.control.commit.max-consecutive-failures": "a commit that lost a race is planned again",
     "iceberg.control.commit.threads": "tables are committed one after the other",
     "iceberg.coordinator-executor-keep-alive-timeout-ms": "there is no Java coordinator",
     "iceberg.tables.default-partition-by": "tables are not created by this version",

@@ -37,7 +37,7 @@ SCHEMA = pa.schema(
 FULL: dict[str, Any] = {
     "id": 1,
     "small": 2,
-    "text": "é \"quoted\" \\ back",
+    "text": 'é "quoted" \\ back',
     "ratio": 1.5,
     "yes": True,
     "at": "2026-11-01T10:11:12.123456789Z",
@@ -72,7 +72,9 @@ def payload(**values: Any) -> bytes:
 def decode(*payloads: bytes, schema: pa.Schema = SCHEMA) -> tuple[list[dict[str, Any]], dict[int, str]]:
     decoded = JsonDecoder(schema).decode(Payloads.of(payloads))
     assert len(decoded.index) == decoded.rows.num_rows
-    assert sorted([*decoded.index.tolist(), *(at for at, _ in decoded.rejected)]) == list(range(len(payloads)))
+    assert sorted([*decoded.index.tolist(), *(at for at, _ in decoded.rejected)]) == list(
+        range(len(payloads))
+    )
     return decoded.rows.to_pylist(), dict(decoded.rejected)
 
 
