@@ -41,10 +41,10 @@ def spark_settings(worker: Mapping[str, str]) -> dict[str, str]:
 
 
 def open_session(worker: Mapping[str, str]) -> SparkSession:
-    # Python workers must be this very Python: they unpickle our code.
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    builder = SparkSession.Builder()
     settings = dict(spark_settings(worker))
+    # Python workers must be this very Python: they unpickle our code. On a cluster it may lie elsewhere.
+    os.environ.setdefault("PYSPARK_PYTHON", settings.get("spark.pyspark.python", sys.executable))
+    builder = SparkSession.Builder()
     if remote := settings.pop("spark.remote", None):
         builder = builder.remote(remote)
     for key, value in settings.items():
