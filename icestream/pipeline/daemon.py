@@ -1,4 +1,4 @@
-"""Spark's Python daemon, with our imports done before it forks. Spark starts it: `spark.python.daemon.module`.
+"""Spark's Python daemon, with our imports done before it forks; see `spark.python.daemon.module`.
 
 Every Python worker is a fork of this process. Importing here means that a worker starts at once, and that
 all of them share the memory of the libraries.

@@ -1,0 +1,145 @@
+"""What every sink table must do: the Iceberg one, plain and partitioned; later sinks join the list."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from pyiceberg.catalog import Catalog
+from pyiceberg.partitioning import UNPARTITIONED_PARTITION_SPEC, PartitionField, PartitionSpec
+from pyiceberg.schema import Schema
+from pyiceberg.transforms import BucketTransform
+from pyiceberg.types import LongType, NestedField, StringType
+
+from icestream.api.batch import Batch, Counts, StagedFile
+from icestream.api.errors import CommitConflict, ConfigError
+from icestream.api.offsets import NOTHING, Offsets, Partition
+from icestream.sinks.iceberg.catalogs import open_catalog
+from icestream.sinks.iceberg.marks import JobMark, Source, mark_after
+from icestream.sinks.iceberg.stage import StageWriter
+from icestream.sinks.iceberg.table import IcebergTable
+
+P = Partition("t", 0)
+SOURCE = Source("cluster", {"t": "id"})
+SCHEMA = Schema(NestedField(1, "id", LongType(), required=True), NestedField(2, "text", StringType()))
+SPECS = {
+    "plain": UNPARTITIONED_PARTITION_SPEC,
+    "partitioned": PartitionSpec(PartitionField(1, 1000, BucketTransform(3), "id_bucket")),
+}
+
+
+@pytest.fixture
+def catalog(tmp_path: Path) -> Catalog:
+    opened = open_catalog(
+        {
+            "iceberg.catalog.type": "jdbc",
+            "iceberg.catalog.uri": f"jdbc:sqlite:{tmp_path}/catalog.db",
+            "iceberg.catalog.warehouse": f"file://{tmp_path}/warehouse",
+        }
+    )
+    opened.create_namespace("ns")
+    return opened
+
+
+@pytest.fixture(params=sorted(SPECS))
+def table(request: pytest.FixtureRequest, catalog: Catalog) -> Iterator[IcebergTable]:
+    catalog.create_table("ns.t", SCHEMA, partition_spec=SPECS[request.param])
+    yield IcebergTable(catalog, "ns.t", "job", write_props={})
+
+
+def staged(table: IcebergTable, start: int, until: int) -> list[StagedFile]:
+    plan = table.plan({})
+    rows = pa.table({"id": range(start, until), "text": ["x"] * (until - start)}, schema=plan.arrow_schema)
+    writer = StageWriter(plan)
+    writer.write(rows, P, np.arange(start, until))
+    return writer.close()
+
+
+def commit(table: IcebergTable, start: int, until: int, before: JobMark | None) -> JobMark:
+    batch = Batch(f"commit-{start}", Offsets({P: start}), Offsets({P: until}))
+    mark = mark_after(before, batch, {P: Counts(until - start, until - start)}, SOURCE)
+    expect = before.offsets if before else NOTHING
+    plan = table.plan({})
+    receipt = table.commit(
+        staged(table, start, until), mark, expect=expect, new_fields={}, written_with=plan, summary={}
+    )
+    assert receipt.mark is not None
+    return receipt.mark
+
+
+def ids(catalog: Catalog) -> list[int]:
+    return sorted(catalog.load_table("ns.t").scan().to_arrow()["id"].to_pylist())
+
+
+def test_staged_rows_are_not_visible(table: IcebergTable, catalog: Catalog) -> None:
+    assert sum(file.rows for file in staged(table, 0, 10)) == 10
+    assert ids(catalog) == []
+
+
+def test_commits_what_was_staged_with_its_offsets(table: IcebergTable, catalog: Catalog) -> None:
+    mark = commit(table, 0, 10, None)
+    assert ids(catalog) == list(range(10))
+    assert table.found().offsets == mark.offsets == Offsets({P: 10})
+    assert commit(table, 10, 15, mark).offsets == table.found().offsets == Offsets({P: 15})
+
+
+def test_refuses_a_stale_expectation(table: IcebergTable, catalog: Catalog) -> None:
+    first = commit(table, 0, 10, None)
+    commit(table, 10, 20, first)
+    with pytest.raises(CommitConflict, match="somebody else committed"):
+        commit(table, 10, 20, first)
+    assert ids(catalog) == list(range(20))
+
+
+def test_two_jobs_in_one_table_do_not_know_each_other(table: IcebergTable, catalog: Catalog) -> None:
+    commit(table, 0, 10, None)
+    other = IcebergTable(catalog, "ns.t", "other", write_props={})
+    assert other.found().mark is None
+    commit(other, 10, 20, None)
+    assert table.found().offsets == Offsets({P: 10})
+    assert ids(catalog) == list(range(20))
+
+
+def test_discard_leaves_no_file(table: IcebergTable, tmp_path: Path) -> None:
+    files = staged(table, 0, 10)
+    table.discard(files)
+    assert list(tmp_path.rglob("*.parquet")) == []
+
+
+def test_new_columns_come_with_the_rows_that_have_them(table: IcebergTable, catalog: Catalog) -> None:
+    fields = {("extra",): pa.int64()}
+    plan = table.plan(fields)
+    assert "extra" not in catalog.load_table("ns.t").schema().column_names
+    rows = pa.table({"id": [1], "text": ["a"], "extra": [5]}, schema=plan.arrow_schema)
+    writer = StageWriter(plan)
+    writer.write(rows, P, np.arange(1))
+    batch = Batch("c", Offsets({P: 0}), Offsets({P: 1}))
+    table.commit(
+        writer.close(),
+        mark_after(None, batch, {P: Counts(1, 1)}, SOURCE),
+        expect=NOTHING,
+        new_fields=fields,
+        written_with=plan,
+        summary={},
+    )
+    loaded = catalog.load_table("ns.t")
+    assert loaded.scan().to_arrow().to_pylist() == [{"id": 1, "text": "a", "extra": 5}]
+    assert len(loaded.metadata.metadata_log) == 1
+
+
+def test_a_schema_that_somebody_changed_meanwhile_is_a_conflict(
+    table: IcebergTable, catalog: Catalog
+) -> None:
+    files, plan = staged(table, 0, 5), table.plan({})
+    with catalog.load_table("ns.t").update_schema() as update:
+        update.add_column("theirs", StringType())
+    batch = Batch("c", Offsets({P: 0}), Offsets({P: 5}))
+    mark = mark_after(None, batch, {P: Counts(5, 5)}, SOURCE)
+    with pytest.raises(CommitConflict, match="changed while a batch was written"):
+        table.commit(files, mark, expect=NOTHING, new_fields={}, written_with=plan, summary={})
+
+
+def test_a_missing_table_is_named(catalog: Catalog) -> None:
+    with pytest.raises(ConfigError, match=r"Table 'ns\.absent' is not in catalog"):
+        IcebergTable(catalog, "ns.absent", "job", write_props={}).found()

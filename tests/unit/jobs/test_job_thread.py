@@ -1,0 +1,128 @@
+"""The loop around a manager: what it shows, what it retries, when it ends."""
+
+import threading
+import time
+from collections.abc import Callable
+
+from icestream.api.errors import FatalError, SourceUnavailable
+from icestream.api.status import Progress, State
+from icestream.jobs.job_thread import JobThread
+from icestream.retry import Backoff
+
+
+class ScriptedManager:
+    """Does what it is told, turn by turn; the last instruction repeats."""
+
+    def __init__(self, *turns: Callable[[], float]) -> None:
+        self._turns = list(turns)
+        self.ticks = 0
+        self.closed = threading.Event()
+        self.progress = Progress(rows=7)
+
+    def tick(self) -> float:
+        turn = self._turns[min(self.ticks, len(self._turns) - 1)]
+        self.ticks += 1
+        return turn()
+
+    def close(self) -> None:
+        self.closed.set()
+
+
+def rest() -> float:
+    return 0.01
+
+
+def raising(error: Exception) -> Callable[[], float]:
+    def turn() -> float:
+        raise error
+
+    return turn
+
+
+def started(manager: ScriptedManager, *, paused: bool = False) -> JobThread:
+    return JobThread("job", lambda: manager, lambda: None, paused=paused)
+
+
+def eventually(holds: Callable[[], bool]) -> bool:
+    deadline = time.monotonic() + 10
+    while not holds():
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.005)
+    return True
+
+
+def test_a_running_job_shows_its_progress() -> None:
+    job = started(ScriptedManager(rest))
+    assert eventually(lambda: job.status().progress.rows == 7)
+    assert job.status().state is State.RUNNING
+    job.stop()
+
+
+def test_a_stopped_job_has_closed_its_manager_and_ticks_no_more() -> None:
+    manager = ScriptedManager(rest)
+    job = started(manager)
+    assert eventually(lambda: manager.ticks > 0)
+    job.stop()
+    assert manager.closed.is_set()
+    ticks = manager.ticks
+    time.sleep(0.05)
+    assert manager.ticks == ticks
+
+
+def test_a_paused_job_does_nothing_until_it_is_resumed() -> None:
+    manager = ScriptedManager(rest)
+    job = started(manager, paused=True)
+    time.sleep(0.05)
+    assert (manager.ticks, job.status().state) == (0, State.PAUSED)
+    job.resume()
+    assert eventually(lambda: manager.ticks > 0)
+    job.pause()
+    assert job.status().state is State.PAUSED
+    job.stop()
+
+
+def test_an_outage_is_retried_and_shown_as_a_warning() -> None:
+    manager = ScriptedManager(
+        raising(SourceUnavailable("no broker")), raising(SourceUnavailable("no broker"))
+    )
+    job = started(manager)
+    assert eventually(lambda: manager.ticks >= 2)
+    assert job.status().state is State.RUNNING
+    assert "no broker" in job.status().progress.warnings
+    job.stop()
+
+
+def test_an_outage_that_ends_leaves_no_warning() -> None:
+    manager = ScriptedManager(raising(SourceUnavailable("no broker")), rest)
+    job = started(manager)
+    assert eventually(lambda: manager.ticks >= 3)
+    assert eventually(lambda: job.status().progress.warnings == ())
+    job.stop()
+
+
+def test_a_fatal_error_fails_the_job_with_its_trace() -> None:
+    manager = ScriptedManager(raising(FatalError("the topic was created anew")))
+    job = started(manager)
+    assert eventually(lambda: job.status().state is State.FAILED)
+    assert "the topic was created anew" in (job.status().trace or "")
+    assert manager.closed.wait(5)
+    job.stop()
+
+
+def test_a_failed_job_stays_failed_whatever_is_resumed() -> None:
+    job = started(ScriptedManager(raising(FatalError("no"))))
+    assert eventually(lambda: job.status().state is State.FAILED)
+    job.pause()
+    job.resume()
+    assert job.status().state is State.FAILED
+
+
+def test_backoff_doubles_up_to_its_limit_and_gives_up_after_its_patience() -> None:
+    now = [0.0]
+    backoff = Backoff(patience=100.0, clock=lambda: now[0], first=1.0, most=4.0, jitter=lambda: 0.0)
+    assert [backoff.failed() for _ in range(4)] == [1.0, 2.0, 4.0, 4.0]
+    now[0] = 101.0
+    assert backoff.failed() is None
+    backoff.succeeded()
+    assert backoff.failed() == 1.0
