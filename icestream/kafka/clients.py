@@ -58,8 +58,12 @@ def kafka_errors(doing: str) -> Iterator[None]:
     """Raise our errors instead of the client's."""
     try:
         yield
-    except KafkaException as error:
-        cause = error.args[0] if error.args else error
+    except (KafkaException, SystemError) as error:
+        # Inside its callbacks the client tells a fatal error, such as fencing, as the cause of a SystemError.
+        told = error.__cause__ if isinstance(error, SystemError) else error
+        if not isinstance(told, KafkaException):
+            raise
+        cause = told.args[0] if told.args else told
         if isinstance(cause, KafkaError) and cause.code() in _FENCED:
             raise Fenced(f"{doing}: another manager of this job is alive ({cause.str()})") from error
         if isinstance(cause, KafkaError) and cause.code() == KafkaError._INVALID_ARG:
