@@ -30,7 +30,11 @@ def job_starter(worker: Mapping[str, str]) -> JobStarter:
     def start(name: str, config: Mapping[str, str], *, paused: bool) -> RunningJob:
         runner = spark_runner(spark, name, config, worker)
         return JobThread(
-            name, lambda: job_manager(name, config, worker, runner), runner.cancel, paused=paused
+            name,
+            lambda: job_manager(name, config, worker, runner),
+            runner.cancel,
+            runner.allow,
+            paused=paused,
         )
 
     return start

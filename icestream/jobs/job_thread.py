@@ -34,13 +34,17 @@ class Manager(Protocol):
 
 
 class JobThread:
-    """`make` builds the manager inside the thread: it opens connections, and may fail like any turn."""
+    """`make` builds the manager inside the thread: it opens connections, and may fail like any turn.
+
+    After `cancel`, no batch gets further than staging until `allow`.
+    """
 
     def __init__(
         self,
         name: str,
         make: Callable[[], Manager],
         cancel: Callable[[], None],
+        allow: Callable[[], None],
         *,
         paused: bool,
         clock: Callable[[], float] = time.monotonic,
@@ -48,6 +52,7 @@ class JobThread:
         self._name = name
         self._make = make
         self._cancel = cancel
+        self._allow = allow
         self._clock = clock
         self._state = State.PAUSED if paused else State.RUNNING
         self._trace: str | None = None
@@ -76,8 +81,11 @@ class JobThread:
     def stop(self) -> None:
         with self._wake:
             self._stopping = True
-        self._interrupt()
-        self._thread.join(_STOP_SECONDS)
+        deadline = self._clock() + _STOP_SECONDS
+        while self._thread.is_alive() and self._clock() < deadline:
+            # Again and again: a batch that was about to start could not be interrupted.
+            self._interrupt()
+            self._thread.join(0.5)
         if self._thread.is_alive():
             _log.warning("job did not end within %s s", _STOP_SECONDS, extra={"connector": self._name})
 
@@ -96,7 +104,7 @@ class JobThread:
         backoff = Backoff(patience=_PATIENCE_SECONDS, clock=self._clock)
         try:
             while not self._stopping:
-                if self._paused:
+                if not self._may_go_on():
                     self._wait(None)
                     continue
                 try:
@@ -125,6 +133,14 @@ class JobThread:
         finally:
             if manager is not None:
                 manager.close()
+
+    def _may_go_on(self) -> bool:
+        """Allow batches unless told otherwise; under the lock, so that a later pause cancels them."""
+        with self._wake:
+            if self._paused or self._stopping:
+                return False
+            self._allow()
+            return True
 
     def _wait(self, seconds: float | None) -> None:
         with self._wake:

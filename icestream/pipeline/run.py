@@ -65,13 +65,13 @@ class SparkRunner:
 
     def _collected(self, plan: Plan) -> list[Any]:
         tasks = len(plan.tasks)
-        self._cancelled.clear()
+        self._refuse_cancelled()
         self._spark.addTag(self._tag)
         try:
             job = self._spark.range(0, tasks, 1, tasks).mapInArrow(
                 functools.partial(run_tasks, plan), RESULT_SCHEMA
             )
-            return job.collect()
+            rows = job.collect()
         except PySparkException as error:
             raise self._spark_error(error) from error
         except Exception as error:
@@ -81,6 +81,13 @@ class SparkRunner:
             raise
         finally:
             self._spark.removeTag(self._tag)
+        # A job that was about to start when it was cancelled has run to its end.
+        self._refuse_cancelled()
+        return rows
+
+    def _refuse_cancelled(self) -> None:
+        if self._cancelled.is_set():
+            raise Cancelled("the batch was given up")
 
     def _spark_error(self, error: Exception) -> RetriableError:
         if self._cancelled.is_set():
@@ -90,8 +97,12 @@ class SparkRunner:
         )
 
     def cancel(self) -> None:
+        """Give up the batch under way, and every later one until `allow`."""
         self._cancelled.set()
         self._spark.interruptTag(self._tag)
+
+    def allow(self) -> None:
+        self._cancelled.clear()
 
 
 def _error_of(failed: TaskFailed) -> Exception:

@@ -40,7 +40,7 @@ def raising(error: Exception) -> Callable[[], float]:
 
 
 def started(manager: ScriptedManager, *, paused: bool = False) -> JobThread:
-    return JobThread("job", lambda: manager, lambda: None, paused=paused)
+    return JobThread("job", lambda: manager, lambda: None, lambda: None, paused=paused)
 
 
 def eventually(holds: Callable[[], bool]) -> bool:
