@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
 
-from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 from pyiceberg.catalog import Catalog
 from pyiceberg.partitioning import PartitionField, PartitionSpec
 from pyiceberg.schema import Schema
@@ -121,20 +121,25 @@ class Pipeline:
         """Send a good record per id and a broken one per number of `spoil`, spread over the partitions."""
         producer = Producer({"bootstrap.servers": self.bootstrap, "enable.idempotence": True, "linger.ms": 5})
         for number in ids:
-            self._send(producer, number, record(number))
+            self.send(producer, number, record(number))
             self.sent[number] += 1
         for number in spoil:
-            self._send(producer, number, broken(number))
+            self.send(producer, number, broken(number))
             self.spoiled[broken(number)] += 1
         assert producer.flush(30) == 0
         producer.close()
 
-    def _send(self, producer: Producer, number: int, value: bytes) -> None:
+    def send(self, producer: Producer, number: int, value: bytes) -> None:
         while True:
             try:
                 producer.produce(self.name, value, partition=number % PARTITIONS)
                 return
             except BufferError:
+                producer.poll(0.1)
+            except KafkaException as error:
+                # A broker that has just come back does not know its topics yet.
+                if error.args[0].code() != KafkaError._UNKNOWN_TOPIC:
+                    raise
                 producer.poll(0.1)
 
     # -- the job in this process --

@@ -14,12 +14,13 @@ import pytest
 from confluent_kafka import Producer
 
 from icestream.embedded import kafka
+from icestream.embedded.ports import free_port
 from tests.crashes.pipeline import PARTITIONS, Pipeline, broken, record, values
 from tests.crashes.processes import JobProcess, ManagerProcess, WorkerProcess
 
 TARGETS = ["worker"] * 6 + ["manager"] * 8 + ["broker"] * 8
 RECORDS = 100_000
-RECORDS_A_SECOND = 1000
+RECORDS_A_SECOND = 500
 BROKEN_EVERY = 1000
 
 
@@ -55,7 +56,7 @@ class Feed:
     def _send(self, producer: Producer, number: int) -> None:
         spoils = number % BROKEN_EVERY == 0
         value = broken(number) if spoils else record(number)
-        producer.produce(self._pipeline.name, value, partition=number % PARTITIONS)
+        self._pipeline.send(producer, number, value)
         if spoils:
             self._pipeline.spoiled[value] += 1
         else:
@@ -97,7 +98,8 @@ def data(tmp_path: Path) -> Iterator[Path]:
 
 @pytest.fixture
 def own_pipeline(data: Path, tmp_path: Path) -> Pipeline:
-    broker = kafka.start(data, die_with_parent=True)
+    # Not the usual port: others may take it while the broker is away.
+    broker = kafka.start(data, free_port(), die_with_parent=True)
     folder = tmp_path / "pipeline"
     folder.mkdir()
     return Pipeline(broker.bootstrap, folder, "chaos").create()

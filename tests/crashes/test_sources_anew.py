@@ -11,6 +11,7 @@ from confluent_kafka.admin import AdminClient
 
 from icestream.api.errors import SourceRecreated
 from icestream.embedded import kafka
+from icestream.embedded.ports import free_port
 from icestream.pipeline.run import SparkPlane
 from tests.crashes.pipeline import PARTITIONS, Pipeline
 from tests.crashes.processes import wait_for
@@ -64,7 +65,8 @@ def test_another_cluster_and_one_restored_from_an_old_backup_stop_the_job(
     make_other: Path, tmp_path: Path, pipeline: Pipeline, spark: SparkPlane
 ) -> None:
     data = make_other
-    with kafka.running_broker(data) as other:
+    # Not the usual port: others may take it while the broker is away.
+    with kafka.running_broker(data, free_port()) as other:
         moved = Pipeline(other.bootstrap, tmp_path / "moved", "moved")
         moved.folder.mkdir()
         moved.create()
