@@ -10,7 +10,8 @@ IcestreamError
 ├── RetriableError               the loop tries again; shown only if it persists
 │   ├── SourceUnavailable        Kafka does not answer
 │   ├── SinkUnavailable          catalog or object store does not answer
-│   └── CommitConflict           the commit did not land: read the table again, plan again
+│   ├── CommitConflict           the commit did not land: read the table again, plan again
+│   └── Cancelled                the batch was given up for a pause or a stop; nothing of it is visible
 └── FatalError                   the task fails, its trace is in the status, it waits for a person
     ├── CommitUnknown            the commit may have landed: nothing is deleted
     ├── Fenced                   another manager of this job is alive; this one stops
@@ -79,6 +80,10 @@ class SinkUnavailable(RetriableError):
 
 
 class CommitConflict(RetriableError):
+    pass
+
+
+class Cancelled(RetriableError):
     pass
 
 

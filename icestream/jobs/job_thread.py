@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Protocol
 
-from icestream.api.errors import RetriableError
+from icestream.api.errors import Cancelled, RetriableError
 from icestream.api.status import JobStatus, Progress, State
 from icestream.retry import Backoff
 
@@ -113,6 +113,8 @@ class JobThread:
                     pause = manager.tick()
                     self._warning = None
                     backoff.succeeded()
+                except Cancelled:
+                    continue
                 except RetriableError as error:
                     if self._stopping or self._paused:
                         continue

@@ -13,7 +13,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from icestream.api.batch import Batch, Staged, Taken, add_counts, deal
-from icestream.api.errors import FatalError, RetriableError, SinkUnavailable
+from icestream.api.errors import Cancelled, FatalError, RetriableError, SinkUnavailable
 from icestream.api.offsets import Partition
 from icestream.converters.new_fields import merged
 from icestream.pipeline.plan import RESULT_SCHEMA, Plan, TableTask, TaskFailed, unpacked
@@ -22,10 +22,6 @@ from icestream.pipeline.worker import run_tasks, settle_process
 
 _ROWS_A_TASK = 20_000
 """A batch below this runs as one task: fewer files, less overhead."""
-
-
-class Cancelled(RetriableError):
-    """The batch was given up because the job was told to pause or stop; nothing of it is visible."""
 
 
 class SparkPlane:

@@ -6,6 +6,7 @@ import os
 import re
 import sys
 from collections.abc import Mapping
+from pathlib import Path
 
 from pyspark.sql import SparkSession
 
@@ -15,6 +16,7 @@ _DEFAULTS: Mapping[str, str] = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.scheduler.mode": "FAIR",
+    "spark.scheduler.allocation.file": (Path(__file__).parent / "fair-scheduler.xml").as_uri(),
     "spark.python.worker.reuse": "true",
     "spark.python.daemon.module": "icestream.pipeline.daemon",
     "spark.sql.session.timeZone": "UTC",
