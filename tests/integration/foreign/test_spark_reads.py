@@ -253,7 +253,8 @@ def test_files_of_other_partitions_and_ranges_are_not_opened(
     remove(first_half)
     day, numbers = foreign_spark(
         sqlite_catalog,
-        "SELECT count(*) FROM ns.by_day WHERE t >= timestamp'2025-01-01 00:00:00Z' AND t < timestamp'2025-01-02 00:00:00Z';"
+        "SELECT count(*) FROM ns.by_day"
+        " WHERE t >= timestamp'2025-01-01 00:00:00Z' AND t < timestamp'2025-01-02 00:00:00Z';"
         "SELECT count(*), min(id) FROM ns.by_range WHERE id >= 30",
     )
     assert day.rows[0][0] == sum(row.get("t", "").startswith("2025-01-01") for row in records) > 10
