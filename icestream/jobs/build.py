@@ -25,7 +25,7 @@ _WRITE_PROPS = ("iceberg.tables.write-props.", "iceberg.table.write-props.")
 def job_starter(worker: Mapping[str, str]) -> JobStarter:
     """Open the worker's Spark session and return what starts connectors on it."""
     spark = SparkPlane(worker)
-    spark.warm_up()
+    spark.warm_up(client_settings(worker, "consumer"))
 
     def start(name: str, config: Mapping[str, str], *, paused: bool) -> RunningJob:
         runner = spark_runner(spark, name, config, worker)

@@ -16,6 +16,7 @@ from icestream.api.batch import Batch, Staged, Taken, add_counts, deal
 from icestream.api.errors import Cancelled, FatalError, RetriableError, SinkUnavailable
 from icestream.api.offsets import Partition
 from icestream.converters.new_fields import merged
+from icestream.kafka.reader import process_reader
 from icestream.pipeline.plan import RESULT_SCHEMA, Plan, TableTask, TaskFailed, unpacked
 from icestream.pipeline.session import open_session, slots
 from icestream.pipeline.worker import run_tasks, settle_process
@@ -34,10 +35,12 @@ class SparkPlane:
     def runner(self, job: str, kafka: Mapping[str, str], tasks_max: int) -> SparkRunner:
         return SparkRunner(self._spark, job, kafka, slots(self._worker, tasks_max))
 
-    def warm_up(self) -> None:
-        """Start the Python workers and their imports, so that the first batch does not pay for them."""
+    def warm_up(self, kafka: Mapping[str, str]) -> None:
+        """Start the Python workers and their consumers, so that the first batch does not pay for them."""
         hands = slots(self._worker, tasks_max=8)
-        self._spark.range(0, hands, 1, hands).mapInArrow(_warm, RESULT_SCHEMA).collect()
+        self._spark.range(0, hands, 1, hands).mapInArrow(
+            functools.partial(_warm, kafka), RESULT_SCHEMA
+        ).collect()
 
 
 class SparkRunner:
@@ -130,8 +133,9 @@ def _summed_table(parts: Sequence[Staged]) -> Staged:
     return Staged(files, add_counts(part.counts for part in parts), fields)
 
 
-def _warm(batches: Iterable[pa.RecordBatch]) -> Iterable[pa.RecordBatch]:
+def _warm(kafka: Mapping[str, str], batches: Iterable[pa.RecordBatch]) -> Iterable[pa.RecordBatch]:
     settle_process()
+    process_reader(kafka)
     for _ in batches:
         # Long enough for every slot to get a process of its own.
         time.sleep(0.3)
