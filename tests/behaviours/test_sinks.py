@@ -143,3 +143,10 @@ def test_a_schema_that_somebody_changed_meanwhile_is_a_conflict(
 def test_a_missing_table_is_named(catalog: Catalog) -> None:
     with pytest.raises(ConfigError, match=r"Table 'ns\.absent' is not in catalog"):
         IcebergTable(catalog, "ns.absent", "job", write_props={}).found()
+
+
+def test_a_table_that_wants_other_files_is_refused(catalog: Catalog) -> None:
+    catalog.create_table("ns.orc", SCHEMA, properties={"write.format.default": "orc"})
+    with pytest.raises(ConfigError, match="wants orc files"):
+        IcebergTable(catalog, "ns.orc", "job", write_props={}).plan({})
+    IcebergTable(catalog, "ns.orc", "job", write_props={"write.format.default": "parquet"}).plan({})

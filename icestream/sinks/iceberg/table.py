@@ -85,6 +85,7 @@ class IcebergTable:
         """How to write files for the table as it is, or as it will be with new fields."""
         table = self._table or self._loaded()
         metadata = self._grown(table, new_fields).table_metadata if new_fields else table.metadata
+        self._refuse_other_formats({**metadata.properties, **self._write_props})
         return TablePlan(
             name=self.name,
             location=metadata.location,
@@ -93,6 +94,19 @@ class IcebergTable:
             properties={**metadata.properties, **self._write_props},
             io_properties={key: str(value) for key, value in table.io.properties.items()},
         )
+
+    def _refuse_other_formats(self, properties: Mapping[str, str]) -> None:
+        wanted = properties.get("write.format.default", "parquet")
+        if wanted.lower() != "parquet":
+            raise ConfigError(
+                [
+                    Problem(
+                        "iceberg.tables",
+                        f"Table '{self.name}' wants {wanted} files (write.format.default), and this version writes "
+                        "Parquet; change the property, or set iceberg.tables.write-props.write.format.default.",
+                    )
+                ]
+            )
 
     def commit(
         self,
