@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
+from icestream.embedded import launch
 from tests.crashes.pipeline import PATIENCE, Pipeline
 
 _T = TypeVar("_T")
@@ -59,18 +60,20 @@ def wait_for(look: Callable[[], _T | None], seconds: float, otherwise: Callable[
 
 
 class JobProcess:
-    """A process that runs a job with its own Spark; what it prints is in `log`."""
+    """A process that runs a job with its own Spark, in a session of its own; it ends with the tests at the latest.
+
+    What it prints is in `log`.
+    """
 
     def __init__(self, log: Path, command: Sequence[str], *, with_input: bool = False) -> None:
         self.log = log
         with log.open("wb") as output:
             self.process = subprocess.Popen(
-                [sys.executable, *command],
+                [sys.executable, launch.__file__, str(os.getpid()), sys.executable, *command],
                 cwd=ROOT,
                 stdin=subprocess.PIPE if with_input else subprocess.DEVNULL,
                 stdout=output,
                 stderr=subprocess.STDOUT,
-                start_new_session=True,
             )
 
     @property
@@ -102,6 +105,8 @@ class JobProcess:
         """End the process and all that it started, as a power cut would."""
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self.process.pid, signal.SIGKILL)
+        # Alone, if it was too young to lead a group.
+        self.process.kill()
         self.process.wait(20)
         if self.process.stdin is not None:
             self.process.stdin.close()

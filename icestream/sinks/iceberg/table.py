@@ -102,8 +102,8 @@ class IcebergTable:
                 [
                     Problem(
                         "iceberg.tables",
-                        f"Table '{self.name}' wants {wanted} files (write.format.default), and this version writes "
-                        "Parquet; change the property, or set iceberg.tables.write-props.write.format.default.",
+                        f"Table '{self.name}' wants {wanted} files (write.format.default), and this version "
+                        "writes Parquet; set iceberg.tables.write-props.write.format.default=parquet.",
                     )
                 ]
             )
