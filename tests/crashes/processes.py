@@ -60,7 +60,7 @@ def wait_for(look: Callable[[], _T | None], seconds: float, otherwise: Callable[
 
 
 class JobProcess:
-    """A process that runs a job with its own Spark, in a session of its own; it ends with the tests at the latest.
+    """A process that runs a job with its own Spark, in a session of its own; it ends with the tests at last.
 
     What it prints is in `log`.
     """
