@@ -29,6 +29,8 @@ _READ_SETTINGS: Mapping[str, str | int | bool] = {
     "fetch.message.max.bytes": 4 * 1024 * 1024,
     "fetch.max.bytes": 32 * 1024 * 1024,
     "queued.max.messages.kbytes": 32 * 1024,
+    # A full queue stops fetching for this long; the default of a second would starve the decoder.
+    "fetch.queue.backoff.ms": 10,
     "queued.min.messages": 100_000,
 }
 _CHUNK_BYTES = 16 * 1024 * 1024
