@@ -1,0 +1,238 @@
+"""A real worker process, a real broker, a real table: what a user does through REST and the command line."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Producer
+from pyiceberg.catalog import Catalog
+from pyiceberg.schema import Schema
+from pyiceberg.types import LongType, NestedField, StringType
+
+from icestream.api.errors import ConfigError, IcestreamError
+from icestream.client import ConnectClient
+from icestream.embedded import kafka
+from icestream.embedded.minio_tables import sqlite_catalog
+from icestream.embedded.ports import free_port
+from icestream.embedded.process import Process, spawn
+from icestream.kafka.topics import Topics
+from icestream.sinks.iceberg.catalogs import open_catalog
+
+SCHEMA = Schema(NestedField(1, "id", LongType(), required=True), NestedField(2, "text", StringType()))
+
+
+def eventually(holds: Callable[[], bool], seconds: float = 60) -> None:
+    deadline = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < deadline, "it did not come true"
+        time.sleep(0.1)
+
+
+@dataclass
+class World:
+    folder: Path
+    bootstrap: str
+    url: str
+    worker: Process
+
+    @property
+    def client(self) -> ConnectClient:
+        return ConnectClient(self.url)
+
+    @property
+    def catalog(self) -> Catalog:
+        return open_catalog(sqlite_catalog(str(self.folder)))
+
+    def topic(self, name: str) -> None:
+        Topics({"bootstrap.servers": self.bootstrap}).create(name, 3, 1)
+        self.catalog.create_namespace_if_not_exists("ns")
+        self.catalog.create_table_if_not_exists(f"ns.{name}", SCHEMA)
+
+    def produce(self, topic: str, *values: object) -> None:
+        producer = Producer({"bootstrap.servers": self.bootstrap})
+        for number, value in enumerate(values):
+            body = value if isinstance(value, bytes) else json.dumps(value).encode()
+            producer.produce(topic, body, partition=number % 3)
+        assert producer.flush(30) == 0
+
+    def config(self, topic: str, **more: str) -> dict[str, str]:
+        return {
+            "connector.class": "IcebergSinkConnector",
+            "topics": topic,
+            "tasks.max": "2",
+            "iceberg.tables": f"ns.{topic}",
+            "iceberg.control.commit.interval-ms": "200",
+            **sqlite_catalog(str(self.folder)),
+            **{key.replace("__", "."): value for key, value in more.items()},
+        }
+
+    def ids(self, topic: str) -> list[int]:
+        return sorted(self.catalog.load_table(f"ns.{topic}").scan().to_arrow()["id"].to_pylist())
+
+    def command(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [sys.executable, "-m", "icestream.cli.main", *arguments],
+            capture_output=True,
+            text=True,
+            timeout=180,
+        )
+
+
+def start_worker(folder: Path, bootstrap: str, port: int) -> Process:
+    (folder / "worker.properties").write_text(
+        f"bootstrap.servers={bootstrap}\n"
+        f"listeners=http://127.0.0.1:{port}\n"
+        "key.converter=org.apache.kafka.connect.storage.StringConverter\n"
+        "value.converter=org.apache.kafka.connect.json.JsonConverter\n"
+        "value.converter.schemas.enable=false\n"
+        f"offset.storage.file.filename={folder}/offsets\n"
+        "spark.driver.memory=1g\n"
+    )
+    command = [sys.executable, "-m", "icestream.cli.main", "standalone", str(folder / "worker.properties")]
+    return spawn(command, output=folder / "worker.log", die_with_parent=True)
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+    folder = tmp_path_factory.mktemp("worker")
+    with kafka.running_broker(folder / "kafka") as broker:
+        port = free_port()
+        world = World(folder, broker.bootstrap, f"http://127.0.0.1:{port}", Process(0, "none"))
+        world.worker = start_worker(folder, broker.bootstrap, port)
+        try:
+            eventually(world.client.is_healthy, 120)
+            yield world
+        finally:
+            world.worker.send(signal.SIGTERM)
+            assert world.worker.wait(20), (folder / "worker.log").read_text()[-2000:]
+
+
+def test_records_land_and_new_fields_become_columns(world: World) -> None:
+    world.topic("evolving")
+    world.produce("evolving", *({"id": number, "text": "x"} for number in range(300)))
+    world.client.create(
+        "evolving", world.config("evolving", **{"iceberg.tables.evolve-schema-enabled": "true"})
+    )
+    eventually(lambda: len(world.ids("evolving")) == 300)
+    world.produce("evolving", {"id": 300, "fresh": {"deep": [1, 2]}, "text": None}, {"id": 301})
+    eventually(lambda: len(world.ids("evolving")) == 302)
+    assert world.ids("evolving") == list(range(302))
+    rows = world.catalog.load_table("ns.evolving").scan("id == 300").to_arrow().to_pylist()
+    assert rows == [{"id": 300, "text": None, "fresh": {"deep": [1, 2]}}]
+
+    verified = world.command(
+        "verify", "evolving", "--deep", "--url", world.url, "--bootstrap-servers", world.bootstrap
+    )
+    assert verified.returncode == 0, verified.stderr
+    assert "302 in the topic, 302 in the table. None missing, none twice." in verified.stdout
+
+
+def test_pause_resume_stop_restart_and_delete(world: World) -> None:
+    world.topic("steered")
+    client = world.client
+    client.create("steered", world.config("steered"))
+    client.pause("steered")
+    eventually(lambda: client.status("steered").state == "PAUSED", 5)
+    world.produce("steered", *({"id": number} for number in range(30)))
+    time.sleep(1)
+    assert world.ids("steered") == []
+    client.resume("steered")
+    eventually(lambda: len(world.ids("steered")) == 30)
+    client.stop("steered")
+    eventually(lambda: client.status("steered").state == "STOPPED", 5)
+    world.produce("steered", *({"id": number} for number in range(30, 60)))
+    client.resume("steered")
+    client.restart("steered")
+    eventually(lambda: len(world.ids("steered")) == 60)
+    client.delete("steered")
+    assert "steered" not in client.names()
+    client.create("steered", world.config("steered"))
+    world.produce("steered", {"id": 60})
+    eventually(lambda: len(world.ids("steered")) == 61)
+    assert world.ids("steered") == list(range(61))
+
+
+def test_a_bad_record_fails_the_connector_after_what_precedes_it_has_landed(world: World) -> None:
+    world.topic("strict")
+    world.produce("strict", {"id": 0}, {"id": 1}, {"id": 2}, {"id": 3}, b'{"id":', {"id": 5})
+    world.client.create("strict", world.config("strict"))
+    eventually(lambda: world.client.status("strict").state == "FAILED")
+    status = world.client.status("strict")
+    trace = status.trace or status.tasks[0].trace or ""
+    assert "topic 'strict', partition 1, offset 1: the value is not valid JSON" in trace
+    assert world.ids("strict") == [0, 1, 2, 3, 5]
+
+
+def test_bad_records_go_to_the_dead_letter_queue(world: World) -> None:
+    world.topic("tolerant")
+    world.produce("tolerant", {"id": 0}, b"", {"text": "no id"}, {"id": "x"}, {"id": 4})
+    config = world.config(
+        "tolerant",
+        errors__tolerance="all",
+        errors__deadletterqueue__topic__name="tolerant-dead",
+        errors__deadletterqueue__context__headers__enable="true",
+    )
+    world.client.create("tolerant", config)
+    eventually(lambda: world.ids("tolerant") == [0, 4])
+    verified = world.command(
+        "verify", "tolerant", "--deep", "--url", world.url, "--bootstrap-servers", world.bootstrap
+    )
+    assert "5 in the topic, 2 in the table, 3 in the dead letter queue." in verified.stdout, verified.stderr
+    assert verified.returncode == 0
+
+
+def test_verify_tells_which_offsets_are_missing(world: World) -> None:
+    world.topic("robbed")
+    world.produce("robbed", *({"id": number} for number in range(9)))
+    world.client.create("robbed", world.config("robbed"))
+    eventually(lambda: len(world.ids("robbed")) == 9)
+    world.client.stop("robbed")
+    world.catalog.load_table("ns.robbed").delete("id >= 0")
+    verified = world.command(
+        "verify", "robbed", "--deep", "--url", world.url, "--bootstrap-servers", world.bootstrap
+    )
+    assert verified.returncode == 1
+    assert "robbed-0: offsets missing from the table: 0..2" in verified.stderr
+
+
+def test_a_misspelt_key_is_refused_with_a_suggestion(world: World) -> None:
+    world.topic("typo")
+    with pytest.raises((ConfigError, IcestreamError), match=r"did you mean .iceberg\.tables"):
+        world.client.create("typo", {**world.config("typo"), "iceberg.tabels": "ns.typo"})
+    assert "typo" not in world.client.names()
+
+
+def test_a_table_that_does_not_exist_is_refused(world: World) -> None:
+    with pytest.raises(IcestreamError, match=r"Table 'ns\.nowhere' is not in catalog"):
+        world.client.create("nowhere", {**world.config("evolving"), "iceberg.tables": "ns.nowhere"})
+
+
+def test_the_live_table_and_sql_ask_the_worker(world: World) -> None:
+    shown = world.command("connectors", "--url", world.url)
+    assert shown.returncode == 0
+    assert "evolving" in shown.stdout
+    assert "RUNNING" in shown.stdout
+    asked = world.command("sql", "SELECT count(*) AS n FROM ns.evolving", "--url", world.url, "-o", "json")
+    assert asked.returncode == 0, asked.stderr
+    assert json.loads(asked.stdout)["rows"] == [{"n": 302}]
+
+
+def test_connectors_survive_a_worker_that_was_killed(world: World) -> None:
+    world.topic("lasting")
+    world.client.create("lasting", world.config("lasting"))
+    world.produce("lasting", *({"id": number} for number in range(30)))
+    eventually(lambda: len(world.ids("lasting")) == 30)
+    world.worker.send(signal.SIGKILL)
+    assert world.worker.wait(10)
+    world.produce("lasting", *({"id": number} for number in range(30, 60)))
+    world.worker = start_worker(world.folder, world.bootstrap, int(world.url.rpartition(":")[2]))
+    eventually(lambda: len(world.ids("lasting")) == 60, 120)
+    assert world.ids("lasting") == list(range(60))
