@@ -120,6 +120,9 @@ def _load_and_watch(
                 break
             time.sleep(0.2)
     seconds = time.monotonic() - started
+    if not console.is_terminal:
+        # Into a file, the live display writes its last picture without an end of line.
+        console.print()
     console.print(
         f"{done:,} / {total:,} records in {seconds:.1f} s, loading included: {done / seconds:,.0f} records/s"
     )
