@@ -13,7 +13,7 @@ from dataclasses import replace
 
 from icestream.api.batch import Batch, Rejected
 from icestream.api.errors import CommitConflict, RecordRejected, SourceUnavailable
-from icestream.api.offsets import Offsets, Partition
+from icestream.api.offsets import NOTHING, Offsets, Partition
 from icestream.api.status import Progress
 from icestream.jobs import planning, summaries
 from icestream.jobs.borders import BatchRunner, SinkTable, SourceFacts
@@ -61,6 +61,7 @@ class JobManager:
         self._standing: Standing | None = None
         self._identity = Source("", {})
         self._facts_at = 0.0
+        self._latest: Offsets | None = None
         self._pace = Pace()
         self._newest: dict[Partition, int] = {}
         self.progress = Progress()
@@ -87,8 +88,7 @@ class JobManager:
             channel, self._channel = self._channel, None
             channel.close()
 
-    # -- where the job stands
-    # ---------------------------------------------------------------------------------
+    # -- where the job stands --
 
     def _find_standing(self) -> Standing:
         """Ask tables and group; pay what the last batch still owes; remember where to go on."""
@@ -97,7 +97,7 @@ class JobManager:
         partitions = self._refresh_facts()
         found = [table.found() for table in self._tables]
         group = self._source.group_offsets(self._job.group, partitions)
-        fresh = self._fresh_offsets(partitions)
+        fresh = self._fresh_offsets(partitions, is_new=all(item.mark is None for item in found))
         stands = standing(self._job.group, found, group, fresh)
         marks = stands.marks
         refuse_other_source(marks, self._identity)
@@ -119,8 +119,7 @@ class JobManager:
         self._publish(batch.id, taken.rejected, [CommitComplete(uuid.UUID(batch.id), None)], stands.floor)
 
     def _prove_alone(self) -> None:
-        """Another writer moved our offsets. If it is a newer manager of this job, Kafka says so and this one
-        ends."""
+        """Another writer moved our offsets. If it was a newer manager, Kafka says so, and this one ends."""
         partitions = self._refresh_facts()
         group = self._source.group_offsets(self._job.group, partitions)
         ours = Offsets({partition: offset.next for partition, offset in group.items()})
@@ -154,13 +153,15 @@ class JobManager:
         self._facts_at = self._clock()
         return [Partition(name, number) for name, fact in facts.items() for number in range(fact.partitions)]
 
-    def _fresh_offsets(self, partitions: Sequence[Partition]) -> Offsets:
-        if self._job.begins_at == "latest":
-            return self._source.ends(partitions)
-        return self._source.beginnings(partitions)
+    def _fresh_offsets(self, partitions: Sequence[Partition], *, is_new: bool) -> Offsets:
+        """Where partitions begin that no table knows. Where `latest` was is decided once: it moves."""
+        if self._latest is None:
+            begins_late = is_new and self._job.begins_at == "latest"
+            self._latest = self._source.ends(partitions) if begins_late else NOTHING
+        beginnings = self._source.beginnings(partitions)
+        return Offsets({**beginnings.positions, **self._latest.positions})
 
-    # -- one turn
-    # ---------------------------------------------------------------------------------------------
+    # -- one turn --
 
     def _turn(self, stands: Standing) -> float:
         now = self._clock()
@@ -269,8 +270,7 @@ class JobManager:
         ]
         return [StartCommit(commit), *tables, CommitComplete(commit, valid)]
 
-    # -- what is remembered
-    # -----------------------------------------------------------------------------------
+    # -- what is remembered --
 
     def _note(
         self, staged: StagedBatch, receipts: Sequence[Receipt], stands: Standing, started: float, behind: bool

@@ -59,7 +59,9 @@ class Topics:
     def describe(self, names: Iterable[str]) -> dict[str, TopicFacts]:
         """The topics that exist, by name."""
         wanted = list(names)
-        facts = {}
+        facts: dict[str, TopicFacts] = {}
+        if not wanted:
+            return facts
         with kafka_errors(f"describing topics {', '.join(wanted)}"):
             futures = self._admin.describe_topics(TopicCollection(wanted), request_timeout=ANSWER_SECONDS)
             for name, future in futures.items():

@@ -236,3 +236,32 @@ def test_connectors_survive_a_worker_that_was_killed(world: World) -> None:
     world.worker = start_worker(world.folder, world.bootstrap, int(world.url.rpartition(":")[2]))
     eventually(lambda: len(world.ids("lasting")) == 60, 120)
     assert world.ids("lasting") == list(range(60))
+
+
+def test_a_pattern_reads_every_topic_that_matches_also_those_that_come_later(world: World) -> None:
+    world.topic("many_a")
+    config = {**world.config("many_a"), "topics.regex": "many_.*"}
+    del config["topics"]
+    world.client.create("many", config)
+    world.produce("many_a", *({"id": number} for number in range(10)))
+    eventually(lambda: len(world.ids("many_a")) == 10)
+    Topics({"bootstrap.servers": world.bootstrap}).create("many_b", 2, 1)
+    world.produce("many_b", {"id": 10}, {"id": 11})
+    eventually(lambda: len(world.ids("many_a")) == 12)
+
+
+def test_a_connector_that_begins_at_the_end_takes_only_what_comes_after(world: World) -> None:
+    world.topic("late")
+    world.produce("late", *({"id": number} for number in range(10)))
+    world.client.create("late", world.config("late", consumer__override__auto__offset__reset="latest"))
+    eventually(lambda: world.client.overview() != [] and lag_is_known(world, "late"))
+    world.produce("late", *({"id": number} for number in range(10, 20)))
+    eventually(lambda: len(world.ids("late")) == 10)
+    assert world.ids("late") == list(range(10, 20))
+
+
+def lag_is_known(world: World, name: str) -> bool:
+    return any(
+        view.name == name and view.progress is not None and view.progress.lag is not None
+        for view in world.client.overview()
+    )
