@@ -1,0 +1,44 @@
+"""The docs tell the truth: commands, links and figures."""
+
+import json
+import re
+from pathlib import Path
+
+import click
+import pytest
+
+from icestream.cli import main
+
+ROOT = Path(__file__).parent.parent
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
+COMMANDS = sorted(main.COMMANDS)
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_is_in_the_readme_or_the_changelog(name: str) -> None:
+    text = (ROOT / "README.md").read_text() + (ROOT / "CHANGELOG.md").read_text()
+    assert re.search(rf"\b{name}\b", text)
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_has_help_with_an_example(name: str) -> None:
+    command = main.icestream.get_command(click.Context(main.icestream), name)
+    assert command is not None
+    leaves = command.commands.values() if isinstance(command, click.Group) else [command]
+    for leaf in leaves:
+        assert leaf.help
+        assert f"icestream {name}" in (leaf.epilog or command.epilog or "")
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_every_link_leads_somewhere(page: Path) -> None:
+    for target in re.findall(r"\]\((?!https?://)([^)#]+)", page.read_text()):
+        assert (page.parent / target).exists(), f"{page.name} links to {target}"
+
+
+def test_published_figures_are_those_of_the_harness() -> None:
+    results = ROOT / "bench" / "results" / "latest.json"
+    figures = json.loads(results.read_text())
+    text = (ROOT / "docs" / "benchmark.md").read_text()
+    for name in ("drain", "cpu", "memory"):
+        assert f"{figures['ratio'][name]:.2f}" in text
