@@ -34,7 +34,7 @@ _POSTGRESQL_PARAMETERS = {
 
 
 def catalog_name(config: Config) -> str:
-    return config.get("iceberg.catalog") or config.get(f"{PREFIX}name") or "iceberg"
+    return config.get("iceberg.catalog") or "iceberg"
 
 
 def catalog_properties(config: Config) -> dict[str, str]:

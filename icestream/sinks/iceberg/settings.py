@@ -121,6 +121,7 @@ _PREFIXES_NOT_YET: Final = ("iceberg.hadoop.",)
 _TABLE_KEYS_NOT_YET: Final = re.compile(r"iceberg\.table\..+\.(commit-branch|id-columns|route-regex)")
 
 _WITHOUT_EFFECT: Final[Mapping[str, str]] = {
+    "iceberg.catalog.name": "the catalog's name is that of 'iceberg.catalog', as in the Java sink",
     "iceberg.control.group-id": "the job manager resumes from the table, not from a group of its own",
     "iceberg.control.group-id-prefix": "tasks do not read the control topic",
     "iceberg.control.commit.timeout-ms": "a batch is committed whole, never in part after a time-out",
