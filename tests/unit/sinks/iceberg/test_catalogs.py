@@ -75,10 +75,9 @@ def test_settings_of_rest_and_s3_keep_their_names_but_for_two() -> None:
     }
 
 
-def test_the_name_has_two_keys_and_a_default() -> None:
-    assert catalog_name({}) == "iceberg"
-    assert catalog_name({"iceberg.catalog.name": "a"}) == "a"
-    assert catalog_name({"iceberg.catalog": "b", "iceberg.catalog.name": "a"}) == "b"
+def test_the_name_is_that_of_the_java_sink() -> None:
+    assert catalog_name({"iceberg.catalog": "mine", "iceberg.catalog.name": "other"}) == "mine"
+    assert catalog_name({"iceberg.catalog.name": "other"}) == catalog_name({}) == "iceberg"
     assert "name" not in properties(type="rest", uri="http://a", name="a")
 
 
