@@ -48,7 +48,10 @@ class ConnectClient:
     def __init__(self, url: str, timeout: float = 30.0) -> None:
         self.url = url.rstrip("/")
         # A proxy from the environment would be asked for 127.0.0.1 as well, and refuse.
-        self._http = httpx.Client(base_url=self.url, timeout=timeout, trust_env=False)
+        try:
+            self._http = httpx.Client(base_url=self.url, timeout=timeout, trust_env=False)
+        except httpx.InvalidURL as error:
+            raise PreconditionError(f"'{url}' is not an address ({error}); write http://host:port") from None
 
     def __enter__(self) -> Self:
         return self

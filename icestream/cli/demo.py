@@ -3,9 +3,11 @@ lost."""
 
 from __future__ import annotations
 
+import sys
 import threading
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -62,9 +64,10 @@ def demo(records: int, rate: float | None, bad: int, seed: int, keep: bool) -> N
     try:
         console.print(f"Kafka on {stack.bootstrap}, REST on {stack.url}, tables in {stack.folder}")
         loads = _loads(records, bad)
-        _load_and_watch(console, stack, loads, rate, seed)
-        _show_queries(console, stack)
-        held = _verify(stack)
+        held = _load_and_watch(console, stack, loads, rate, seed)
+        if held:
+            _show_queries(console, stack)
+            held = _verify(stack)
         if keep:
             _wait_for_ctrl_c(console, stack)
     finally:
@@ -90,8 +93,8 @@ def _load_and_watch(
     loads: list[tuple[LogTable, int, int]],
     rate: float | None,
     seed: int,
-) -> None:
-    """Load in one thread, show how the tables follow in this one."""
+) -> bool:
+    """Load in one thread, show how the tables follow in this one. False: a connector failed."""
     from rich.console import Group
     from rich.live import Live
 
@@ -126,24 +129,27 @@ def _load_and_watch(
     console.print(
         f"{done:,} / {total:,} records in {seconds:.1f} s, loading included: {done / seconds:,.0f} records/s"
     )
-    loader.join()
+    failed = [view for view in views if view.state == "FAILED"]
+    for view in failed:
+        console.print(f"{view.name} failed: {view.trace or '(no trace)'}", markup=False, highlight=False)
+    if not failed:
+        loader.join()
+    return not failed
 
 
 class _Loader:
     """A thread whose failure is not lost."""
 
     def __init__(self, work: Callable[[], None]) -> None:
-        self._failure: Exception | None = None
+        self._failure: BaseException | None = None
         self._work = work
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()
 
     def _run(self) -> None:
-        from icestream.api.errors import IcestreamError
-
         try:
             self._work()
-        except IcestreamError as error:
+        except BaseException as error:  # raised again where somebody sees it
             self._failure = error
 
     def raise_if_failed(self) -> None:
@@ -206,14 +212,15 @@ def _verify(stack: Stack) -> bool:
 
 
 def _wait_for_ctrl_c(console: Console, stack: Stack) -> None:
+    command = Path(sys.executable).with_name("icestream")
     console.print("\nRunning until Ctrl-C. In another terminal:")
     for line in (
         f"curl -s {stack.url}/connectors",
         f"curl -s {stack.url}/connectors/iceberg-sink-apilogs/status",
         f"curl -X POST {stack.url}/connectors/iceberg-sink-apilogs/restart",
-        f"icestream connectors --url {stack.url} --watch",
-        f"icestream load --topic apilogs --records 10000 --bootstrap-servers {stack.bootstrap}",
-        f"icestream verify iceberg-sink-apilogs --url {stack.url} --bootstrap-servers {stack.bootstrap}",
+        f"{command} connectors --url {stack.url} --watch",
+        f"{command} load --topic apilogs --records 10000 --bootstrap-servers {stack.bootstrap}",
+        f"{command} verify iceberg-sink-apilogs --url {stack.url} --bootstrap-servers {stack.bootstrap}",
     ):
         console.print(f"  {line}", markup=False, highlight=False, soft_wrap=True)
     try:

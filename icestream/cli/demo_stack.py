@@ -44,8 +44,11 @@ class Stack:
 def running_stack() -> Iterator[Stack]:
     """Everything up and ready; everything gone afterwards, whatever happens."""
     folder = home() / "demo"
+    if (running := kafka.status(folder / "kafka")) is not None:
+        raise PreconditionError(
+            f"a demo is running in {folder} (Kafka's process is {running.pid}); end it with Ctrl-C first"
+        )
     with ExitStack() as undo:
-        kafka.stop(folder / "kafka")
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
         undo.callback(shutil.rmtree, folder, ignore_errors=True)

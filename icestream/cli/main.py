@@ -97,6 +97,9 @@ def run(arguments: list[str]) -> int:
         # The reader of our output has gone (`| head`); Python would complain once more at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
+    except OSError as error:
+        click.echo(f"icestream: {error}; check the path, its permissions and the disk", err=True)
+        return 1
     return outcome if isinstance(outcome, int) else 0
 
 

@@ -39,7 +39,9 @@ _CLUSTER_ID_EVERY = 15.0
     type=click.Path(path_type=Path),
 )
 @click.option(
-    "--log-level", default=None, help="DEBUG, INFO, WARNING or ERROR; icestream.log.level otherwise."
+    "--log-level",
+    type=click.Choice(["DEBUG", "INFO", "WARNING", "ERROR"], case_sensitive=False),
+    help="Which lines to log; icestream.log.level otherwise.",
 )
 def standalone(worker_file: Path, connector_files: tuple[Path, ...], log_level: str | None) -> None:
     """Run a standalone worker: connectors from the files and from its state file, REST on 'listeners'.

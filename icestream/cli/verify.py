@@ -37,6 +37,9 @@ def verify(connector: str, deep: bool, url: str, config: Path | None, bootstrap_
 
     Exits with 1 if something is, and says which offsets.
     """
+    from icestream import logs
+
+    logs.configure("ERROR")
     if not holds(connector, _config(connector, url, config), bootstrap_servers, deep=deep):
         raise SystemExit(1)
 

@@ -13,6 +13,7 @@ from icestream.api.errors import ConfigError, Problem
 
 _BLANK: Final = " \t\f"
 _LINE_END: Final = re.compile(r"\r\n|\n|\r")
+_INITIAL_STATES: Final = ("RUNNING", "PAUSED", "STOPPED")
 _ESCAPES: Final = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 
 
@@ -114,10 +115,12 @@ def _connector_from_json(text: str, source: str) -> ConnectorFile:
     try:
         document = json.loads(text, parse_int=str, parse_float=str)
     except json.JSONDecodeError as error:
-        raise _error(f"{source}, line {error.lineno}: not valid JSON ({error.msg})") from None
+        raise _error(f"{source}, line {error.lineno}: not valid JSON ({error.msg}); mend that line") from None
     if not isinstance(document, dict):
         raise _error(f"{source}: a connector is a JSON object, not a {_kind(document)}")
-    if not isinstance(document.get("config"), dict):
+    if "config" in document and not isinstance(document["config"], dict):
+        raise _error(f"{source}: 'config' must be a JSON object of keys and values")
+    if "config" not in document:
         return _named(_strings(document, source), source)
     config = _strings(document["config"], source)
     name = document.get("name", config.get("name"))
@@ -126,6 +129,8 @@ def _connector_from_json(text: str, source: str) -> ConnectorFile:
     if config.setdefault("name", str(name)) != name:
         raise _error(f"{source}: 'name' is '{name}' but 'config' says '{config['name']}'; make them equal")
     initial = document.get("initial_state")
+    if initial is not None and str(initial).upper() not in _INITIAL_STATES:
+        raise _error(f"{source}: initial_state '{initial}' is not one of {', '.join(_INITIAL_STATES)}")
     return ConnectorFile(str(name), config, None if initial is None else str(initial))
 
 

@@ -11,7 +11,14 @@ from urllib.parse import urlsplit
 from icestream.api.config import Config
 from icestream.api.errors import ConfigError, Problem
 from icestream.cluster.unknown_keys import judge_unknown_keys
-from icestream.cluster.worker_settings import DISTRIBUTED, NOT_YET, WITHOUT_EFFECT, WORKER
+from icestream.cluster.worker_settings import (
+    CLIENT_KEYS_OF_JAVA,
+    CLIENT_KEYS_UNUSED,
+    DISTRIBUTED,
+    NOT_YET,
+    WITHOUT_EFFECT,
+    WORKER,
+)
 
 _LOOPBACK: Final = "127.0.0.1"
 _ALL_INTERFACES: Final = "0.0.0.0"
@@ -81,16 +88,30 @@ def _methods(values: Mapping[str, Any]) -> tuple[str, ...]:
 
 def _without_effect(raw: Config) -> list[str]:
     plain = [f"'{key}' has no effect: {reason}" for key, reason in WITHOUT_EFFECT.items() if key in raw]
-    return plain + [
-        f"'{key}' has no effect: this is a standalone worker" for key in DISTRIBUTED if key in raw
+    unused = [
+        f"'{key}' has no effect: it is not passed on to Kafka's client by this version"
+        for key in CLIENT_KEYS_UNUSED
+        if key in raw
     ]
+    standalone = [f"'{key}' has no effect: this is a standalone worker" for key in DISTRIBUTED if key in raw]
+    return plain + unused + standalone
 
 
 def _not_yet(raw: Config) -> list[Problem]:
-    return [
+    plain = [
         Problem(key, f"'{key}' is not supported by this version; remove it")
         for key in NOT_YET
         if raw.get(key, "").strip()
+    ]
+    java = [key for key in raw if key.removeprefix("consumer.").startswith(CLIENT_KEYS_OF_JAVA)]
+    return plain + [
+        Problem(
+            key,
+            f"'{key}' is a setting of Kafka's Java client, which this version does not translate; use "
+            "librdkafka's sasl.username, sasl.password, ssl.ca.location, ssl.certificate.location, "
+            "ssl.key.location",
+        )
+        for key in java
     ]
 
 

@@ -59,6 +59,9 @@ NOT_YET: Final = (
     "admin.listeners",
 )
 
+CLIENT_KEYS_OF_JAVA: Final = ("sasl.jaas.", "sasl.login.", "sasl.client.", "ssl.truststore.", "ssl.keystore.")
+"""Refused: librdkafka has them in another form (sasl.username, sasl.password, ssl.ca.location, …)."""
+
 _CLIENT: Final = (
     "security.protocol",
     "security.providers",
@@ -82,6 +85,8 @@ _CLIENT: Final = (
     "socket.connection.setup.timeout.max.ms",
 )
 
+CLIENT_KEYS_UNUSED: Final = tuple(key for key in _CLIENT if key != "security.protocol")
+
 _REST: Final = (
     Setting("listeners", Type.LIST, [], "Where REST listens, such as http://127.0.0.1:8083; one address."),
     Setting("rest.host.name", Type.STRING, "", "Where REST listens when 'listeners' is absent."),
@@ -91,6 +96,7 @@ _REST: Final = (
         8083,
         "The port of REST when 'listeners' is absent; 0 takes a free one.",
         at_least=0,
+        check=lambda port: "must be at most 65535" if port > 65535 else None,
     ),
     Setting("rest.advertised.host.name", Type.STRING, "", "The host that others use to reach this worker."),
     Setting("rest.advertised.port", Type.INT, None, "The port that others use to reach this worker."),
@@ -106,8 +112,13 @@ _REST: Final = (
 
 _ICESTREAM: Final = (
     Setting("icestream.state.file", Type.STRING, "", "Where connectors and their states are kept."),
-    Setting("icestream.home", Type.STRING, "", "Folder for downloads and embedded parts."),
-    Setting("icestream.log.level", Type.STRING, "INFO", "DEBUG, INFO, WARNING or ERROR."),
+    Setting(
+        "icestream.log.level",
+        Type.STRING,
+        "INFO",
+        "DEBUG, INFO, WARNING or ERROR.",
+        choices=("DEBUG", "INFO", "WARNING", "ERROR"),
+    ),
     Setting(
         "icestream.unknown.keys",
         Type.STRING,

@@ -238,9 +238,13 @@ def _choose_port(data: Path, asked: int | None) -> int:
 def _read_note(data: Path) -> _Note | None:
     try:
         note = json.loads((data / "broker.json").read_text())
+        return _Note(Process(note["pid"], note["started"]), note["port"])
     except FileNotFoundError:
         return None
-    return _Note(Process(note["pid"], note["started"]), note["port"])
+    except (ValueError, KeyError, TypeError):
+        raise PreconditionError(
+            f"{data / 'broker.json'} is damaged; end the broker by hand, then delete it"
+        ) from None
 
 
 def _write_note(data: Path, note: _Note) -> None:

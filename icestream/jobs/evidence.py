@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import pyarrow.parquet as pq
+from pyiceberg.catalog import Catalog
+from pyiceberg.exceptions import NoSuchNamespaceError, NoSuchTableError
 from pyiceberg.table import Table
 from pyroaring import BitMap64
 
@@ -36,12 +38,21 @@ def gather(name: str, config: Config, worker: Mapping[str, str], *, deep: bool) 
         letters = _letters(job, topics, reader)
         found = []
         for table_name in job.tables:
-            with sink_errors(f"loading table {table_name}"):
-                table = catalog.load_table(table_name)
+            table = _loaded(catalog, table_name)
             found.append((table_name, _of_table(job, table, topics, reader, letters, deep)))
         return found
     finally:
         reader.close()
+
+
+def _loaded(catalog: Catalog, name: str) -> Table:
+    with sink_errors(f"loading table {name}"):
+        try:
+            return catalog.load_table(name)
+        except (NoSuchTableError, NoSuchNamespaceError):
+            raise NotFoundError(
+                f"table '{name}' is not in catalog '{catalog.name}'; check iceberg.tables"
+            ) from None
 
 
 def _of_table(

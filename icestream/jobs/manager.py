@@ -213,7 +213,7 @@ class JobManager:
         self, batch: Batch, stands: Standing, rejected: Sequence[Rejected], started: float
     ) -> None:
         """Land what precedes the first bad record of each partition; if nothing does, fail with it."""
-        end = planning.before_rejected(batch.start, batch.end, rejected)
+        end = planning.before_rejected(batch.end, rejected)
         part = Batch(str(uuid.uuid4()), batch.start, end)
         if not part.span:
             first = min(rejected, key=lambda record: (record.partition, record.offset))

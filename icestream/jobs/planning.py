@@ -73,7 +73,7 @@ def cut(floor: Offsets, ends: Offsets, allowed: int) -> Offsets:
     return Offsets(positions)
 
 
-def before_rejected(start: Offsets, end: Offsets, rejected: Iterable[Rejected]) -> Offsets:
+def before_rejected(end: Offsets, rejected: Iterable[Rejected]) -> Offsets:
     """The ends of the part of a batch that precedes every rejected record."""
     first: dict[Partition, int] = {}
     for record in rejected:

@@ -58,6 +58,10 @@ def kafka_errors(doing: str) -> Iterator[None]:
     """Raise our errors instead of the client's."""
     try:
         yield
+    except TimeoutError as error:
+        raise SourceUnavailable(
+            f"{doing}: Kafka did not answer in {ANSWER_SECONDS:.0f} s; check bootstrap.servers and the broker"
+        ) from error
     except (KafkaException, SystemError) as error:
         # Inside its callbacks the client tells a fatal error, such as fencing, as the cause of a SystemError.
         told = error.__cause__ if isinstance(error, SystemError) else error
@@ -68,7 +72,7 @@ def kafka_errors(doing: str) -> Iterator[None]:
             raise Fenced(f"{doing}: another manager of this job is alive ({cause.str()})") from error
         if isinstance(cause, KafkaError) and cause.code() == KafkaError._INVALID_ARG:
             raise ConfigError(
-                [Problem("consumer.override.*", f"{doing}: {cause.str()}; change that key")]
+                [Problem("bootstrap.servers", f"{doing}: Kafka's client refuses a setting: {cause.str()}")]
             ) from error
         text = cause.str() if isinstance(cause, KafkaError) else str(cause)
         raise SourceUnavailable(f"{doing}: {text}") from error
@@ -80,5 +84,5 @@ def log_client_error(error: KafkaError) -> None:
 
 
 def quiet(settings: Mapping[str, str | int | bool]) -> dict[str, Any]:
-    """The settings with the client's own logging sent to ours."""
-    return {**settings, "error_cb": log_client_error, "logger": _log, "log_level": 3}
+    """The settings with the client's own log lines turned off: what it meets comes through the callback."""
+    return {**settings, "error_cb": log_client_error, "logger": _log, "log_level": 2}

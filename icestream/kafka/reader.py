@@ -86,7 +86,8 @@ class SliceReader:
     """One consumer, kept for the life of a worker process: making one costs half a second."""
 
     def __init__(self, settings: Mapping[str, str], clock: Callable[[], float] = time.monotonic) -> None:
-        self._consumer = Consumer(quiet({**_READ_SETTINGS, **settings}))
+        with kafka_errors("connecting to Kafka"):
+            self._consumer = Consumer(quiet({**_READ_SETTINGS, **settings}))
         self._clock = clock
 
     def read(self, piece: Slice, chunk_rows: int) -> Iterator[Chunk]:

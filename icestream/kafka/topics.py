@@ -40,7 +40,8 @@ class Topics:
 
     def __init__(self, settings: Mapping[str, str]) -> None:
         self._settings = dict(settings)
-        self._admin = AdminClient(quiet(settings))
+        with kafka_errors("connecting to Kafka"):
+            self._admin = AdminClient(quiet(settings))
         self._members: dict[str, Consumer] = {}
 
     def cluster_id(self) -> str:

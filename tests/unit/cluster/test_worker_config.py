@@ -85,3 +85,16 @@ def test_converters_are_required() -> None:
 
 def test_our_own_state_file_wins() -> None:
     assert parse_worker_config({**GOOD, "icestream.state.file": "/s.json"}).state_file == Path("/s.json")
+
+
+@pytest.mark.parametrize(
+    "key", ["sasl.jaas.config", "ssl.truststore.location", "consumer.ssl.keystore.password"]
+)
+def test_settings_of_the_java_client_are_refused_with_the_native_names(key: str) -> None:
+    with pytest.raises(ConfigError, match=r"use librdkafka's sasl\.username"):
+        parse_worker_config({**GOOD, key: "x"})
+
+
+def test_client_keys_that_go_nowhere_are_told() -> None:
+    warnings = parse_worker_config({**GOOD, "request.timeout.ms": "1000"}).warnings
+    assert any("'request.timeout.ms' has no effect" in warning for warning in warnings)
