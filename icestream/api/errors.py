@@ -11,9 +11,9 @@ IcestreamError
 │   ├── SourceUnavailable        Kafka does not answer
 │   ├── SinkUnavailable          catalog or object store does not answer
 │   ├── CommitConflict           the commit did not land: read the table again, plan again
+│   ├── CommitUnknown            the commit may have landed: nothing is deleted, the table is asked again
 │   └── Cancelled                the batch was given up for a pause or a stop; nothing of it is visible
 └── FatalError                   the task fails, its trace is in the status, it waits for a person
-    ├── CommitUnknown            the commit may have landed: nothing is deleted
     ├── Fenced                   another manager of this job is alive; this one stops
     ├── SourceRecreated          the topic or the cluster is not the one the table knows
     ├── LostOffsets              the job has committed before, but the table no longer says how far
@@ -80,6 +80,13 @@ class SinkUnavailable(RetriableError):
 
 
 class CommitConflict(RetriableError):
+    def __init__(self, message: str, *, certain: bool = True) -> None:
+        super().__init__(message)
+        self.certain = certain
+        """False: a commit of unknown outcome was not found, but could still arrive."""
+
+
+class CommitUnknown(RetriableError):
     pass
 
 
@@ -88,10 +95,6 @@ class Cancelled(RetriableError):
 
 
 class FatalError(IcestreamError):
-    pass
-
-
-class CommitUnknown(FatalError):
     pass
 
 

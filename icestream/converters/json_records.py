@@ -10,6 +10,7 @@ from __future__ import annotations
 import base64
 import datetime as dt
 import decimal
+import json
 import uuid
 from collections.abc import Callable
 from typing import Any
@@ -20,6 +21,7 @@ import pyarrow.types as pt
 
 from icestream.api.records import is_uuid
 
+_NUMBER = int | decimal.Decimal
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 _INT_BITS = {pa.int32(): 32, pa.int64(): 64}
 
@@ -34,6 +36,8 @@ def row_from(payload: bytes, schema: pa.Schema) -> dict[str, Any]:
         raise ValueError(f"the value is not valid JSON: {error}") from None
     if not isinstance(value, dict):
         raise ValueError(f"the value is {_shown(value)}, not a JSON object")
+    # Once more, now that it is known to be valid: orjson makes floats of numbers that a decimal would keep.
+    value = json.loads(payload, parse_float=decimal.Decimal)
     return {field.name: _coerce(value.get(field.name), field.type, field.name) for field in schema}
 
 
@@ -66,13 +70,15 @@ def _string(value: Any, kind: pa.DataType, path: str) -> str:
         return value
     if isinstance(value, bool):
         return "true" if value else "false"
-    if isinstance(value, int | float):
+    if isinstance(value, decimal.Decimal):
+        return str(float(value))
+    if isinstance(value, int):
         return str(value)
-    return orjson.dumps(value).decode()
+    return json.dumps(value, separators=(",", ":"), ensure_ascii=False, default=float)
 
 
 def _whole(value: Any, kind: pa.DataType, path: str) -> int:
-    if isinstance(value, bool) or not isinstance(value, int | float | str):
+    if isinstance(value, bool) or not isinstance(value, _NUMBER | str):
         raise _Misfit
     number = int(value)
     bits = _INT_BITS[kind]
@@ -82,18 +88,18 @@ def _whole(value: Any, kind: pa.DataType, path: str) -> int:
 
 
 def _floating(value: Any, kind: pa.DataType, path: str) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float | str):
+    if isinstance(value, bool) or not isinstance(value, _NUMBER | str):
         raise _Misfit
     return float(value)
 
 
 def _decimal(value: Any, kind: pa.Decimal128Type, path: str) -> decimal.Decimal:
-    if isinstance(value, bool) or not isinstance(value, int | float | str):
+    if isinstance(value, bool) or not isinstance(value, _NUMBER | str):
         raise _Misfit
     # Wide enough for any value that could fit; the context's default of 28 digits is not.
     context = decimal.Context(prec=76)
     exact = decimal.Decimal(str(value)).quantize(
-        decimal.Decimal(1).scaleb(-kind.scale), decimal.ROUND_HALF_UP, context
+        decimal.Decimal(1).scaleb(-kind.scale), decimal.ROUND_DOWN, context
     )
     if len(exact.as_tuple().digits) > kind.precision:
         raise _Misfit
@@ -111,7 +117,7 @@ def _boolean(value: Any, kind: pa.DataType, path: str) -> bool:
 def _timestamp(value: Any, kind: pa.TimestampType, path: str) -> dt.datetime:
     if isinstance(value, bool):
         raise _Misfit
-    if isinstance(value, int | float):
+    if isinstance(value, _NUMBER):
         moment = _EPOCH + dt.timedelta(milliseconds=int(value))
     else:
         moment = _parsed_moment(value)
@@ -205,5 +211,5 @@ def _kind_name(kind: pa.DataType) -> str:
 
 
 def _shown(value: Any) -> str:
-    text = orjson.dumps(value, default=str).decode() if not isinstance(value, float) else str(value)
+    text = json.dumps(value, ensure_ascii=False, default=float)
     return text if len(text) <= 80 else f"{text[:77]}..."

@@ -19,6 +19,7 @@ import pyarrow.types as pt
 Indexes = np.ndarray[tuple[int], np.dtype[np.int64]]
 Flags = np.ndarray[tuple[int], np.dtype[np.bool_]]
 
+_WHITE = np.frombuffer(b" \t\r\n", np.uint8)
 _QUOTE, _BACKSLASH, _COLON, _SPACE, _OPEN, _CLOSE = (ord(mark) for mark in '"\\: {}')
 
 
@@ -86,7 +87,26 @@ def not_one_value(payloads: Payloads) -> Flags:
     # Only whether the number is odd matters, and that survives the overflow of a byte.
     odd = np.add.reduceat(payloads.quotes, starts, dtype=np.uint8) % 2 == 1
     suspicious[filled] = ~objects | odd
+    suspicious[_with_several_roots(payloads)] = True
     return suspicious
+
+
+def _with_several_roots(payloads: Payloads) -> Indexes:
+    """Payloads in which an object seems to follow another without a comma: they may be several values."""
+    text = payloads.codes
+    after = np.flatnonzero(text == _CLOSE) + 1
+    after = after[after < len(text)]
+    if np.isin(text[after], _WHITE).any():
+        # Space between the two: look at what comes after it.
+        solid = np.flatnonzero(~np.isin(text, _WHITE))
+        places = np.searchsorted(solid, after)
+        after, places = after[places < len(solid)], places[places < len(solid)]
+        follows = solid[places]
+    else:
+        follows = after
+    owners = np.searchsorted(payloads.offsets, after - 1, side="right") - 1
+    inside = follows < payloads.offsets[owners + 1]
+    return np.unique(owners[inside & (text[follows] == _OPEN)])
 
 
 def keys_agree(payloads: Payloads, rows: pa.Table) -> bool:
@@ -101,9 +121,12 @@ def _null_keys(payloads: Payloads) -> int:
     colons = np.flatnonzero(text == _COLON)
     colons = colons[(colons > 0) & (colons + 5 < len(text))]
     values = colons + 1 + (text[colons + 1] == _SPACE)
-    nulls = text[values] == ord("n")
-    # The mark before the colon ends a key: inside a string it would be escaped.
-    return int(np.count_nonzero(nulls & payloads.quotes[colons - 1]))
+    nulls = colons[text[values] == ord("n")]
+    marks = np.flatnonzero(payloads.quotes)
+    places = np.searchsorted(marks, nulls - 1)
+    # The mark before the colon must end a string: every second one does.
+    ends_key = payloads.quotes[nulls - 1] & (places % 2 == 1)
+    return int(np.count_nonzero(ends_key))
 
 
 def _marks(rows: pa.Table) -> int:

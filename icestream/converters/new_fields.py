@@ -86,27 +86,24 @@ def merged(one: pa.DataType, other: pa.DataType) -> pa.DataType:
     return pa.string()
 
 
-def with_fields(schema: pa.Schema, added: Mapping[Path, pa.DataType]) -> pa.Schema:
-    """The schema with the added fields in their places: what the table will have once they are committed."""
-    grown = pa.struct(list(schema))
-    for path, kind in sorted(added.items(), key=lambda item: len(item[0])):
-        grown = _grown(grown, path, kind)
-    return pa.schema(list(grown))
+def combined(fields: Mapping[Path, pa.DataType], more: Mapping[Path, pa.DataType]) -> dict[Path, pa.DataType]:
+    """Both sets of new fields as one; a field inside another new one becomes part of that one's type."""
+    result = dict(fields)
+    for path, kind in sorted(more.items(), key=lambda item: len(item[0])):
+        outer = next((path[:end] for end in range(1, len(path)) if path[:end] in result), None)
+        if outer is not None:
+            result[outer] = merged(result[outer], _wrapped(path[len(outer) :], kind, result[outer]))
+        else:
+            result[path] = merged(result[path], kind) if path in result else kind
+    return result
 
 
-def _grown(parent: pa.DataType, path: Path, kind: pa.DataType) -> pa.DataType:
-    head, *rest = path
-    if pt.is_list(parent):
-        return pa.list_(_grown(parent.value_type, tuple(rest), kind))
-    if pt.is_map(parent):
-        return pa.map_(parent.key_type, _grown(parent.item_type, tuple(rest), kind))
-    fields = [parent.field(i) for i in range(parent.num_fields)]
-    position = parent.get_field_index(head)
-    if position < 0:
-        return pa.struct([*fields, pa.field(head, kind)])
-    if rest:
-        old = fields[position]
-        fields[position] = old.with_type(_grown(old.type, tuple(rest), kind))
-    else:
-        fields[position] = fields[position].with_type(merged(fields[position].type, kind))
-    return pa.struct(fields)
+def _wrapped(rest: Path, kind: pa.DataType, around: pa.DataType) -> pa.DataType:
+    """The type that holds `kind` at the path `rest`, in the shape of what is around it."""
+    if not rest:
+        return kind
+    if pt.is_list(around) and rest[0] == LIST_ELEMENT:
+        return pa.list_(_wrapped(rest[1:], kind, around.value_type))
+    position = around.get_field_index(rest[0]) if pt.is_struct(around) else -1
+    inside = around.field(position).type if position >= 0 else pa.null()
+    return pa.struct([pa.field(rest[0], _wrapped(rest[1:], kind, inside))])

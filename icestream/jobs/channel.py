@@ -17,6 +17,8 @@ from icestream.kafka.topics import Topics
 from icestream.kafka.transactions import Outgoing, Transactions
 
 _ERROR = "__connect.errors."
+_TOPIC_CONFIG = {"max.message.bytes": str(16 * 1024 * 1024)}
+"""A dead letter is the record and its headers: it must fit where the record did."""
 
 
 class Channel(Protocol):
@@ -87,4 +89,4 @@ def prepare_topics(job: Job, topics: Topics) -> None:
     for name, partitions, replication in wanted:
         if name not in existing:
             # The default of three copies is meant for clusters that have three brokers.
-            topics.create(name, partitions, min(replication, topics.brokers()))
+            topics.create(name, partitions, min(replication, topics.brokers()), _TOPIC_CONFIG)

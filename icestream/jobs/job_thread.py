@@ -129,8 +129,9 @@ class JobThread:
                 if pause:
                     self._wait(pause)
         except Exception as error:  # the manager loop: the job fails, the worker lives
-            self._trace = traceback.format_exc()
-            self._state = State.FAILED
+            with self._wake:
+                self._trace = traceback.format_exc()
+                self._state = State.FAILED
             _log.error("job failed: %s", error, extra={"connector": self._name})
         finally:
             if manager is not None:

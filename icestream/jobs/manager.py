@@ -22,7 +22,7 @@ from icestream.jobs.events import CommitComplete, CommitToTable, Payload, StartC
 from icestream.jobs.job import Job
 from icestream.jobs.planning import Pace
 from icestream.jobs.staging import StagedBatch, stage
-from icestream.jobs.standing import Standing, owed, refuse_other_source, standing
+from icestream.jobs.standing import NOTE_PREFIX, Standing, owed, refuse_other_source, standing
 from icestream.pipeline.plan import TableTask
 from icestream.sinks.iceberg.marks import JobMark, Source, mark_after
 from icestream.sinks.iceberg.table import Receipt
@@ -77,7 +77,7 @@ class JobManager:
             self._standing = None
             _log.warning("nothing was committed: %s", conflict, extra=self._context())
             self._prove_alone()
-            return 0.0
+            raise
         except BaseException:
             # Whatever happened, tables and group are asked again before anything else is done.
             self._standing = None
@@ -104,27 +104,33 @@ class JobManager:
         if marks:
             self._refuse_gaps(stands, self._source.ends(partitions))
         if len(marks) == len(self._tables) and marks:
-            if (batch := owed(marks, group)) is not None:
-                self._pay(batch, stands)
+            if (batch := owed(marks, group, partitions)) is not None:
+                self._pay(batch)
             elif any(group[p].next != stands.floor[p] for p in partitions if p in group):
                 self._publish(marks[0].commit, [], [], stands.floor)
         self._note_totals(marks)
         return stands
 
-    def _pay(self, batch: Batch, stands: Standing) -> None:
+    def _pay(self, batch: Batch) -> None:
         """The tables have this batch and Kafka does not: publish its dead letters and events now."""
         _log.info("publishing what batch %s still owes Kafka", batch.id, extra=self._context(batch))
         tasks = [TableTask(table.plan({}), Offsets({})) for table in self._tables]
         taken = self._runner.run(batch, tasks, evolves=False, stages=False)
-        self._publish(batch.id, taken.rejected, [CommitComplete(uuid.UUID(batch.id), None)], stands.floor)
+        if taken.overflow and batch.span > 1:
+            middle = planning.cut(batch.start, batch.end, max(1, batch.span // 2))
+            self._pay(Batch(batch.id, batch.start, middle))
+            self._pay(Batch(batch.id, middle, batch.end))
+            return
+        self._publish(batch.id, taken.rejected, [CommitComplete(uuid.UUID(batch.id), None)], batch.end)
 
     def _prove_alone(self) -> None:
         """Another writer moved our offsets. If it was a newer manager, Kafka says so, and this one ends."""
         partitions = self._refresh_facts()
         group = self._source.group_offsets(self._job.group, partitions)
-        ours = Offsets({partition: offset.next for partition, offset in group.items()})
-        note = next((offset.note for offset in group.values()), "")
-        self._publish(note.removeprefix("icestream:"), [], [], ours)
+        ours = {p: offset for p, offset in group.items() if offset.note.startswith(NOTE_PREFIX)}
+        note = next((offset.note for offset in ours.values()), NOTE_PREFIX)
+        again = Offsets({partition: offset.next for partition, offset in ours.items()})
+        self._publish(note.removeprefix(NOTE_PREFIX), [], [], again)
 
     def _opened_channel(self) -> Channel:
         if self._channel is None:
@@ -174,6 +180,9 @@ class JobManager:
             if now - self._facts_at > _FACTS_SECONDS:
                 self._standing = None
             return min(_MOST_POLL, max(_LEAST_POLL, limits.interval / 4))
+        if any(partition not in stands.floor for partition in self._refresh_facts()):
+            self._standing = None
+            return 0.0
         self._refuse_changed_source(stands, ends)
         end = planning.cut(stands.floor, ends, planning.rows_allowed(self._pace, limits))
         batch = Batch(str(uuid.uuid4()), stands.floor, end)
@@ -183,7 +192,6 @@ class JobManager:
         return 0.0
 
     def _refuse_changed_source(self, stands: Standing, ends: Offsets) -> None:
-        self._refresh_facts()
         refuse_other_source(stands.marks, self._identity)
         if stands.marks:
             self._refuse_gaps(stands, ends)
@@ -212,16 +220,15 @@ class JobManager:
     def _run_before(
         self, batch: Batch, stands: Standing, rejected: Sequence[Rejected], started: float
     ) -> None:
-        """Land what precedes the first bad record of each partition; if nothing does, fail with it."""
-        end = planning.before_rejected(batch.end, rejected)
-        part = Batch(str(uuid.uuid4()), batch.start, end)
-        if not part.span:
-            first = min(rejected, key=lambda record: (record.partition, record.offset))
-            raise RecordRejected(
-                f"{first}; fix the producer, or set errors.tolerance=all and "
-                "errors.deadletterqueue.topic.name to go on without it"
-            )
-        self._run(part, stands, started=started, behind=True)
+        """Land what precedes the first bad record of each partition, then fail with the first of them."""
+        part = Batch(str(uuid.uuid4()), batch.start, planning.before_rejected(batch.end, rejected))
+        if part.span:
+            self._run(part, stands, started=started, behind=True)
+        first = min(rejected, key=lambda record: (record.partition, record.offset))
+        raise RecordRejected(
+            f"{first}; fix the producer, or set errors.tolerance=all and "
+            "errors.deadletterqueue.topic.name to go on without it"
+        )
 
     def _commit(self, staged: StagedBatch, stands: Standing) -> list[Receipt]:
         receipts = []
@@ -233,8 +240,8 @@ class JobManager:
                 receipts.append(Receipt(None, found.mark) if found.mark else Receipt(None, None))
                 continue
             mark = mark_after(found.mark, staged.batch, part.staged.counts, self._identity)
-            receipts.append(
-                table.commit(
+            try:
+                receipt = table.commit(
                     part.staged.files,
                     mark,
                     expect=found.offsets,
@@ -242,7 +249,11 @@ class JobManager:
                     written_with=part.plan,
                     summary=summaries.summary(staged.batch, staged.taken, self._valid_through(staged)),
                 )
-            )
+            except CommitConflict as conflict:
+                if conflict.certain:
+                    table.discard(part.staged.files)
+                raise
+            receipts.append(receipt)
             _log.info(
                 "committed %s rows in %s files to %s",
                 part.staged.rows,

@@ -11,7 +11,7 @@ import pyarrow as pa
 from icestream.api.batch import Batch, Counts, Staged, Taken
 from icestream.api.errors import FatalError
 from icestream.api.offsets import Offsets
-from icestream.converters.new_fields import Path, merged
+from icestream.converters.new_fields import Path, combined
 from icestream.jobs.borders import BatchRunner, SinkTable
 from icestream.pipeline.plan import TableTask
 from icestream.sinks.iceberg.stage import TablePlan
@@ -66,9 +66,7 @@ def stage(
             _refuse_loss(staged_batch)
             return staged_batch
         staged_batch.discard()
-        for new, staged in zip(fields, taken.tables, strict=True):
-            for path, kind in staged.new_fields.items():
-                new[path] = merged(new[path], kind) if path in new else kind
+        fields = [combined(new, staged.new_fields) for new, staged in zip(fields, taken.tables, strict=True)]
     raise FatalError(f"batch {batch.id} still found new fields after {_MOST_RUNS} runs: {fields}")
 
 

@@ -6,7 +6,7 @@ events are still owed.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from icestream.api.batch import Batch
@@ -101,11 +101,14 @@ def _floor(found: Found, begin: Offsets, fresh: Offsets) -> Offsets:
     return begin
 
 
-def owed(marks: Sequence[JobMark], group: Mapping[Partition, GroupOffset]) -> Batch | None:
+def owed(
+    marks: Sequence[JobMark], group: Mapping[Partition, GroupOffset], current: Iterable[Partition]
+) -> Batch | None:
     """The batch that is in all tables and whose Kafka transaction is missing, if any."""
     if not marks:
         return None
-    partitions = set.intersection(*(set(mark.standings) for mark in marks))
+    # Partitions of a topic that the connector no longer reads owe nothing.
+    partitions = set(current).intersection(*(set(mark.standings) for mark in marks))
     reached = {partition: min(mark.standings[partition].next for mark in marks) for partition in partitions}
     began = {partition: min(mark.standings[partition].start for mark in marks) for partition in partitions}
     if not group:

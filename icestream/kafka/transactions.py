@@ -80,6 +80,7 @@ class Transactions:
                         key=message.key,
                         value=message.value,
                         headers=list(message.headers) or None,
+                        timestamp=max(message.timestamp_ms or 0, 0),
                         on_delivery=delivered,
                     )
                     break

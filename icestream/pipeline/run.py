@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 from icestream.api.batch import Batch, Staged, Taken, add_counts, deal
 from icestream.api.errors import Cancelled, FatalError, RetriableError, SinkUnavailable
 from icestream.api.offsets import Partition
-from icestream.converters.new_fields import merged
+from icestream.converters.new_fields import combined
 from icestream.kafka.reader import process_reader
 from icestream.pipeline.plan import RESULT_SCHEMA, Plan, TableTask, TaskFailed, unpacked
 from icestream.pipeline.session import open_session, slots
@@ -127,8 +127,7 @@ def _summed(parts: list[Taken]) -> Taken:
 def _summed_table(parts: Sequence[Staged]) -> Staged:
     fields: dict[tuple[str, ...], pa.DataType] = {}
     for part in parts:
-        for path, kind in part.new_fields.items():
-            fields[path] = merged(fields[path], kind) if path in fields else kind
+        fields = combined(fields, part.new_fields)
     files = [file for part in parts for file in part.files]
     return Staged(files, add_counts(part.counts for part in parts), fields)
 

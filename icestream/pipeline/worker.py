@@ -20,7 +20,7 @@ from icestream.api.errors import RetriableError
 from icestream.api.offsets import Partition
 from icestream.converters.json import JsonDecoder
 from icestream.converters.json_text import Payloads
-from icestream.converters.new_fields import Path, merged, new_fields, with_fields
+from icestream.converters.new_fields import Path, combined, new_fields
 from icestream.kafka.reader import Chunk, process_reader
 from icestream.pipeline.plan import Plan, TableTask, TaskFailed, packed
 from icestream.sinks.iceberg.required import missing_required
@@ -133,15 +133,8 @@ class TableWork:
         return JsonDecoder(self._schema, self._note_new_fields if self._evolves else None)
 
     def _note_new_fields(self, payloads: Payloads) -> None:
-        found = new_fields(payloads, self._schema)
-        if not found:
-            return
-        for path, kind in found.items():
-            self._new_fields[path] = (
-                merged(self._new_fields[path], kind) if path in self._new_fields else kind
-            )
-        self._schema = with_fields(self._schema, found)
-        self._decoder = self._new_decoder()
+        # Always against the table's own schema: the type must fit all records of the batch.
+        self._new_fields = combined(self._new_fields, new_fields(payloads, self._schema))
 
 
 class SliceWork:

@@ -140,6 +140,21 @@ def test_a_schema_that_somebody_changed_meanwhile_is_a_conflict(
         table.commit(files, mark, expect=NOTHING, new_fields={}, written_with=plan, summary={})
 
 
+def test_a_partition_spec_that_somebody_changed_meanwhile_is_a_conflict(
+    table: IcebergTable, catalog: Catalog
+) -> None:
+    files, plan = staged(table, 0, 5), table.plan({})
+    with catalog.load_table("ns.t").update_spec() as update:
+        update.add_identity("text")
+    batch = Batch("c", Offsets({P: 0}), Offsets({P: 5}))
+    mark = mark_after(None, batch, {P: Counts(5, 5)}, SOURCE)
+    with pytest.raises(CommitConflict, match=r"partition spec of ns\.t changed"):
+        table.commit(files, mark, expect=NOTHING, new_fields={}, written_with=plan, summary={})
+    assert ids(catalog) == []
+    commit(table, 0, 5, None)
+    assert catalog.load_table("ns.t").scan("text == 'x'").count() == 5
+
+
 def test_a_missing_table_is_named(catalog: Catalog) -> None:
     with pytest.raises(ConfigError, match=r"Table 'ns\.absent' is not in catalog"):
         IcebergTable(catalog, "ns.absent", "job", write_props={}).found()

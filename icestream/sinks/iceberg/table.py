@@ -31,7 +31,14 @@ from pyiceberg.typedef import Record
 from pyiceberg.utils.properties import property_as_bool
 
 from icestream.api.batch import StagedFile, TableReference
-from icestream.api.errors import CommitConflict, CommitUnknown, ConfigError, Problem, SinkUnavailable
+from icestream.api.errors import (
+    CommitConflict,
+    CommitUnknown,
+    ConfigError,
+    FatalError,
+    Problem,
+    SinkUnavailable,
+)
 from icestream.api.offsets import Offsets
 from icestream.sinks.iceberg import marks
 from icestream.sinks.iceberg.catalogs import sink_errors
@@ -120,7 +127,7 @@ class IcebergTable:
     ) -> Receipt:
         """Make staged files visible, with the mark. CommitConflict: nothing landed, plan again."""
         table = self._loaded()
-        self._refuse_stale(table.metadata, expect)
+        self._refuse_moved(table.metadata, expect, written_with)
         transaction = self._grown(table, new_fields)
         if transaction.table_metadata.schema().model_dump_json() != written_with.schema_json:
             raise CommitConflict(f"the schema of {self.name} changed while a batch was written")
@@ -128,10 +135,11 @@ class IcebergTable:
             mark = replace(mark, began=marks.Age.of(table.metadata))
         text = mark.to_json()
         transaction.set_properties({marks.key_of(self._job): text})
-        append = self._append(transaction, expect, {**summary, marks.key_of(self._job): text})
+        append = self._append(transaction, expect, written_with, {**summary, marks.key_of(self._job): text})
         for file in files:
             append.append_data_file(_data_file(file))
-        append.commit()
+        with sink_errors(f"writing manifests of {self.name}"):
+            append.commit()
         return self._send(transaction, append.snapshot_id, mark)
 
     def _send(self, transaction: Transaction, snapshot_id: int, mark: JobMark) -> Receipt:
@@ -156,7 +164,8 @@ class IcebergTable:
             ) from error
         if found is not None and found.commit == mark.commit:
             return Receipt(snapshot_id, mark)
-        raise CommitConflict(f"{self.name}: the commit did not land: {error}") from error
+        # Not certain: a request on its way could still arrive. So its files stay.
+        raise CommitConflict(f"{self.name}: the commit did not land: {error}", certain=False) from error
 
     def discard(self, files: Sequence[StagedFile]) -> None:
         """Delete staged files that were certainly not committed."""
@@ -185,29 +194,45 @@ class IcebergTable:
     def _grown(self, table: Table, new_fields: NewFields) -> Transaction:
         transaction = Transaction(table, autocommit=False)
         if new_fields:
-            with transaction.update_schema() as update:
-                add_fields(update, new_fields)
+            try:
+                with transaction.update_schema() as update:
+                    add_fields(update, new_fields)
+            except ValueError as error:
+                wanted = ", ".join(".".join(path) for path in new_fields)
+                raise FatalError(
+                    f"{self.name} cannot get the columns {wanted}: {error}; add them by hand, "
+                    "or set iceberg.tables.evolve-schema-enabled=false"
+                ) from error
         return transaction
 
-    def _refuse_stale(self, metadata: TableMetadata, expect: Offsets) -> None:
+    def _refuse_moved(self, metadata: TableMetadata, expect: Offsets, written_with: TablePlan) -> None:
+        """The job's offsets and the partition spec must be what they were when the batch was planned."""
+        if metadata.spec().model_dump_json() != written_with.spec_json:
+            raise CommitConflict(f"the partition spec of {self.name} changed while a batch was written")
         stands = marks.find(metadata, self._job, self._branch).offsets
         if stands != expect:
             raise CommitConflict(
                 f"{self.name} is at {stands.to_json()}, not at {expect.to_json()}: somebody else committed"
             )
 
-    def _append(self, transaction: Transaction, expect: Offsets, summary: Mapping[str, str]) -> Any:
+    def _append(
+        self, transaction: Transaction, expect: Offsets, written_with: TablePlan, summary: Mapping[str, str]
+    ) -> Any:
         merges = property_as_bool(
             transaction.table_metadata.properties, "commit.manifest-merge.enabled", False
         )
         producer = _MergeAppendFiles if merges else _FastAppendFiles
-        refuse_stale = self._refuse_stale
+        refuse_moved = self._refuse_moved
 
         class GuardedAppend(producer):  # type: ignore[valid-type, misc]
             """An append that is refused when the job's offsets have moved."""
 
             def _validate_concurrency(self) -> None:
-                refuse_stale(self._transaction._table.metadata, expect)
+                try:
+                    refuse_moved(self._transaction._table.metadata, expect, written_with)
+                except CommitConflict as conflict:
+                    # PyIceberg knows by this class that nothing landed, and removes its manifests.
+                    raise ValidationException(str(conflict)) from conflict
 
         return GuardedAppend(
             operation=Operation.APPEND,

@@ -12,7 +12,7 @@ import pytest
 from icestream.converters import json_records
 from icestream.converters.json import JsonDecoder
 from icestream.converters.json_text import Payloads, keys_agree, not_one_value
-from icestream.converters.new_fields import new_fields, with_fields
+from icestream.converters.new_fields import combined, new_fields
 
 STRING_MAP = pa.map_(pa.string(), pa.string())
 SCHEMA = pa.schema(
@@ -196,10 +196,53 @@ def test_types_of_a_new_field_are_merged_over_records() -> None:
     )
 
 
-def test_a_schema_grows_in_place() -> None:
-    grown = with_fields(
-        SCHEMA, {("new",): pa.int64(), ("inner", "z"): pa.string(), ("items", "element", "k"): pa.bool_()}
+def test_a_new_struct_that_gains_a_field_later_is_one_field() -> None:
+    first, later = {("x",): pa.struct([("y", pa.int64())])}, {("x", "z"): pa.int64(), ("w",): pa.string()}
+    assert combined(first, later) == {
+        ("x",): pa.struct([("y", pa.int64()), ("z", pa.int64())]),
+        ("w",): pa.string(),
+    }
+    listed = {("x",): pa.list_(pa.struct([("y", pa.int64())]))}
+    assert combined(listed, {("x", "element", "z"): pa.bool_()}) == {
+        ("x",): pa.list_(pa.struct([("y", pa.int64()), ("z", pa.bool_())]))
+    }
+
+
+@pytest.mark.parametrize("odd", [b'{"id":1,"x":2,}', b'{"id":1 "x":2}', b'{"id":1,"ts":1.2.3}'])
+def test_what_the_bulk_reader_forgives_is_rejected_when_it_has_new_fields(odd: bytes) -> None:
+    good = [payload(id=number) for number in range(100)]
+    found: dict[tuple[str, ...], pa.DataType] = {}
+    decoder = JsonDecoder(SCHEMA, on_surplus=lambda some: found.update(new_fields(some, SCHEMA)))
+    decoded = decoder.decode(Payloads.of([*good[:50], odd, *good[50:]]))
+    assert [at for at, _ in decoded.rejected] == [50]
+    assert decoded.rows.num_rows == 100
+    assert found == {}
+
+
+def test_a_string_that_looks_like_a_null_hides_no_new_field() -> None:
+    assert surplus(b'{"text":":new","b":1}') == {("b",): pa.int64()}
+
+
+def test_broken_records_that_make_up_for_each_other_are_all_rejected() -> None:
+    rows, rejected = decode(
+        b'{"id":1,"z":[{}', b'{"id":9}]}', b'{"id":2}{"id":3}', b'{"id":4} {"id":5}', payload(id=6)
     )
-    assert grown.names == [*SCHEMA.names, "new"]
-    assert grown.field("inner").type.get_field_index("z") == 2
-    assert grown.field("items").type.value_type.get_field_index("k") == 1
+    assert [row["id"] for row in rows] == [6]
+    assert sorted(rejected) == [0, 1, 2, 3]
+
+
+def test_braces_in_strings_and_lists_are_no_second_value() -> None:
+    rows, rejected = decode(b'{"text":"}{"}', b'{"text":"} {"}', b'{"items":[{"name":"a"},{"name":"b"}]}')
+    assert rejected == {}
+    assert [row["text"] for row in rows] == ["}{", "} {", None]
+
+
+def test_a_decimal_does_not_depend_on_its_neighbours() -> None:
+    exact = b'{"price":12345678.129}'
+    rows, _ = decode(exact, payload(id=1))
+    beside_a_bad_one, _ = decode(exact, b"[1]", b'{"text":5}')
+    assert rows[0]["price"] == beside_a_bad_one[0]["price"] == decimal.Decimal("12345678.12")
+    assert (
+        json_records.row_from(b'{"text":12345678901234567890123}', SCHEMA)["text"]
+        == "12345678901234567890123"
+    )

@@ -73,24 +73,24 @@ def test_a_new_partition_begins_at_its_beginning() -> None:
 
 
 def test_nothing_is_owed_when_group_and_table_agree() -> None:
-    assert owed([mark(10, 20)], ours(20)) is None
+    assert owed([mark(10, 20)], ours(20), [P]) is None
 
 
 def test_the_last_batch_is_owed_when_the_group_stands_at_its_start() -> None:
-    batch = owed([mark(10, 20)], ours(10))
+    batch = owed([mark(10, 20)], ours(10), [P])
     assert batch is not None
     assert (batch.start[P], batch.end[P]) == (10, 20)
 
 
 def test_the_first_batch_is_owed_when_there_is_no_group_yet() -> None:
-    batch = owed([mark(10)], {})
+    batch = owed([mark(10)], {}, [P])
     assert batch is not None
     assert (batch.start[P], batch.end[P]) == (0, 10)
 
 
 def test_nothing_is_repeated_when_somebody_moved_the_group_back() -> None:
-    assert owed([mark(10, 20)], ours(5)) is None
-    assert owed([mark(10, 20)], {}) is None
+    assert owed([mark(10, 20)], ours(5), [P]) is None
+    assert owed([mark(10, 20)], {}, [P]) is None
 
 
 def test_another_cluster_or_topic_id_stops_the_job() -> None:
@@ -109,3 +109,7 @@ def test_a_mark_never_goes_back() -> None:
     ahead = mark(10, 20)
     batch = Batch("c", Offsets({P: 5}), Offsets({P: 15}))
     assert mark_after(ahead, batch, {}, SOURCE).offsets[P] == 20
+
+
+def test_a_topic_that_is_no_longer_read_owes_nothing() -> None:
+    assert owed([mark(10, 20)], ours(10), []) is None
