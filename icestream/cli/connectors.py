@@ -24,7 +24,7 @@ _NOTHING = "-"
 @click.option(
     "--url",
     envvar="ICESTREAM_URL",
-    default="http://127.0.0.1:8083",
+    default="http://localhost:8083",
     show_default=True,
     help="The REST address of a worker; also $ICESTREAM_URL.",
 )

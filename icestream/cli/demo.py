@@ -7,6 +7,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -58,20 +59,17 @@ def demo(records: int, rate: float | None, bad: int, seed: int, keep: bool) -> N
     from icestream.cli.demo_stack import running_stack
 
     console = Console()
-    with console.status("starting Kafka and a worker (the first time fetches Kafka, about a minute)"):
-        stack_context = running_stack()
-        stack = stack_context.__enter__()
-    try:
+    loads = _loads(records, bad)
+    with ExitStack() as undo:
+        with console.status("starting Kafka and a worker (the first time fetches Kafka, about a minute)"):
+            stack = undo.enter_context(running_stack())
         console.print(f"Kafka on {stack.bootstrap}, REST on {stack.url}, tables in {stack.folder}")
-        loads = _loads(records, bad)
         held = _load_and_watch(console, stack, loads, rate, seed)
         if held:
             _show_queries(console, stack)
             held = _verify(stack)
         if keep:
             _wait_for_ctrl_c(console, stack)
-    finally:
-        stack_context.__exit__(None, None, None)
     raise SystemExit(0 if held else 1)
 
 
@@ -84,7 +82,11 @@ def _loads(records: int, bad: int) -> list[tuple[LogTable, int, int]]:
     counts["api"] += records - sum(counts.values())
     broken = dict.fromkeys(counts, bad // 3)
     broken["api"] += bad - sum(broken.values())
-    return [(log, counts[log.kind], min(broken[log.kind], counts[log.kind])) for log in LOG_TABLES]
+    if any(broken[kind] > counts[kind] for kind in counts):
+        raise click.BadParameter(
+            f"{bad} of {records} records cannot be broken; ask for fewer", param_hint="--bad"
+        )
+    return [(log, counts[log.kind], broken[log.kind]) for log in LOG_TABLES]
 
 
 def _load_and_watch(

@@ -34,7 +34,8 @@ def start(port: int | None, data: Path | None) -> None:
 
     broker = embedded.start(data or embedded.default_data(), port)
     click.echo(
-        f"Kafka {embedded.VERSION} runs at {broker.bootstrap} (pid {broker.pid}, data in {broker.data})"
+        f"Kafka {embedded.VERSION} runs at {broker.bootstrap} (pid {broker.pid}, data in {broker.data})\n"
+        f"fill a topic: icestream load --topic apilogs --records 1000 --bootstrap-servers {broker.bootstrap}"
     )
 
 

@@ -300,6 +300,7 @@ class JobManager:
         self._standing = stands.after(batch, [receipt.mark for receipt in receipts])
         self.progress = replace(
             self.progress,
+            lag=max(0, (self.progress.lag or 0) - batch.span),
             batches=self.progress.batches + 1,
             last_commit_ms=int(self._wall().timestamp() * 1000),
         )

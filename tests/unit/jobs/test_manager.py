@@ -1,0 +1,255 @@
+"""The manager's turns over fakes of its borders: what it commits, publishes, refuses and looks for."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import pytest
+
+from icestream.api.batch import Batch, Counts, Rejected, Staged, StagedFile, TableReference, Taken
+from icestream.api.errors import CommitConflict, RecordRejected, SourceRecreated
+from icestream.api.offsets import NOTHING, Offsets, Partition
+from icestream.jobs.events import Payload
+from icestream.jobs.job import Job, Limits
+from icestream.jobs.manager import JobManager
+from icestream.kafka.topics import GroupOffset, TopicFacts
+from icestream.pipeline.plan import TableTask
+from icestream.sinks.iceberg.marks import Found, JobMark
+from icestream.sinks.iceberg.stage import TablePlan
+from icestream.sinks.iceberg.table import NewFields, Receipt
+
+JOB = Job(
+    name="j",
+    topics=("t",),
+    topics_pattern=None,
+    catalog="c",
+    tables=("ns.t",),
+    limits=Limits(interval=1.0, rows=1_000_000, bytes=2**30),
+    tasks_max=1,
+    evolves=False,
+    tolerates_all=False,
+    logs_rejects=False,
+    logs_messages=False,
+    dead_letters=None,
+    control_topic="control",
+    group="connect-j",
+    transactional_id="connect-j-coordinator",
+    begins_at="earliest",
+)
+
+
+@dataclass
+class FakeKafka:
+    """A topic `t`, and what a job has published."""
+
+    end: dict[int, int]
+    id: str = "id-1"
+    group: dict[Partition, GroupOffset] = field(default_factory=dict)
+    published: list[tuple[str, list[Rejected], list[Payload], Offsets]] = field(default_factory=list)
+
+    def cluster_id(self) -> str:
+        return "cluster"
+
+    def matching(self, pattern: str) -> list[str]:
+        return ["t"]
+
+    def describe(self, names: Iterable[str]) -> dict[str, TopicFacts]:
+        return {"t": TopicFacts(self.id, len(self.end))}
+
+    def ends(self, partitions: Iterable[Partition]) -> Offsets:
+        return Offsets({partition: self.end[partition.number] for partition in partitions})
+
+    def beginnings(self, partitions: Iterable[Partition]) -> Offsets:
+        return Offsets(dict.fromkeys(partitions, 0))
+
+    def group_offsets(self, group: str, partitions: Iterable[Partition]) -> dict[Partition, GroupOffset]:
+        return {partition: self.group[partition] for partition in partitions if partition in self.group}
+
+    def publish(
+        self, commit: str, rejected: Sequence[Rejected], events: Sequence[Payload], offsets: Offsets
+    ) -> None:
+        self.published.append((commit, list(rejected), list(events), offsets))
+        for partition in offsets:
+            self.group[partition] = GroupOffset(offsets[partition], f"icestream:{commit}")
+
+    def close(self) -> None:
+        pass
+
+
+@dataclass
+class FakeTable:
+    name: str = "ns.t"
+    mark: JobMark | None = None
+    rows: int = 0
+    conflicts: int = 0
+    discarded: int = 0
+
+    def reference(self, catalog: str) -> TableReference:
+        return TableReference(catalog, ("ns",), "t", None)
+
+    def found(self) -> Found:
+        return Found(self.mark)
+
+    def plan(self, new_fields: NewFields) -> TablePlan:
+        return TablePlan(self.name, "", "", "", {}, {})
+
+    def commit(
+        self,
+        files: Sequence[StagedFile],
+        mark: JobMark,
+        *,
+        expect: Offsets,
+        new_fields: NewFields,
+        written_with: TablePlan,
+        summary: Mapping[str, str],
+    ) -> Receipt:
+        if self.conflicts:
+            self.conflicts -= 1
+            raise CommitConflict("somebody else")
+        assert expect == (self.mark.offsets if self.mark else NOTHING)
+        self.mark = mark
+        self.rows += sum(file.rows for file in files)
+        return Receipt(1, mark)
+
+    def discard(self, files: Sequence[StagedFile]) -> None:
+        self.discarded += len(files)
+
+
+@dataclass
+class FakeRunner:
+    """Every record is good but those at `bad`; rejects over `most_rejected` overflow."""
+
+    bad: set[tuple[int, int]] = field(default_factory=set)
+    most_rejected: int = 1000
+    runs: list[Batch] = field(default_factory=list)
+
+    def run(self, batch: Batch, tables: Sequence[TableTask], *, evolves: bool, stages: bool = True) -> Taken:
+        self.runs.append(batch)
+        rejected = [
+            Rejected(piece.partition, offset, "VALUE_CONVERTER", "it is bad")
+            for piece in batch.slices()
+            for offset in range(piece.start, piece.until)
+            if (piece.partition.number, offset) in self.bad
+        ]
+        counts = {}
+        for piece in batch.slices():
+            lost = sum(record.partition == piece.partition for record in rejected)
+            counts[piece.partition] = Counts(piece.span, piece.span - lost, lost)
+        written = sum(count.written for count in counts.values())
+        files = [StagedFile("f", (), 0, written, 1)] if written else []
+        parts = [Staged(files, counts) for _ in tables]
+        return Taken(parts, rejected, 100, {}, overflow=len(rejected) > self.most_rejected)
+
+
+class World:
+    def __init__(self, ends: dict[int, int], **job: Any) -> None:
+        self.kafka, self.table, self.runner = FakeKafka(ends), FakeTable(), FakeRunner()
+        self.now = 0.0
+        self.job = replace(JOB, **job)
+        self.manager = self.new_manager()
+
+    def new_manager(self) -> JobManager:
+        return JobManager(
+            self.job,
+            self.kafka,
+            [self.table],
+            self.runner,
+            lambda: self.kafka,
+            lambda: self.now,
+            lambda: dt.datetime(2026, 1, 1, tzinfo=dt.UTC),
+        )
+
+    def tick(self, seconds: float = 0.25) -> None:
+        self.now += seconds
+        self.manager.tick()
+
+
+def test_the_first_batch_starts_at_once_and_the_next_one_after_the_interval() -> None:
+    world = World({0: 10, 1: 5})
+    world.tick()
+    assert (world.table.rows, world.manager.progress.lag) == (15, 0)
+    world.kafka.end[0] = 20
+    world.tick()
+    assert world.table.rows == 15
+    world.tick(1.0)
+    assert world.table.rows == 25
+    assert world.kafka.published[-1][3] == Offsets({Partition("t", 0): 20, Partition("t", 1): 5})
+
+
+def test_a_bad_record_fails_the_job_at_once_also_while_other_partitions_have_traffic() -> None:
+    world = World({0: 10, 1: 10})
+    world.runner.bad = {(1, 0)}
+    with pytest.raises(RecordRejected, match="partition 1, offset 0: it is bad"):
+        world.tick()
+    assert world.table.rows == 10
+    assert world.table.discarded == 1
+
+
+def test_a_tolerant_job_publishes_its_rejects_with_the_offsets() -> None:
+    world = World({0: 10}, tolerates_all=True)
+    world.runner.bad = {(0, 3)}
+    world.tick()
+    _, rejected, events, offsets = world.kafka.published[-1]
+    assert [record.offset for record in rejected] == [3]
+    assert [type(event).__name__ for event in events] == ["StartCommit", "CommitToTable", "CommitComplete"]
+    assert offsets == Offsets({Partition("t", 0): 10})
+    assert (world.manager.progress.rows, world.manager.progress.rejected) == (9, 1)
+
+
+def test_new_partitions_are_found_under_steady_traffic() -> None:
+    world = World({0: 10})
+    for turn in range(20):
+        world.kafka.end[0] += 5
+        if turn == 5:
+            world.kafka.end[1] = 7
+        world.tick(1.0)
+    assert world.table.mark is not None
+    assert world.table.mark.offsets.get(Partition("t", 1)) == 7
+
+
+def test_a_conflict_is_shown_and_the_batch_runs_again() -> None:
+    world = World({0: 10})
+    world.table.conflicts = 1
+    with pytest.raises(CommitConflict):
+        world.tick()
+    assert world.table.discarded == 1
+    world.tick()
+    assert world.table.rows == 10
+
+
+def test_too_many_rejects_make_smaller_batches() -> None:
+    world = World({0: 100}, tolerates_all=True)
+    world.runner.bad = {(0, offset) for offset in range(100)}
+    world.runner.most_rejected = 30
+    for _ in range(20):
+        world.tick()
+    assert world.manager.progress.rejected == 100
+    assert sum(len(rejected) for _, rejected, _, _ in world.kafka.published) == 100
+
+
+def test_what_is_owed_is_paid_in_parts_if_it_is_much() -> None:
+    world = World({0: 100}, tolerates_all=True)
+    world.runner.bad = {(0, offset) for offset in range(100)}
+    world.tick()
+    world.kafka.group.clear()
+    world.kafka.published.clear()
+    world.runner.most_rejected = 30
+    world.manager = world.new_manager()
+    world.tick()
+    offsets = [record.offset for _, rejected, _, _ in world.kafka.published for record in rejected]
+    assert offsets == list(range(100))
+    assert world.table.mark is not None
+    assert world.table.mark.totals.rejected == 100
+
+
+def test_a_topic_created_anew_stops_the_job() -> None:
+    world = World({0: 10})
+    world.tick()
+    world.kafka.id = "id-2"
+    world.kafka.end[0] = 20
+    with pytest.raises(SourceRecreated, match="created again"):
+        world.tick(2.0)
+    assert world.table.rows == 10
