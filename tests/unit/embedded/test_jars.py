@@ -27,8 +27,8 @@ def test_a_malformed_coordinate_is_refused() -> None:
 
 
 def test_the_proxy_of_the_environment_reaches_java() -> None:
-    assert jars.proxy_options({"https_proxy": "http://proxy.example.net:3128"}) == [
-        "-Dhttps.proxyHost=proxy.example.net",
+    assert jars.proxy_options({"https_proxy": "http://squid.example.net:3128"}) == [
+        "-Dhttps.proxyHost=squid.example.net",
         "-Dhttps.proxyPort=3128",
     ]
     assert jars.proxy_options({}) == []
