@@ -13,8 +13,6 @@ from icestream.api.errors import SourceUnavailable
 from icestream.api.offsets import Offsets, Partition
 from icestream.kafka.clients import ANSWER_SECONDS, kafka_errors, quiet
 
-_COMMIT_SECONDS = 30.0
-
 
 @dataclass(frozen=True)
 class Outgoing:
@@ -47,23 +45,22 @@ class Transactions:
             self._member = Consumer(quiet({**settings, "group.id": group, "enable.auto.commit": False}))
 
     def write(self, messages: Iterable[Outgoing], offsets: Offsets, note: str) -> None:
-        """Commit messages and offsets together; `note` is stored beside each offset."""
+        """Commit messages and offsets together; `note` is stored beside each offset.
+
+        After an error the outcome is open and this object is of no more use: a new one ends what is left.
+        """
         with kafka_errors(self._doing):
             self._producer.begin_transaction()
-            try:
-                self._produce(messages)
-                positions = [
-                    TopicPartition(topic, number, offsets[Partition(topic, number)], metadata=note)
-                    for topic, number in offsets
-                ]
-                if positions:
-                    self._producer.send_offsets_to_transaction(
-                        positions, self._member.consumer_group_metadata(), ANSWER_SECONDS
-                    )
-                self._producer.commit_transaction(_COMMIT_SECONDS)
-            except KafkaException as error:
-                self._abort(error)
-                raise
+            self._produce(messages)
+            positions = [
+                TopicPartition(topic, number, offsets[Partition(topic, number)], metadata=note)
+                for topic, number in offsets
+            ]
+            if positions:
+                self._producer.send_offsets_to_transaction(
+                    positions, self._member.consumer_group_metadata(), ANSWER_SECONDS
+                )
+            self._producer.commit_transaction(ANSWER_SECONDS)
 
     def _produce(self, messages: Iterable[Outgoing]) -> None:
         failures: list[str] = []
@@ -86,18 +83,15 @@ class Transactions:
                     break
                 except BufferError:
                     self._producer.poll(0.1)
-        if self._producer.flush(_COMMIT_SECONDS) or failures:
+        if self._producer.flush(ANSWER_SECONDS) or failures:
             reason = failures[0] if failures else "the broker does not answer"
-            self._producer.abort_transaction(ANSWER_SECONDS)
             raise SourceUnavailable(f"{self._doing}: a message could not be delivered: {reason}")
-
-    def _abort(self, error: KafkaException) -> None:
-        if error.args and error.args[0].txn_requires_abort():
-            self._producer.abort_transaction(ANSWER_SECONDS)
 
     def close(self) -> None:
         self._member.close()
         # A fenced producer complains that it cannot end its transaction; the newer one has done that.
         with warnings.catch_warnings(), contextlib.suppress(KafkaException, SystemError):
             warnings.simplefilter("ignore", RuntimeWarning)
+            # What a broker that is away has not taken would keep the producer from closing.
+            self._producer.purge()
             self._producer.close()

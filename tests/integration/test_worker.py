@@ -225,6 +225,26 @@ def test_the_live_table_and_sql_ask_the_worker(world: World) -> None:
     assert json.loads(asked.stdout)["rows"] == [{"n": 302}]
 
 
+def test_a_connector_outlives_a_broker_that_is_away_for_a_while(world: World) -> None:
+    world.topic("patient")
+    world.client.create("patient", world.config("patient"))
+    world.produce("patient", *({"id": number} for number in range(30)))
+    eventually(lambda: len(world.ids("patient")) == 30)
+    kafka.kill(world.folder / "kafka")
+    # Longer than any request to Kafka may take.
+    eventually(lambda: "patient" in told_of_trouble(world), 120)
+    assert world.client.status("patient").state == "RUNNING"
+    kafka.start(world.folder / "kafka", die_with_parent=True)
+    world.produce("patient", *({"id": number} for number in range(30, 60)))
+    eventually(lambda: len(world.ids("patient")) == 60, 150)
+    assert world.ids("patient") == list(range(60))
+    eventually(lambda: "patient" not in told_of_trouble(world))
+
+
+def told_of_trouble(world: World) -> list[str]:
+    return [view.name for view in world.client.overview() if view.progress and view.progress.warnings]
+
+
 def test_connectors_survive_a_worker_that_was_killed(world: World) -> None:
     world.topic("lasting")
     world.client.create("lasting", world.config("lasting"))
