@@ -22,6 +22,10 @@ from icestream.api.offsets import Offsets, Partition
 from icestream.kafka.clients import ANSWER_SECONDS, kafka_errors, quiet
 
 
+_CREATE_ATTEMPTS = 4
+_CREATE_SECONDS = 5.0
+
+
 @dataclass(frozen=True)
 class TopicFacts:
     id: str
@@ -130,15 +134,23 @@ class Topics:
         """Create a topic; False if it exists."""
         topic = NewTopic(name, partitions, replication, config=dict(config or {}))
         with kafka_errors(f"creating topic '{name}'"):
-            try:
-                self._admin.create_topics([topic], request_timeout=ANSWER_SECONDS)[name].result(
-                    ANSWER_SECONDS
-                )
-            except KafkaException as error:
-                if error.args[0].code() == KafkaError.TOPIC_ALREADY_EXISTS:
-                    return False
-                raise
-        return True
+            for attempt in range(_CREATE_ATTEMPTS):
+                # A client that asks while the controller changes waits for an answer that never comes; asking
+                # again finds the new one.
+                last = attempt == _CREATE_ATTEMPTS - 1
+                try:
+                    future = self._admin.create_topics([topic], request_timeout=_CREATE_SECONDS)[name]
+                    future.result(_CREATE_SECONDS + 1)
+                    return True
+                except TimeoutError:
+                    if last:
+                        raise
+                except KafkaException as error:
+                    if error.args[0].code() == KafkaError.TOPIC_ALREADY_EXISTS:
+                        return attempt > 0
+                    if last or error.args[0].code() != KafkaError._TIMED_OUT:
+                        raise
+        return False
 
     def delete(self, name: str) -> None:
         with kafka_errors(f"deleting topic '{name}'"):

@@ -42,7 +42,9 @@ class Transactions:
             )
             self._producer.init_transactions(ANSWER_SECONDS)
             # Never subscribed: it only tells the coordinator which group the offsets belong to.
-            self._member = Consumer(quiet({**settings, "group.id": group, "enable.auto.commit": False}))
+            member = Consumer(quiet({**settings, "group.id": group, "enable.auto.commit": False}))
+            self._group = member.consumer_group_metadata()
+            member.close()
 
     def write(self, messages: Iterable[Outgoing], offsets: Offsets, note: str) -> None:
         """Commit messages and offsets together; `note` is stored beside each offset.
@@ -57,9 +59,7 @@ class Transactions:
                 for topic, number in offsets
             ]
             if positions:
-                self._producer.send_offsets_to_transaction(
-                    positions, self._member.consumer_group_metadata(), ANSWER_SECONDS
-                )
+                self._producer.send_offsets_to_transaction(positions, self._group, ANSWER_SECONDS)
             self._producer.commit_transaction(ANSWER_SECONDS)
 
     def _produce(self, messages: Iterable[Outgoing]) -> None:
@@ -88,7 +88,6 @@ class Transactions:
             raise SourceUnavailable(f"{self._doing}: a message could not be delivered: {reason}")
 
     def close(self) -> None:
-        self._member.close()
         # A fenced producer complains that it cannot end its transaction; the newer one has done that.
         with warnings.catch_warnings(), contextlib.suppress(KafkaException, SystemError):
             warnings.simplefilter("ignore", RuntimeWarning)
