@@ -21,7 +21,6 @@ from icestream.api.errors import SourceUnavailable
 from icestream.api.offsets import Offsets, Partition
 from icestream.kafka.clients import ANSWER_SECONDS, kafka_errors, quiet
 
-
 _CREATE_ATTEMPTS = 4
 _CREATE_SECONDS = 5.0
 
