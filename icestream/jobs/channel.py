@@ -4,6 +4,7 @@ batch."""
 from __future__ import annotations
 
 import datetime as dt
+import threading
 import uuid
 from collections.abc import Callable, Iterable, Sequence
 from typing import Protocol
@@ -29,6 +30,9 @@ class Channel(Protocol):
 
     def close(self) -> None: ...
 
+    def abandon(self) -> None:
+        """Let go of it without waiting."""
+
 
 class KafkaChannel:
     """Opening it fences every older channel of the same job."""
@@ -47,6 +51,10 @@ class KafkaChannel:
 
     def close(self) -> None:
         self._transactions.close()
+
+    def abandon(self) -> None:
+        # Closing waits for a broker that may be away.
+        threading.Thread(target=self.close, name="abandoned-channel", daemon=True).start()
 
     def _letters(self, rejected: Sequence[Rejected]) -> Iterable[Outgoing]:
         target = self._job.dead_letters

@@ -78,6 +78,10 @@ class JobManager:
             _log.warning("nothing was committed: %s", conflict, extra=self._context())
             self._prove_alone()
             raise
+        except SourceUnavailable:
+            self._standing = None
+            self._abandon_channel()
+            raise
         except BaseException:
             # Whatever happened, tables and group are asked again before anything else is done.
             self._standing = None
@@ -140,14 +144,16 @@ class JobManager:
     def _publish(
         self, commit: str, rejected: Sequence[Rejected], events: Sequence[Payload], end: Offsets
     ) -> None:
-        channel = self._opened_channel()
-        try:
-            channel.publish(commit, rejected, events, end)
-        except SourceUnavailable:
-            # The outcome is in doubt. A new channel settles it: it ends or aborts what the old one left open.
-            self._channel = None
-            channel.close()
-            raise
+        self._opened_channel().publish(commit, rejected, events, end)
+
+    def _abandon_channel(self) -> None:
+        """After an outage a producer may wait for answers that never come, and its transaction's outcome is open.
+
+        A new channel settles both: it ends or aborts what the old one left.
+        """
+        if self._channel is not None:
+            channel, self._channel = self._channel, None
+            channel.abandon()
 
     def _refresh_facts(self) -> list[Partition]:
         job = self._job

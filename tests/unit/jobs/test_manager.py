@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from icestream.api.batch import Batch, Counts, Rejected, Staged, StagedFile, TableReference, Taken
-from icestream.api.errors import CommitConflict, RecordRejected, SourceRecreated
+from icestream.api.errors import CommitConflict, RecordRejected, SourceRecreated, SourceUnavailable
 from icestream.api.offsets import NOTHING, Offsets, Partition
 from icestream.jobs.events import Payload
 from icestream.jobs.job import Job, Limits
@@ -48,6 +48,8 @@ class FakeKafka:
     end: dict[int, int]
     id: str = "id-1"
     group: dict[Partition, GroupOffset] = field(default_factory=dict)
+    abandoned: int = 0
+    is_away: bool = False
     published: list[tuple[str, list[Rejected], list[Payload], Offsets]] = field(default_factory=list)
 
     def cluster_id(self) -> str:
@@ -60,6 +62,8 @@ class FakeKafka:
         return {"t": TopicFacts(self.id, len(self.end))}
 
     def ends(self, partitions: Iterable[Partition]) -> Offsets:
+        if self.is_away:
+            raise SourceUnavailable("no broker")
         return Offsets({partition: self.end[partition.number] for partition in partitions})
 
     def beginnings(self, partitions: Iterable[Partition]) -> Offsets:
@@ -77,6 +81,9 @@ class FakeKafka:
 
     def close(self) -> None:
         pass
+
+    def abandon(self) -> None:
+        self.abandoned += 1
 
 
 @dataclass
@@ -243,6 +250,19 @@ def test_what_is_owed_is_paid_in_parts_if_it_is_much() -> None:
     assert offsets == list(range(100))
     assert world.table.mark is not None
     assert world.table.mark.totals.rejected == 100
+
+
+def test_an_outage_ends_in_a_new_channel() -> None:
+    world = World({0: 10})
+    world.tick()
+    world.kafka.is_away = True
+    with pytest.raises(SourceUnavailable):
+        world.tick()
+    assert world.kafka.abandoned == 1
+    world.kafka.is_away = False
+    world.kafka.end[0] = 20
+    world.tick(2.0)
+    assert world.table.rows == 20
 
 
 def test_a_topic_created_anew_stops_the_job() -> None:
