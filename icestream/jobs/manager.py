@@ -147,9 +147,9 @@ class JobManager:
         self._opened_channel().publish(commit, rejected, events, end)
 
     def _abandon_channel(self) -> None:
-        """After an outage a producer may wait for answers that never come, and its transaction's outcome is open.
+        """A new channel after an outage: it ends or aborts what the old one left open.
 
-        A new channel settles both: it ends or aborts what the old one left.
+        The old one may wait for answers that never come.
         """
         if self._channel is not None:
             channel, self._channel = self._channel, None
