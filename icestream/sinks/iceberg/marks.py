@@ -143,8 +143,7 @@ def mark_after(
 
 @dataclass(frozen=True)
 class Found:
-    """What a table says of a job. `committed_before` without a mark: the table was rolled back behind the
-    job's start."""
+    """What a table says of a job; `rolled_back_from` if it was rolled back to before the first commit."""
 
     mark: JobMark | None
     rolled_back_from: JobMark | None = None
