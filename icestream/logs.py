@@ -7,6 +7,7 @@ import re
 import sys
 import time
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Final, TextIO
 
 _HIDDEN: Final = "[hidden]"
@@ -21,6 +22,14 @@ _SECRET_IN_VALUE: Final = (
     (re.compile(r"((?:password|secret|token)=)[^&;\s]+", re.IGNORECASE), r"\1" + _HIDDEN),
 )
 _QUIET: Final = ("py4j", "uvicorn", "httpx", "httpcore", "asyncio", "pyiceberg", "urllib3", "botocore")
+
+
+@dataclass(frozen=True)
+class LoggerLevel:
+    """The level of a logger, and when somebody last set it, in epoch milliseconds."""
+
+    level: str
+    last_modified: int | None = None
 
 
 def configure(level: str = "INFO", stream: TextIO | None = None) -> None:

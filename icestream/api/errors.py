@@ -6,6 +6,8 @@ IcestreamError
 ├── NotFoundError                no such connector, task, plugin
 ├── AlreadyExistsError           a connector of this name exists
 ├── NotReadyError                try again: the worker is busy with this connector
+├── NotLeader(url)               another worker must answer this; REST asks it
+├── BadOffsets                   offsets that a request asks for make no sense, or come at the wrong time
 ├── PreconditionError            the machine lacks something (Java, a port, disk, network): says what to do
 ├── RetriableError               the loop tries again; shown only if it persists
 │   ├── SourceUnavailable        Kafka does not answer
@@ -60,6 +62,16 @@ class AlreadyExistsError(IcestreamError):
 
 
 class NotReadyError(IcestreamError):
+    pass
+
+
+class NotLeader(IcestreamError):
+    def __init__(self, url: str) -> None:
+        super().__init__(f"this worker does not lead the group; ask {url}")
+        self.url = url
+
+
+class BadOffsets(IcestreamError):
     pass
 
 

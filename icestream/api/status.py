@@ -30,6 +30,8 @@ class Progress:
     """Epoch milliseconds of the last commit."""
     next_commit_in_ms: int | None = None
     warnings: tuple[str, ...] = ()
+    topics: tuple[str, ...] = ()
+    """The topics that the job has really read from or written to."""
 
 
 @dataclass(frozen=True)
