@@ -12,6 +12,12 @@ from icestream.api.config import Config, ConfigDef
 from icestream.api.errors import NotFoundError, Problem
 
 _SUFFIX: Final = "Connector"
+_KAFKA_VERSION: Final = "4.3.1"
+"""Of the classes that are part of Kafka Connect itself."""
+
+JSON: Final = "org.apache.kafka.connect.json.JsonConverter"
+STRING: Final = "org.apache.kafka.connect.storage.StringConverter"
+BYTES: Final = "org.apache.kafka.connect.converters.ByteArrayConverter"
 
 
 class PluginSettings(Protocol):
@@ -24,6 +30,12 @@ class PluginSettings(Protocol):
     def warnings(self, config: Config) -> list[str]: ...
 
 
+class SourceSettings(PluginSettings, Protocol):
+    """What that of a source offers besides."""
+
+    def exactly_once_problem(self, config: Config) -> str | None: ...
+
+
 @dataclass(frozen=True)
 class Plugin:
     """A connector class under one of its names."""
@@ -33,6 +45,13 @@ class Plugin:
     task_class: str
     settings_module: str
     version: str = __version__
+    value_converters: Sequence[str] = (JSON,)
+    takes_json_schemas: bool = False
+    """Whether JSON values may carry their schema beside the payload."""
+
+    @property
+    def is_source(self) -> bool:
+        return self.type == "source"
 
     @property
     def simple_name(self) -> str:
@@ -41,19 +60,42 @@ class Plugin:
     def settings(self) -> PluginSettings:
         return cast(PluginSettings, import_module(self.settings_module))
 
+    def source_settings(self) -> SourceSettings:
+        return cast(SourceSettings, import_module(self.settings_module))
+
+
+ICEBERG_SETTINGS: Final = "icestream.sinks.iceberg.settings"
 
 CONNECTORS: Final[Sequence[Plugin]] = (
     Plugin(
         "org.apache.iceberg.connect.IcebergSinkConnector",
         "sink",
         "org.apache.iceberg.connect.IcebergSinkTask",
-        "icestream.sinks.iceberg.settings",
+        ICEBERG_SETTINGS,
     ),
     Plugin(
         "io.tabular.iceberg.connect.IcebergSinkConnector",
         "sink",
         "io.tabular.iceberg.connect.IcebergSinkTask",
-        "icestream.sinks.iceberg.settings",
+        ICEBERG_SETTINGS,
+    ),
+    Plugin(
+        "org.apache.kafka.connect.file.FileStreamSinkConnector",
+        "sink",
+        "org.apache.kafka.connect.file.FileStreamSinkTask",
+        "icestream.sinks.file_stream_settings",
+        _KAFKA_VERSION,
+        (JSON, STRING, BYTES),
+        takes_json_schemas=True,
+    ),
+    Plugin(
+        "org.apache.kafka.connect.file.FileStreamSourceConnector",
+        "source",
+        "org.apache.kafka.connect.file.FileStreamSourceTask",
+        "icestream.sources.file_stream_settings",
+        _KAFKA_VERSION,
+        (JSON, STRING, BYTES),
+        takes_json_schemas=True,
     ),
 )
 

@@ -10,22 +10,17 @@ from typing import Final
 from icestream.api.config import Config, ConfigDef
 from icestream.api.connector_settings import CONVERTER_KINDS, SINK_CONNECTOR
 from icestream.api.errors import ConfigError, NotFoundError, Problem, UnknownConnectorClass
+from icestream.api.source_settings import SOURCE_CONNECTOR, source_problems
 from icestream.cluster.unknown_keys import judge_unknown_keys
 from icestream.logs import masked
-from icestream.plugins import Plugin, find_connector
+from icestream.plugins import BYTES, JSON, STRING, Plugin, find_connector
 
 DeepCheck = Callable[[Config], list[Problem]]
 """Opens what the config points at (catalog, table, topic) and says what is wrong with it."""
 
-_JSON: Final = "org.apache.kafka.connect.json.JsonConverter"
-_STRING: Final = "org.apache.kafka.connect.storage.StringConverter"
-_BYTES: Final = "org.apache.kafka.connect.converters.ByteArrayConverter"
 _SIMPLE_HEADERS: Final = "org.apache.kafka.connect.storage.SimpleHeaderConverter"
-_CONVERTERS: Final[Mapping[str, tuple[str, ...]]] = {
-    "key": (_JSON, _STRING, _BYTES),
-    "value": (_JSON,),
-    "header": (_SIMPLE_HEADERS, _JSON, _STRING, _BYTES),
-}
+_KEY_CONVERTERS: Final = (JSON, STRING, BYTES)
+_HEADER_CONVERTERS: Final = (_SIMPLE_HEADERS, *_KEY_CONVERTERS)
 
 
 @dataclass(frozen=True)
@@ -63,16 +58,16 @@ def validate_connector(
     given = {key: value for key, value in config.items() if value is not None}
     plugin = _plugin(given)
     settings = plugin.settings()
-    definition = SINK_CONNECTOR + settings.definition(given)
+    definition = (SOURCE_CONNECTOR if plugin.is_source else SINK_CONNECTOR) + settings.definition(given)
     policy = given.get("icestream.unknown.keys", "typos").strip()
     unknown = judge_unknown_keys(definition, given, policy)
     effective = with_worker_defaults(given, worker)
     problems = [
         *_nulls(config),
         *definition.problems(given),
-        *_topics(given),
+        *(_source(plugin, given, worker) if plugin.is_source else _topics(given)),
         *_framework_not_yet(given),
-        *_converters(effective),
+        *_converters(effective, plugin),
         *settings.problems(given),
         *unknown.problems,
     ]
@@ -106,6 +101,10 @@ def _without_effect(config: Config) -> list[str]:
         for key in ("errors.retry.timeout", "errors.retry.delay.max.ms")
         if config.get(key)
     ]
+
+
+def _source(plugin: Plugin, config: Config, worker: Config) -> list[Problem]:
+    return source_problems(config, worker, plugin.source_settings().exactly_once_problem(config))
 
 
 def _topics(config: Config) -> list[Problem]:
@@ -157,15 +156,16 @@ def _framework_not_yet(config: Config) -> list[Problem]:
     return found
 
 
-def _converters(config: Config) -> list[Problem]:
+def _converters(config: Config, plugin: Plugin) -> list[Problem]:
     found: list[Problem] = []
-    for kind, supported in _CONVERTERS.items():
+    converters = {"key": _KEY_CONVERTERS, "value": plugin.value_converters, "header": _HEADER_CONVERTERS}
+    for kind, supported in converters.items():
         key = f"{kind}.converter"
         named = config.get(key, "").strip()
         if not named:
             if kind == "value":
                 found.append(
-                    Problem(key, f"'{key}' is set neither here nor in the worker's config; set {key}={_JSON}")
+                    Problem(key, f"'{key}' is set neither here nor in the worker's config; set {key}={JSON}")
                 )
         elif named not in supported and named not in [name.rpartition(".")[2] for name in supported]:
             found.append(
@@ -173,7 +173,11 @@ def _converters(config: Config) -> list[Problem]:
                     key, f"'{key}={named}' is not supported by this version; use {' or '.join(supported)}"
                 )
             )
-        elif kind == "value" and config.get(f"{key}.schemas.enable", "true").strip().lower() != "false":
+        elif (
+            kind == "value"
+            and not plugin.takes_json_schemas
+            and config.get(f"{key}.schemas.enable", "true").strip().lower() != "false"
+        ):
             found.append(
                 Problem(
                     f"{key}.schemas.enable",

@@ -16,6 +16,7 @@ from icestream.jobs.manager import JobManager
 from icestream.kafka.clients import client_settings
 from icestream.kafka.topics import Topics
 from icestream.pipeline.run import SparkPlane, SparkRunner
+from icestream.plugins import ICEBERG_SETTINGS, find_connector
 from icestream.sinks.iceberg.catalogs import open_catalog
 from icestream.sinks.iceberg.table import IcebergTable
 
@@ -73,6 +74,8 @@ def _now() -> dt.datetime:
 
 def check_connector(config: Config) -> list[Problem]:
     """Open what the config points at: what is wrong with it, by key."""
+    if find_connector(config["connector.class"]).settings_module != ICEBERG_SETTINGS:
+        return []
     try:
         job: Job = job_from(config.get("name", ""), config)
         catalog = open_catalog(config)

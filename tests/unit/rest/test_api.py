@@ -265,6 +265,8 @@ def test_plugins_are_listed_and_described(api: httpx.Client) -> None:
     assert {plugin["class"] for plugin in listed} == {
         "org.apache.iceberg.connect.IcebergSinkConnector",
         "io.tabular.iceberg.connect.IcebergSinkConnector",
+        "org.apache.kafka.connect.file.FileStreamSinkConnector",
+        "org.apache.kafka.connect.file.FileStreamSourceConnector",
     }
     keys = api.get("/connector-plugins/IcebergSink/config").json()
     assert list(keys[0]) == [
