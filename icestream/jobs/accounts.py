@@ -3,26 +3,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import zip_longest
 
 from pyroaring import BitMap64
 
-from icestream.api.batch import Counts
-from icestream.api.offsets import Offsets, Partition
-from icestream.sinks.iceberg.marks import JobMark
+from icestream.api.batch import Counts, Slice
+from icestream.api.offsets import NOTHING, Offsets, Partition
+from icestream.sinks.iceberg.marks import JobMark, Span
 
 _SHOWN = 10
 
 
 @dataclass(frozen=True)
 class Deep:
-    """What the data files themselves say: which offsets are in the table, and which more than once."""
+    """What the data files themselves say: how often each offset is in the table."""
 
-    offsets: Mapping[Partition, BitMap64]
-    twice: Mapping[Partition, BitMap64]
+    layers: Mapping[Partition, Sequence[BitMap64]]
+    """First the offsets that are there at least once, then those that are there at least twice, and so on."""
     foreign_rows: int = 0
     """Rows in files that another engine wrote or rewrote: their origin is not known."""
+
+
+def layered(parts: Iterable[BitMap64]) -> list[BitMap64]:
+    """Layers of sets that may overlap."""
+    layers: list[BitMap64] = []
+    for part in parts:
+        again = part
+        for number, layer in enumerate(layers):
+            layers[number], again = layer | again, layer & again
+        if again:
+            layers.append(again)
+    return layers
 
 
 @dataclass(frozen=True)
@@ -37,13 +50,17 @@ class Letters:
 class Evidence:
     mark: JobMark
     ends: Offsets
-    in_topic: Mapping[Partition, int]
-    """Records that the topic really has, for partitions where offsets alone do not tell (markers,
-    compaction)."""
+    in_topic: Mapping[Slice, int]
+    """Records that the topic really has, for spans where offsets alone do not tell (markers, compaction)."""
     table_rows: int
     other_writers: bool
     letters: Letters | None
     deep: Deep | None = None
+    beginnings: Offsets = NOTHING
+
+    def records(self, partition: Partition, span: Span) -> int:
+        """How many records a span had to read."""
+        return self.in_topic.get(Slice(partition, span.first, span.next), span.next - span.first)
 
 
 @dataclass(frozen=True)
@@ -67,35 +84,77 @@ def judge(evidence: Evidence) -> Verdict:
         *_letters(evidence),
         *(_deep(evidence, evidence.deep) if evidence.deep else []),
     ]
-    lag = sum(max(0, evidence.ends[p] - s.next) for p, s in mark.standings.items() if p in evidence.ends)
-    said = [f"{totals.read:,} in the topic", f"{evidence.table_rows:,} in the table"]
+    said = [f"{totals.read:,} read" if mark.earlier else f"{totals.read:,} in the topic"]
+    if again := _read_again(mark):
+        said.append(f"{again:,} of them again by hand")
+    if skipped := _skipped(mark):
+        said.append(f"{skipped:,} skipped by hand")
+    said.append(f"{evidence.table_rows:,} in the table")
     if totals.rejected:
         place = "in the dead letter queue" if evidence.letters else "rejected"
         said.append(f"{totals.rejected:,} {place}")
     if totals.filtered:
         said.append(f"{totals.filtered:,} without a value")
-    verdict = "None missing, none twice." if not problems else f"{len(problems)} problem(s)."
+    good = "None missing, none too many." if mark.earlier else "None missing, none twice."
+    verdict = good if not problems else f"{len(problems)} problem(s)."
+    lag = _lag(evidence)
     waiting = f" {lag:,} not read yet." if lag else ""
-    counts = {partition: standing.counts for partition, standing in mark.standings.items()}
+    counts = {partition: _sum(spans) for partition, spans in mark.spans().items()}
     return Verdict(f"{', '.join(said)}. {verdict}{waiting}", problems, counts, lag)
+
+
+def _sum(spans: Sequence[Span]) -> Counts:
+    return sum((span.counts for span in spans), Counts())
+
+
+def _lag(evidence: Evidence) -> int:
+    """Records between where the job stands, or begins after a reset, and the end."""
+    standings = evidence.mark.standings
+    return sum(
+        max(0, evidence.ends[p] - (standings[p].next if p in standings else evidence.beginnings.get(p) or 0))
+        for p in evidence.ends
+    )
+
+
+def _offsets(span: Span) -> BitMap64:
+    return BitMap64(range(span.first, span.next)) if span.next > span.first else BitMap64()
+
+
+def _read_again(mark: JobMark) -> int:
+    """Offsets that were read once more because somebody moved the job back."""
+    expected = (layered(map(_offsets, spans)) for spans in mark.spans().values())
+    return sum(len(layer) for layers in expected for layer in layers[1:])
+
+
+def _skipped(mark: JobMark) -> int:
+    """Offsets that were never read because somebody moved the job over them."""
+    found = 0
+    for partition, spans in mark.spans().items():
+        if partition not in mark.standings:
+            continue
+        first, until = min(span.first for span in spans), mark.standings[partition].next
+        covered = BitMap64.union(*map(_offsets, spans))
+        found += len(BitMap64(range(first, until)) - covered) if until > first else 0
+    return found
 
 
 def _per_partition(evidence: Evidence) -> list[str]:
     problems = []
-    for partition, standing in sorted(evidence.mark.standings.items()):
-        counts = standing.counts
-        if not counts.reconcile:
-            problems.append(
-                f"{partition}: {counts.read} read, but {counts.written} written, {counts.rejected} rejected "
-                f"and {counts.filtered} filtered"
-            )
-        there = evidence.in_topic.get(partition, standing.next - standing.first)
-        if counts.read != there:
-            what = "missing" if counts.read < there else "read twice"
-            problems.append(
-                f"{partition}: {abs(there - counts.read)} records {what} among offsets "
-                f"{standing.first}..{standing.next - 1}"
-            )
+    for partition, spans in sorted(evidence.mark.spans().items()):
+        for span in spans:
+            counts = span.counts
+            if not counts.reconcile:
+                problems.append(
+                    f"{partition}: {counts.read} read, but {counts.written} written, {counts.rejected} "
+                    f"rejected and {counts.filtered} filtered"
+                )
+            there = evidence.records(partition, span)
+            if counts.read != there and not span.is_gone:
+                what = "missing" if counts.read < there else "read twice"
+                problems.append(
+                    f"{partition}: {abs(there - counts.read)} records {what} among offsets "
+                    f"{span.first}..{span.next - 1}"
+                )
     return problems
 
 
@@ -117,30 +176,42 @@ def _letters(evidence: Evidence) -> list[str]:
 
 
 def _deep(evidence: Evidence, deep: Deep) -> list[str]:
-    problems = [
-        f"{partition}: offsets twice in the table: {shown(offsets)}"
-        for partition, offsets in sorted(deep.twice.items())
-        if offsets
-    ]
+    spans_of = evidence.mark.spans()
+    expected = {partition: layered(map(_offsets, spans)) for partition, spans in spans_of.items()}
+    problems = []
+    for partition, layers in sorted(deep.layers.items()):
+        surplus = BitMap64.union(BitMap64(), *_beyond(layers, expected.get(partition, []))[1:])
+        if surplus:
+            how = "too often" if partition in evidence.mark.earlier else "twice"
+            problems.append(f"{partition}: offsets {how} in the table: {shown(surplus)}")
     if deep.foreign_rows:
         return problems
-    letters = evidence.letters.offsets if evidence.letters else None
-    for partition, standing in sorted(evidence.mark.standings.items()):
-        span = (
-            BitMap64(range(standing.first, standing.next)) if standing.next > standing.first else BitMap64()
-        )
-        absent = span - deep.offsets.get(partition, BitMap64())
-        if letters is not None:
-            absent = absent - letters.get(partition, BitMap64())
-        holes = (standing.next - standing.first) - evidence.in_topic.get(
-            partition, standing.next - standing.first
-        )
-        explained = (
-            holes + standing.counts.filtered + (0 if letters is not None else standing.counts.rejected)
-        )
-        if len(absent) > explained:
-            problems.append(f"{partition}: offsets missing from the table: {shown(absent)}")
+    for partition, wanted in sorted(expected.items()):
+        problems += _absent(evidence, partition, wanted, deep.layers.get(partition, ()))
     return problems
+
+
+def _absent(
+    evidence: Evidence, partition: Partition, wanted: Sequence[BitMap64], layers: Sequence[BitMap64]
+) -> list[str]:
+    letters = evidence.letters.offsets if evidence.letters else None
+    explained = 0
+    for span in evidence.mark.spans()[partition]:
+        records = span.counts.read if span.is_gone else evidence.records(partition, span)
+        holes = span.next - span.first - records
+        explained += holes + span.counts.filtered + (0 if letters is not None else span.counts.rejected)
+    dead = letters.get(partition, BitMap64()) if letters is not None else BitMap64()
+    lacking = [absent - dead for absent in _beyond(wanted, layers)]
+    if sum(map(len, lacking)) <= explained:
+        return []
+    return [f"{partition}: offsets missing from the table: {shown(BitMap64.union(*lacking))}"]
+
+
+def _beyond(layers: Sequence[BitMap64], others: Sequence[BitMap64]) -> list[BitMap64]:
+    """What each layer has that its counterpart lacks."""
+    return [layer - other for layer, other in zip_longest(layers, others, fillvalue=BitMap64())][
+        : len(layers)
+    ]
 
 
 def shown(offsets: BitMap64) -> str:

@@ -14,7 +14,7 @@ from icestream.api.batch import Slice
 from icestream.api.config import Config
 from icestream.api.errors import NotFoundError
 from icestream.api.offsets import Offsets, Partition
-from icestream.jobs.accounts import Deep, Evidence, Letters
+from icestream.jobs.accounts import Deep, Evidence, Letters, layered
 from icestream.jobs.job import Job, job_from
 from icestream.kafka.clients import client_settings
 from icestream.kafka.reader import SliceReader, headers_of
@@ -61,31 +61,34 @@ def _of_table(
     mark = marks.find(table.metadata, job.name, "main").mark
     if mark is None:
         raise NotFoundError(f"table '{'.'.join(table.name())}' has no commit of connector '{job.name}' yet")
-    existing = topics.describe(sorted({partition.topic for partition in mark.standings}))
-    partitions = [
-        p for p in mark.standings if p.topic in existing and p.number < existing[p.topic].partitions
-    ]
+    known = mark.spans()
+    existing = topics.describe(sorted({partition.topic for partition in known}))
+    partitions = [p for p in known if p.topic in existing and p.number < existing[p.topic].partitions]
+    beginnings = topics.beginnings(partitions)
     snapshot = table.current_snapshot()
     summary = snapshot.summary.additional_properties if snapshot and snapshot.summary else {}
     return Evidence(
         mark=mark,
         ends=topics.ends(partitions),
-        in_topic=_recount(mark, topics.beginnings(partitions), reader),
+        in_topic=_recount(mark, beginnings, reader),
         table_rows=int(summary.get("total-records", 0)) - int(summary.get("total-position-deletes", 0)),
         other_writers=_has_other_writers(table, job.name),
         letters=letters,
         deep=_deep(table) if deep else None,
+        beginnings=beginnings,
     )
 
 
-def _recount(mark: JobMark, beginnings: Offsets, reader: SliceReader) -> dict[Partition, int]:
+def _recount(mark: JobMark, beginnings: Offsets, reader: SliceReader) -> dict[Slice, int]:
     """Count records where fewer were read than there are offsets: some offsets hold no record."""
-    counted = {}
-    for partition, standing in mark.standings.items():
-        span = standing.next - standing.first
-        if standing.counts.read < span and beginnings.get(partition) == standing.first:
-            piece = Slice(partition, standing.first, standing.next)
-            counted[partition] = sum(len(chunk) for chunk in reader.read(piece, _CHUNK))
+    counted: dict[Slice, int] = {}
+    for partition, spans in mark.spans().items():
+        for span in spans:
+            piece = Slice(partition, span.first, span.next)
+            begins = beginnings.get(partition)
+            still_there = begins is not None and begins <= span.first and not span.is_gone
+            if span.counts.read < piece.span and still_there and piece not in counted:
+                counted[piece] = sum(len(chunk) for chunk in reader.read(piece, _CHUNK))
     return counted
 
 
@@ -129,8 +132,7 @@ def _letters(job: Job, topics: Topics, reader: SliceReader) -> Letters | None:
 
 def _deep(table: Table) -> Deep:
     """Read the footer of every live data file."""
-    offsets: dict[Partition, BitMap64] = {}
-    twice: dict[Partition, BitMap64] = {}
+    found: dict[Partition, list[BitMap64]] = {}
     foreign = 0
     for task in table.scan().plan_files():
         with table.io.new_input(task.file.file_path).open() as stream:
@@ -138,8 +140,6 @@ def _deep(table: Table) -> Deep:
         if origins is None:
             foreign += task.file.record_count
             continue
-        for partition, found in origins.offsets.items():
-            known = offsets.setdefault(partition, BitMap64())
-            twice[partition] = twice.get(partition, BitMap64()) | (known & found)
-            offsets[partition] = known | found
-    return Deep(offsets, twice, foreign)
+        for partition, offsets in origins.offsets.items():
+            found[partition] = layered([*found.get(partition, []), offsets])
+    return Deep(found, foreign)

@@ -29,8 +29,19 @@ class Source:
 
 
 @dataclass(frozen=True)
+class Span:
+    """Offsets that the job read from `first` up to `next`, before somebody moved it elsewhere."""
+
+    first: int
+    next: int
+    counts: Counts
+    is_gone: bool = False
+    """Of a topic that was deleted since: its offsets mean records that nobody can count again."""
+
+
+@dataclass(frozen=True)
 class Standing:
-    """One partition in a mark. Counts are totals since the job's first batch."""
+    """One partition in a mark. Counts are totals since the job's first batch, or since it was moved here."""
 
     first: int
     """Where the job began to read."""
@@ -67,6 +78,8 @@ class JobMark:
     standings: Mapping[Partition, Standing] = field(default_factory=dict)
     began: Age | None = None
     """The table's age before the first commit of the job."""
+    earlier: Mapping[Partition, tuple[Span, ...]] = field(default_factory=dict)
+    """What was read before offsets were altered or reset by hand. A partition that is only here was reset."""
 
     @property
     def offsets(self) -> Offsets:
@@ -78,20 +91,23 @@ class JobMark:
 
     @property
     def totals(self) -> Counts:
-        return sum((standing.counts for standing in self.standings.values()), Counts())
+        return sum((span.counts for spans in self.spans().values() for span in spans), Counts())
+
+    def spans(self) -> dict[Partition, list[Span]]:
+        """All that was ever read, in the order of reading."""
+        found = {partition: list(spans) for partition, spans in self.earlier.items()}
+        for partition, at in self.standings.items():
+            found.setdefault(partition, []).append(Span(at.first, at.next, at.counts))
+        return found
 
     def to_json(self) -> str:
         partitions: dict[str, dict[str, list[int]]] = {}
         for partition, standing in sorted(self.standings.items()):
-            counts = standing.counts
             partitions.setdefault(partition.topic, {})[str(partition.number)] = [
                 standing.first,
                 standing.start,
                 standing.next,
-                counts.read,
-                counts.written,
-                counts.rejected,
-                counts.filtered,
+                *_numbers(standing.counts),
             ]
         body: dict[str, Any] = {
             "commit": self.commit,
@@ -101,6 +117,13 @@ class JobMark:
             "partitions": partitions,
             "began": [self.began.sequence, self.began.ms] if self.began else None,
         }
+        earlier: dict[str, dict[str, list[list[int]]]] = {}
+        for partition, spans in sorted(self.earlier.items()):
+            earlier.setdefault(partition.topic, {})[str(partition.number)] = [
+                [span.first, span.next, int(span.is_gone), *_numbers(span.counts)] for span in spans
+            ]
+        if earlier:
+            body["earlier"] = earlier
         return json.dumps(body, separators=(",", ":"))
 
     @classmethod
@@ -113,7 +136,18 @@ class JobMark:
         }
         source = Source(body["cluster"], body["topics"])
         began = Age(*body["began"]) if body.get("began") else None
-        return cls(body["commit"], body["previous"], source, standings, began)
+        earlier = {
+            Partition(topic, int(number)): tuple(
+                Span(first, next_, Counts(*counts), bool(gone)) for first, next_, gone, *counts in spans
+            )
+            for topic, partitions in body.get("earlier", {}).items()
+            for number, spans in partitions.items()
+        }
+        return cls(body["commit"], body["previous"], source, standings, began, earlier)
+
+
+def _numbers(counts: Counts) -> list[int]:
+    return [counts.read, counts.written, counts.rejected, counts.filtered]
 
 
 def key_of(job: str) -> str:
@@ -138,7 +172,34 @@ def mark_after(
         standings[partition] = Standing(old.first if old else start, start, reached, total)
     if before is None:
         return JobMark(batch.id, None, source, standings)
-    return JobMark(batch.id, before.commit, source, standings, before.began)
+    return JobMark(batch.id, before.commit, source, standings, before.began, before.earlier)
+
+
+def mark_moved(
+    before: JobMark | None, commit: str, moves: Mapping[Partition, int | None], source: Source
+) -> JobMark:
+    """The mark of a commit that brings no rows: somebody moved these partitions. None: to their beginning,
+    wherever that will be when the job goes on."""
+    standings = dict(before.standings) if before else {}
+    earlier = dict(before.earlier) if before else {}
+    for partition, target in moves.items():
+        old = standings.pop(partition, None)
+        if old is not None and old.next > old.first:
+            span = Span(old.first, old.next, old.counts)
+            earlier[partition] = (*earlier.get(partition, ()), span)
+        if target is not None:
+            standings[partition] = Standing(target, target, target, Counts())
+    standings = {partition: replace(at, start=at.next) for partition, at in standings.items()}
+    if before is None:
+        return JobMark(commit, None, source, standings)
+    gone = {topic for topic, known in before.source.topics.items() if source.topics.get(topic) != known}
+    if before.source.cluster != source.cluster:
+        gone = {partition.topic for partition in earlier}
+    earlier = {
+        partition: tuple(replace(span, is_gone=True) for span in spans) if partition.topic in gone else spans
+        for partition, spans in earlier.items()
+    }
+    return JobMark(commit, before.commit, source, standings, before.began, earlier)
 
 
 @dataclass(frozen=True)

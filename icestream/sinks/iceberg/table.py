@@ -127,7 +127,7 @@ class IcebergTable:
     ) -> Receipt:
         """Make staged files visible, with the mark. CommitConflict: nothing landed, plan again."""
         table = self._loaded()
-        self._refuse_moved(table.metadata, expect, written_with)
+        self._refuse_moved(table.metadata, expect, mark.previous, written_with)
         transaction = self._grown(table, new_fields)
         if transaction.table_metadata.schema().model_dump_json() != written_with.schema_json:
             raise CommitConflict(f"the schema of {self.name} changed while a batch was written")
@@ -135,7 +135,8 @@ class IcebergTable:
             mark = replace(mark, began=marks.Age.of(table.metadata))
         text = mark.to_json()
         transaction.set_properties({marks.key_of(self._job): text})
-        append = self._append(transaction, expect, written_with, {**summary, marks.key_of(self._job): text})
+        summary = {**summary, marks.key_of(self._job): text}
+        append = self._append(transaction, expect, mark.previous, written_with, summary)
         for file in files:
             append.append_data_file(_data_file(file))
         with sink_errors(f"writing manifests of {self.name}"):
@@ -205,18 +206,29 @@ class IcebergTable:
                 ) from error
         return transaction
 
-    def _refuse_moved(self, metadata: TableMetadata, expect: Offsets, written_with: TablePlan) -> None:
+    def _refuse_moved(
+        self, metadata: TableMetadata, expect: Offsets, previous: str | None, written_with: TablePlan
+    ) -> None:
         """The job's offsets and the partition spec must be what they were when the batch was planned."""
         if metadata.spec().model_dump_json() != written_with.spec_json:
             raise CommitConflict(f"the partition spec of {self.name} changed while a batch was written")
-        stands = marks.find(metadata, self._job, self._branch).offsets
-        if stands != expect:
+        found = marks.find(metadata, self._job, self._branch)
+        if found.offsets != expect:
             raise CommitConflict(
-                f"{self.name} is at {stands.to_json()}, not at {expect.to_json()}: somebody else committed"
+                f"{self.name} is at {found.offsets.to_json()}, not at {expect.to_json()}: "
+                "somebody else committed"
             )
+        # Offsets alone do not tell: after a reset the job comes by the same ones again.
+        if (found.mark.commit if found.mark else None) != previous:
+            raise CommitConflict(f"{self.name} has another commit of the job: somebody else committed")
 
     def _append(
-        self, transaction: Transaction, expect: Offsets, written_with: TablePlan, summary: Mapping[str, str]
+        self,
+        transaction: Transaction,
+        expect: Offsets,
+        previous: str | None,
+        written_with: TablePlan,
+        summary: Mapping[str, str],
     ) -> Any:
         merges = property_as_bool(
             transaction.table_metadata.properties, "commit.manifest-merge.enabled", False
@@ -229,7 +241,7 @@ class IcebergTable:
 
             def _validate_concurrency(self) -> None:
                 try:
-                    refuse_moved(self._transaction._table.metadata, expect, written_with)
+                    refuse_moved(self._transaction._table.metadata, expect, previous, written_with)
                 except CommitConflict as conflict:
                     # PyIceberg knows by this class that nothing landed, and removes its manifests.
                     raise ValidationException(str(conflict)) from conflict

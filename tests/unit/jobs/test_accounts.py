@@ -2,10 +2,10 @@ import dataclasses
 
 from pyroaring import BitMap64
 
-from icestream.api.batch import Batch, Counts
+from icestream.api.batch import Batch, Counts, Slice
 from icestream.api.offsets import Offsets, Partition
-from icestream.jobs.accounts import Deep, Evidence, Letters, judge, shown
-from icestream.sinks.iceberg.marks import Source, mark_after
+from icestream.jobs.accounts import Deep, Evidence, Letters, judge, layered, shown
+from icestream.sinks.iceberg.marks import JobMark, Source, mark_after, mark_moved
 
 P = Partition("t", 0)
 
@@ -30,7 +30,7 @@ def test_records_that_were_never_read_are_missing() -> None:
 
 
 def test_offsets_without_a_record_are_not_missing() -> None:
-    assert judge(dataclasses.replace(evidence(Counts(8, 8), 8), in_topic={P: 8})).holds
+    assert judge(dataclasses.replace(evidence(Counts(8, 8), 8), in_topic={Slice(P, 0, 10): 8})).holds
 
 
 def test_rows_that_left_the_table_are_missing_unless_others_write_to_it() -> None:
@@ -45,7 +45,7 @@ def test_a_dead_letter_too_many() -> None:
 
 
 def test_deep_names_the_offsets_that_are_twice_and_missing() -> None:
-    deep = Deep({P: BitMap64([0, 1, 2, 3, 4, 5, 6, 9])}, {P: BitMap64([2])})
+    deep = Deep({P: layered([BitMap64([0, 1, 2, 3, 4, 5, 6, 9]), BitMap64([2])])})
     verdict = judge(dataclasses.replace(evidence(Counts(10, 10), 10), deep=deep))
     assert verdict.problems == [
         "t-0: offsets twice in the table: 2",
@@ -61,3 +61,59 @@ def test_what_is_not_read_yet_is_said_and_is_no_problem() -> None:
 
 def test_many_offsets_are_shortened() -> None:
     assert shown(BitMap64(range(0, 40, 2))).endswith("… (20 in all)")
+
+
+def moved_books(*steps: tuple[int | None, int]) -> JobMark:
+    """A job that read 0..10, and was then moved and read on, as often as told: (to, until)."""
+    source = Source("c", {"t": "i"})
+    mark = mark_after(None, Batch("c", Offsets({P: 0}), Offsets({P: 10})), {P: Counts(10, 10)}, source)
+    for to, until in steps:
+        mark = mark_moved(mark, "m", {P: to}, source)
+        start = to or 0
+        batch = Batch("b", Offsets({P: start}), Offsets({P: until}))
+        mark = mark_after(mark, batch, {P: Counts(until - start, until - start)}, source)
+    return mark
+
+
+def books(mark: JobMark, rows: int, *files: range) -> Evidence:
+    deep = Deep({P: layered(BitMap64(file) for file in files)})
+    return Evidence(mark, Offsets({P: 20}), {}, rows, other_writers=False, letters=None, deep=deep)
+
+
+def test_what_was_read_again_after_a_reset_is_expected_twice() -> None:
+    mark = moved_books((None, 10))
+    verdict = judge(books(mark, 20, range(10), range(10)))
+    assert verdict.holds, verdict.problems
+    assert verdict.line == (
+        "20 read, 10 of them again by hand, 20 in the table. None missing, none too many. 10 not read yet."
+    )
+    assert judge(books(mark, 10, range(10))).problems == [
+        "10 rows missing from the table: 20 were written",
+        "t-0: offsets missing from the table: 0..9",
+    ]
+    assert judge(books(mark, 23, range(10), range(10), range(3))).problems == [
+        "3 rows too many in the table: 20 were written",
+        "t-0: offsets too often in the table: 0..2",
+    ]
+
+
+def test_what_was_skipped_by_hand_is_not_missing() -> None:
+    verdict = judge(books(moved_books((15, 20)), 15, range(10), range(15, 20)))
+    assert verdict.holds, verdict.problems
+    assert verdict.line == ("15 read, 5 skipped by hand, 15 in the table. None missing, none too many.")
+
+
+def test_a_reset_takes_the_skip_back() -> None:
+    mark = moved_books((15, 20), (None, 12))
+    verdict = judge(books(mark, 27, range(10), range(15, 20), range(12)))
+    assert verdict.holds, verdict.problems
+    assert verdict.line.startswith("27 read, 10 of them again by hand, 27 in the table.")
+    assert verdict.line.endswith("8 not read yet.")
+
+
+def test_after_a_reset_everything_is_still_to_be_read() -> None:
+    mark = mark_moved(moved_books(), "m", {P: None}, Source("c", {"t": "i"}))
+    evidence = dataclasses.replace(books(mark, 10, range(10)), beginnings=Offsets({P: 3}))
+    verdict = judge(evidence)
+    assert verdict.holds, verdict.problems
+    assert verdict.line == "10 read, 10 in the table. None missing, none too many. 17 not read yet."
