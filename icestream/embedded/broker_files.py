@@ -4,12 +4,24 @@ from __future__ import annotations
 
 import base64
 import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from icestream.embedded.ports import HOST
 
+SCRAM: Final = "SCRAM-SHA-512"
 LARGEST_MESSAGE_BYTES: Final = 12 * 1024 * 1024
+
+
+@dataclass(frozen=True)
+class SecureListener:
+    """A second listener, with TLS and SASL/SCRAM; the broker talks to itself on the plain one."""
+
+    port: int
+    keystore: Path
+    keystore_password: str
 
 
 def new_cluster_id() -> str:
@@ -20,7 +32,9 @@ def new_cluster_id() -> str:
             return text
 
 
-def server_properties(logs: Path, port: int, controller_port: int) -> str:
+def server_properties(
+    logs: Path, port: int, controller_port: int, secure: SecureListener | None = None
+) -> str:
     """Small internal topics for a quick start; no record expires, because `verify` counts them all."""
     settings = {
         "process.roles": "broker,controller",
@@ -56,6 +70,27 @@ def server_properties(logs: Path, port: int, controller_port: int) -> str:
         "log.retention.ms": -1,
         "log.cleaner.dedupe.buffer.size": 16 * 1024 * 1024,
     }
+    return _text({**settings, **(_secure_settings(settings, secure) if secure else {})})
+
+
+def _secure_settings(plain: Mapping[str, object], secure: SecureListener) -> dict[str, object]:
+    address = f"SASL_SSL://{HOST}:{secure.port}"
+    listener = "listener.name.sasl_ssl"
+    return {
+        "listeners": f"{plain['listeners']},{address}",
+        "advertised.listeners": f"{plain['advertised.listeners']},{address}",
+        "listener.security.protocol.map": f"{plain['listener.security.protocol.map']},SASL_SSL:SASL_SSL",
+        "sasl.enabled.mechanisms": SCRAM,
+        f"{listener}.{SCRAM.lower()}.sasl.jaas.config": (
+            "org.apache.kafka.common.security.scram.ScramLoginModule required;"
+        ),
+        f"{listener}.ssl.keystore.type": "PKCS12",
+        f"{listener}.ssl.keystore.location": secure.keystore,
+        f"{listener}.ssl.keystore.password": secure.keystore_password,
+    }
+
+
+def _text(settings: Mapping[str, object]) -> str:
     return "".join(f"{key}={value}\n" for key, value in settings.items())
 
 
@@ -77,4 +112,4 @@ def logging_properties(file: Path) -> str:
         "rootLogger.level": "warn",
         "rootLogger.appenderRef.file.ref": "file",
     }
-    return "".join(f"{key}={value}\n" for key, value in settings.items())
+    return _text(settings)

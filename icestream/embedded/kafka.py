@@ -11,7 +11,7 @@ import shutil
 import signal
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,7 +19,14 @@ from typing import Final
 
 from icestream.api.errors import PreconditionError
 from icestream.embedded import ports
-from icestream.embedded.broker_files import logging_properties, new_cluster_id, server_properties
+from icestream.embedded.broker_files import (
+    SCRAM,
+    SecureListener,
+    logging_properties,
+    new_cluster_id,
+    server_properties,
+)
+from icestream.embedded.certificates import Certificates, certificates
 from icestream.embedded.home import home, require_space
 from icestream.embedded.jars import fetch
 from icestream.embedded.java import java
@@ -40,6 +47,28 @@ class Broker:
     pid: int
     port: int
     data: Path
+
+    @property
+    def bootstrap(self) -> str:
+        return f"{ports.HOST}:{self.port}"
+
+
+@dataclass(frozen=True)
+class Login:
+    """The one user of a secure listener; the password also opens the key stores."""
+
+    user: str
+    password: str
+
+
+@dataclass(frozen=True)
+class SecureBroker:
+    """A broker that runs, and what a client needs for its listener with TLS and SCRAM-SHA-512."""
+
+    plain: Broker
+    port: int
+    login: Login
+    certificates: Certificates
 
     @property
     def bootstrap(self) -> str:
@@ -127,15 +156,37 @@ def running_broker(data: Path, port: int | None = None) -> Iterator[Broker]:
         stop(data)
 
 
-def _start(data: Path, port: int, die_with_parent: bool) -> Broker:
+@contextmanager
+def running_secure_broker(data: Path, login: Login) -> Iterator[SecureBroker]:
+    """A broker of a new folder that also listens with TLS and SASL/SCRAM, for the length of a `with` block."""
+    data = data.absolute()
+    _make_folder(data)
+    stores = certificates(data / "tls", login.password)
+    port = ports.free_port()
+    secure = SecureListener(ports.free_port(avoid=port), stores.keystore, stores.password)
+    broker = _start(data, port, True, secure, [f"{SCRAM}=[name={login.user},password={login.password}]"])
+    try:
+        yield SecureBroker(broker, secure.port, login, stores)
+    finally:
+        stop(data)
+
+
+def _start(
+    data: Path,
+    port: int,
+    die_with_parent: bool,
+    secure: SecureListener | None = None,
+    users: Sequence[str] = (),
+) -> Broker:
     program, library = java(), jars()
     # Made anew at each start: the ports may have changed.
+    taken = [port, *([secure.port] if secure else [])]
     (data / "server.properties").write_text(
-        server_properties(data / "topics", port, ports.free_port(avoid=port))
+        server_properties(data / "topics", port, ports.free_port(avoid=taken), secure)
     )
     (data / "log4j2.properties").write_text(logging_properties(data / "server.log"))
     base = [program, f"-Dlog4j2.configurationFile={data / 'log4j2.properties'}", "-cp", f"{library}/*"]
-    _format(data, base)
+    _format(data, base, users)
     command = [*base[:1], "-Xms256m", "-Xmx512m", "-XX:+ExitOnOutOfMemoryError", *base[1:], "kafka.Kafka"]
     process = spawn(
         [*command, str(data / "server.properties")],
@@ -152,7 +203,7 @@ def _start(data: Path, port: int, die_with_parent: bool) -> Broker:
     return Broker(process.pid, port, data)
 
 
-def _format(data: Path, base: list[str]) -> None:
+def _format(data: Path, base: list[str], users: Sequence[str]) -> None:
     formatted = data / "cluster-id"
     if formatted.exists():
         return
@@ -160,6 +211,7 @@ def _format(data: Path, base: list[str]) -> None:
     shutil.rmtree(data / "topics", ignore_errors=True)
     cluster_id = new_cluster_id()
     options = ["format", "-t", cluster_id, "-c", str(data / "server.properties")]
+    options += [option for user in users for option in ("--add-scram", user)]
     ran = subprocess.run(
         [*base[:1], "-XX:TieredStopAtLevel=1", *base[1:], "kafka.tools.StorageTool", *options],
         stdin=subprocess.DEVNULL,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
+from collections.abc import Collection
 from typing import Final
 
 HOST: Final = "127.0.0.1"
@@ -29,8 +30,9 @@ def is_listening(port: int) -> bool:
         return probe.connect_ex((HOST, port)) == 0
 
 
-def free_port(*, avoid: int | None = None) -> int:
+def free_port(*, avoid: int | Collection[int] = ()) -> int:
     """A port nobody listens on. Each process starts to look at another place, so that two rarely meet."""
     first = os.getpid() * 7
+    avoided = {avoid} if isinstance(avoid, int) else set(avoid)
     candidates = (_FIRST + (first + step) % _COUNT for step in range(_COUNT))
-    return next(port for port in candidates if port != avoid and is_free(port))
+    return next(port for port in candidates if port not in avoided and is_free(port))
