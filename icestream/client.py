@@ -1,14 +1,20 @@
-"""A small client of Kafka Connect's REST API, the real one's and ours. Used by the CLI and the demo."""
+"""A small client of Kafka Connect's REST API, the real one's and ours. Used by the CLI and the demo.
+
+It stands on `http.client`, because the command line has to start in a blink. Every request has a connection
+of its own: a worker that was restarted meanwhile is no special case.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+import socket
+from base64 import b64encode
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
 from types import TracebackType
-from typing import Any, Self
-from urllib.parse import quote
-
-import httpx
+from typing import TYPE_CHECKING, Any, Final, NoReturn, Self
+from urllib.parse import quote, unquote, urlencode, urlsplit
 
 from icestream.api.errors import (
     AlreadyExistsError,
@@ -18,8 +24,19 @@ from icestream.api.errors import (
     NotReadyError,
     PreconditionError,
     Problem,
+    WorkerUnreachable,
 )
 from icestream.api.status import Progress
+
+if TYPE_CHECKING:
+    from ssl import SSLContext
+
+_CHANGE_TIMEOUT: Final = 100.0
+"""A worker gives up on a request after 90 s; its answer says more than our impatience."""
+_CONNECT_TIMEOUT: Final = 10.0
+_INVALID_CONFIG: Final = "Connector configuration is invalid"
+
+Query = Mapping[str, str | Sequence[str]]
 
 
 @dataclass(frozen=True)
@@ -40,18 +57,44 @@ class ConnectorView:
     trace: str | None
     tasks: tuple[TaskView, ...]
     progress: Progress | None = None
+    type: str = ""
+
+
+@dataclass(frozen=True)
+class Credentials:
+    """How to prove who we are, and how the worker has to."""
+
+    user: str | None = None
+    """`name:password`, for basic authentication."""
+    cacert: str | None = None
+    """A PEM file with the authorities to trust, instead of the system's."""
+    is_insecure: bool = False
+    """Take any certificate."""
+
+    def __repr__(self) -> str:
+        return f"Credentials(user={self.user and '[hidden]'!r}, cacert={self.cacert!r})"
+
+
+@dataclass(frozen=True)
+class _Answer:
+    status: int
+    reason: str
+    body: bytes
+    location: str | None
+
+    def json(self) -> Any:
+        return json.loads(self.body)
 
 
 class ConnectClient:
     """One worker's API; every call raises one sentence when it fails."""
 
-    def __init__(self, url: str, timeout: float = 30.0) -> None:
-        self.url = url.rstrip("/")
-        # A proxy from the environment would be asked for 127.0.0.1 as well, and refuse.
-        try:
-            self._http = httpx.Client(base_url=self.url, timeout=timeout, trust_env=False)
-        except httpx.InvalidURL as error:
-            raise PreconditionError(f"'{url}' is not an address ({error}); write http://host:port") from None
+    def __init__(self, url: str, timeout: float = 30.0, credentials: Credentials | None = None) -> None:
+        self._address = _Address.parse(url)
+        self.url = self._address.url
+        self._timeout = timeout
+        self._credentials = credentials or Credentials()
+        self._tls: SSLContext | None = None
 
     def __enter__(self) -> Self:
         return self
@@ -62,37 +105,71 @@ class ConnectClient:
         self.close()
 
     def close(self) -> None:
-        self._http.close()
+        """Nothing is left open between requests; here for the callers' `with`."""
+
+    # The worker
 
     def server(self) -> dict[str, Any]:
-        return dict(self._json("GET", "/"))
+        return self._object("GET", "/")
 
     def is_healthy(self) -> bool:
         """Whether the worker is up and ready; False also when nobody answers."""
         try:
-            return self._http.get("/health").status_code == 200
-        except httpx.TransportError:
+            return self._exchange("GET", "/health").status == 200
+        except WorkerUnreachable:
             return False
 
+    def loggers(self) -> dict[str, dict[str, Any]]:
+        return self._object("GET", "/admin/loggers")
+
+    def logger(self, name: str) -> dict[str, Any]:
+        return self._object("GET", f"/admin/loggers/{quote(name, safe='')}")
+
+    def set_logger(self, name: str, level: str, *, whole_cluster: bool = False) -> list[str]:
+        """The names of the loggers that changed; none are told of a whole cluster."""
+        scope = {"scope": "cluster" if whole_cluster else "worker"}
+        changed = self._json("PUT", f"/admin/loggers/{quote(name, safe='')}", scope, {"level": level})
+        return changed if isinstance(changed, list) else []
+
+    # Plugins
+
+    def plugins(self, *, connectors_only: bool = True) -> list[dict[str, str]]:
+        query = {} if connectors_only else {"connectorsOnly": "false"}
+        return self._array("GET", "/connector-plugins", query)
+
+    def plugin_config(self, plugin: str) -> list[dict[str, Any]]:
+        return self._array("GET", f"{_plugin_path(plugin)}/config")
+
+    def validate(self, plugin: str, config: Mapping[str, str]) -> dict[str, Any]:
+        return self._object("PUT", f"{_plugin_path(plugin)}/config/validate", body=dict(config))
+
+    # Connectors
+
     def names(self) -> list[str]:
-        return list(self._json("GET", "/connectors"))
+        return self._array("GET", "/connectors")
+
+    def statuses(self) -> list[dict[str, Any]]:
+        """All statuses by name, as Kafka Connect shows them; with `progress` if the worker tells it."""
+        expanded = self._object("GET", "/connectors", {"expand": ["status", "progress"]})
+        found = [
+            {**entry["status"], **({"progress": entry["progress"]} if "progress" in entry else {})}
+            for entry in expanded.values()
+            if isinstance(entry, dict) and "status" in entry
+        ]
+        return sorted(found, key=lambda status: str(status["name"]))
 
     def overview(self) -> list[ConnectorView]:
         """All connectors with status and, if the worker tells it, progress, by name."""
-        expanded = self._json("GET", "/connectors", params={"expand": ["status", "progress"]})
-        views = [
-            _view(entry["status"], entry.get("progress")) for entry in expanded.values() if "status" in entry
-        ]
-        return sorted(views, key=lambda view: view.name)
+        return [view_of(status) for status in self.statuses()]
 
     def status(self, name: str) -> ConnectorView:
-        return _view(self._json("GET", f"{_path(name)}/status"), None)
+        return view_of(self._object("GET", f"{_path(name)}/status"))
 
     def info(self, name: str) -> dict[str, Any]:
-        return dict(self._json("GET", _path(name)))
+        return self._object("GET", _path(name))
 
     def config(self, name: str) -> dict[str, str]:
-        return dict(self._json("GET", f"{_path(name)}/config"))
+        return self._object("GET", f"{_path(name)}/config")
 
     def create(
         self, name: str, config: Mapping[str, str], initial_state: str | None = None
@@ -100,20 +177,14 @@ class ConnectClient:
         body: dict[str, Any] = {"name": name, "config": dict(config)}
         if initial_state:
             body["initial_state"] = initial_state
-        return dict(self._json("POST", "/connectors", json=body))
+        return self._object("POST", "/connectors", body=body)
 
     def put_config(self, name: str, config: Mapping[str, str]) -> dict[str, Any]:
-        return dict(self._json("PUT", f"{_path(name)}/config", json=dict(config)))
+        return self._object("PUT", f"{_path(name)}/config", body=dict(config))
 
-    def validate(self, plugin: str, config: Mapping[str, str]) -> dict[str, Any]:
-        return dict(
-            self._json(
-                "PUT", f"/connector-plugins/{quote(plugin, safe='')}/config/validate", json=dict(config)
-            )
-        )
-
-    def plugins(self) -> list[dict[str, str]]:
-        return list(self._json("GET", "/connector-plugins"))
+    def patch_config(self, name: str, changes: Mapping[str, str | None]) -> dict[str, Any]:
+        """Change some keys; None removes one."""
+        return self._object("PATCH", f"{_path(name)}/config", body=dict(changes))
 
     def pause(self, name: str) -> None:
         self._call("PUT", f"{_path(name)}/pause")
@@ -126,60 +197,207 @@ class ConnectClient:
 
     def restart(self, name: str, *, include_tasks: bool = True, only_failed: bool = False) -> None:
         flags = {"includeTasks": str(include_tasks).lower(), "onlyFailed": str(only_failed).lower()}
-        self._call("POST", f"{_path(name)}/restart", params=flags)
+        self._call("POST", f"{_path(name)}/restart", flags)
 
     def delete(self, name: str) -> None:
         self._call("DELETE", _path(name))
 
-    def _json(self, verb: str, path: str, **options: Any) -> Any:
-        response = self._call(verb, path, **options)
-        try:
-            return response.json()
-        except ValueError:
-            raise IcestreamError(
-                f"{self.url}{path} did not answer with JSON; is it Kafka Connect's REST API?"
-            ) from None
+    # Offsets and topics
 
-    def _call(self, verb: str, path: str, **options: Any) -> httpx.Response:
+    def offsets(self, name: str) -> list[dict[str, Any]]:
+        """Entries of `partition` and `offset`."""
+        return list(self._object("GET", f"{_path(name)}/offsets").get("offsets", ()))
+
+    def alter_offsets(self, name: str, entries: Iterable[Mapping[str, Any]]) -> str:
+        """Set some offsets of a stopped connector; returns what the worker says."""
+        body = {"offsets": [dict(entry) for entry in entries]}
+        return str(self._object("PATCH", f"{_path(name)}/offsets", body=body).get("message", ""))
+
+    def reset_offsets(self, name: str) -> str:
+        return str(self._object("DELETE", f"{_path(name)}/offsets").get("message", ""))
+
+    def topics(self, name: str) -> list[str]:
+        """The topics that a connector has really used."""
+        return list(self._object("GET", f"{_path(name)}/topics").get(name, {}).get("topics", ()))
+
+    def reset_topics(self, name: str) -> None:
+        self._call("PUT", f"{_path(name)}/topics/reset")
+
+    # How
+
+    def _json(self, verb: str, path: str, query: Query | None = None, body: Any = None) -> Any:
         try:
-            response = self._http.request(verb, path, **options)
-        except httpx.ConnectError:
-            raise PreconditionError(
+            return self._call(verb, path, query, body).json()
+        except ValueError:
+            return None
+
+    def _object(self, verb: str, path: str, query: Query | None = None, body: Any = None) -> dict[str, Any]:
+        found = self._json(verb, path, query, body)
+        return found if isinstance(found, dict) else self._strange(path)
+
+    def _array(self, verb: str, path: str, query: Query | None = None, body: Any = None) -> list[Any]:
+        found = self._json(verb, path, query, body)
+        return found if isinstance(found, list) else self._strange(path)
+
+    def _strange(self, path: str) -> NoReturn:
+        raise IcestreamError(
+            f"{self.url}{path} does not answer as Kafka Connect does; set --url to a worker's REST address"
+        )
+
+    def _call(self, verb: str, path: str, query: Query | None = None, body: Any = None) -> _Answer:
+        answer = self._exchange(verb, path, query, body)
+        if answer.status >= 300:
+            raise self._refusal(answer, path)
+        return answer
+
+    def _exchange(self, verb: str, path: str, query: Query | None = None, body: Any = None) -> _Answer:
+        target = self._address.prefix + path + (f"?{urlencode(query, doseq=True)}" if query else "")
+        connection = self._open()
+        patience = self._timeout if verb == "GET" else max(self._timeout, _CHANGE_TIMEOUT)
+        try:
+            connection.connect()
+            connection.sock.settimeout(patience)
+            connection.request(verb, target, *self._content(body))
+            return _read(connection.getresponse())
+        except TimeoutError:
+            raise WorkerUnreachable(f"{self.url} did not answer {verb} {path} in time; try again") from None
+        except (OSError, HTTPException) as error:
+            raise self._unreachable(error) from None
+        finally:
+            connection.close()
+
+    def _open(self) -> HTTPConnection:
+        patience = min(self._timeout, _CONNECT_TIMEOUT)
+        if not self._address.is_tls:
+            return HTTPConnection(self._address.host, self._address.port, timeout=patience)
+        if self._tls is None:
+            self._tls = _tls_context(self._credentials)
+        return HTTPSConnection(self._address.host, self._address.port, timeout=patience, context=self._tls)
+
+    def _content(self, body: Any) -> tuple[bytes | None, dict[str, str]]:
+        headers = {"Accept": "application/json", "Connection": "close"}
+        user = self._credentials.user or self._address.user
+        if user:
+            headers["Authorization"] = f"Basic {b64encode(user.encode()).decode()}"
+        if body is None:
+            return None, headers
+        return json.dumps(body).encode(), {**headers, "Content-Type": "application/json"}
+
+    def _unreachable(self, error: Exception) -> WorkerUnreachable:
+        import ssl
+
+        if isinstance(error, ssl.SSLCertVerificationError):
+            return WorkerUnreachable(
+                f"the certificate of {self.url} is not trusted ({error.verify_message}); "
+                "name its authority with --cacert"
+            )
+        if isinstance(error, ConnectionRefusedError):
+            return WorkerUnreachable(
                 f"no worker answers at {self.url}; start one with 'icestream standalone', or set --url"
-            ) from None
-        except httpx.TimeoutException:
-            raise PreconditionError(f"{self.url} did not answer {verb} {path} in time; try again") from None
-        except (httpx.TransportError, httpx.InvalidURL, httpx.UnsupportedProtocol) as error:
-            raise PreconditionError(f"cannot talk to {self.url} ({error}); check the address") from None
-        if response.is_error:
-            raise _error(response, verb)
-        return response
+            )
+        if isinstance(error, socket.gaierror):
+            return WorkerUnreachable(f"cannot find the host '{self._address.host}'; check the address")
+        return WorkerUnreachable(f"cannot talk to {self.url} ({_reason(error)}); check the address")
+
+    def _refusal(self, answer: _Answer, path: str) -> IcestreamError:
+        try:
+            message = str(answer.json()["message"])
+        except (ValueError, KeyError, TypeError):
+            message = f"{self.url}{path} answered {answer.status} {answer.reason}"
+        if answer.status < 400:
+            return PreconditionError(f"{self.url} sends us to {answer.location}; set --url to that")
+        if answer.status == 401:
+            return PreconditionError(f"{self.url} wants another user name or password; set --user")
+        if answer.status == 400:
+            return ConfigError(_problems(message))
+        if answer.status == 404:
+            return NotFoundError(message)
+        if answer.status == 409:
+            return (
+                AlreadyExistsError(message) if message.endswith("already exists") else NotReadyError(message)
+            )
+        return IcestreamError(message)
+
+
+@dataclass(frozen=True)
+class _Address:
+    host: str
+    port: int
+    is_tls: bool
+    prefix: str
+    user: str | None
+
+    @classmethod
+    def parse(cls, url: str) -> _Address:
+        text = url.strip().rstrip("/")
+        try:
+            parts = urlsplit(text if "://" in text else f"http://{text}")
+            is_tls = parts.scheme == "https"
+            port = parts.port or (443 if is_tls else 80)
+        except ValueError as error:
+            raise PreconditionError(f"'{url}' is not an address ({error}); write http://host:port") from None
+        if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment:
+            raise PreconditionError(f"'{url}' is not an address; write http://host:port")
+        user = f"{unquote(parts.username)}:{unquote(parts.password or '')}" if parts.username else None
+        return cls(parts.hostname, port, is_tls, parts.path, user)
+
+    @property
+    def url(self) -> str:
+        """The address without the password that it may have come with."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        scheme, usual = ("https", 443) if self.is_tls else ("http", 80)
+        port = "" if self.port == usual else f":{self.port}"
+        return f"{scheme}://{host}{port}{self.prefix}"
+
+
+def _tls_context(credentials: Credentials) -> SSLContext:
+    import ssl
+
+    try:
+        context = ssl.create_default_context(cafile=credentials.cacert)
+    except OSError as error:
+        raise PreconditionError(
+            f"'{credentials.cacert}' has no certificates ({error.strerror or error}); name a PEM file"
+        ) from None
+    if credentials.is_insecure:
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
+    return context
+
+
+def _read(response: HTTPResponse) -> _Answer:
+    return _Answer(response.status, response.reason, response.read(), response.getheader("Location"))
+
+
+def _reason(error: Exception) -> str:
+    text = getattr(error, "strerror", None) or str(error) or type(error).__name__
+    return " ".join(str(text).split())
 
 
 def _path(name: str) -> str:
     return f"/connectors/{quote(name, safe='')}"
 
 
-def _error(response: httpx.Response, verb: str) -> IcestreamError:
-    try:
-        message = str(response.json()["message"])
-    except (ValueError, KeyError, TypeError):
-        message = f"{response.request.url} answered {response.status_code} {response.reason_phrase}"
-    if response.status_code == 400:
-        return ConfigError([Problem("", message)])
-    if response.status_code == 404:
-        return NotFoundError(message)
-    if response.status_code == 409:
-        return AlreadyExistsError(message) if verb == "POST" else NotReadyError(message)
-    return IcestreamError(message)
+def _plugin_path(plugin: str) -> str:
+    return f"/connector-plugins/{quote(plugin, safe='')}"
 
 
-def _view(status: Mapping[str, Any], progress: Mapping[str, Any] | None) -> ConnectorView:
+def _problems(message: str) -> list[Problem]:
+    """The errors of a refused config, without the frame that Kafka Connect puts around them."""
+    first, *lines = message.splitlines() or [""]
+    if not first.startswith(_INVALID_CONFIG) or len(lines) < 2:
+        return [Problem("", message)]
+    return [Problem("", line) for line in lines[:-1]]
+
+
+def view_of(status: Mapping[str, Any]) -> ConnectorView:
+    """A status in Kafka Connect's shape, with or without `progress`."""
     connector = status["connector"]
     tasks = tuple(
         TaskView(task["id"], task["state"], task.get("worker_id", ""), task.get("trace"))
         for task in status["tasks"]
     )
+    progress = status.get("progress")
     return ConnectorView(
         status["name"],
         connector["state"],
@@ -187,9 +405,12 @@ def _view(status: Mapping[str, Any], progress: Mapping[str, Any] | None) -> Conn
         connector.get("trace"),
         tasks,
         _progress(progress) if progress is not None else None,
+        status.get("type", ""),
     )
 
 
 def _progress(shape: Mapping[str, Any]) -> Progress:
     known = {key: value for key, value in shape.items() if key in Progress.__dataclass_fields__}
-    return Progress(**{**known, "warnings": tuple(shape.get("warnings", ()))})
+    for name in ("warnings", "topics"):
+        known[name] = tuple(shape.get(name, ()))
+    return Progress(**known)

@@ -9,6 +9,7 @@ IcestreamError
 ├── NotLeader(url)               another worker must answer this; REST asks it
 ├── BadOffsets                   offsets that a request asks for make no sense, or come at the wrong time
 ├── PreconditionError            the machine lacks something (Java, a port, disk, network): says what to do
+│   └── WorkerUnreachable        no worker answers at the address; the command line has an exit code for it
 ├── RetriableError               the loop tries again; shown only if it persists
 │   ├── SourceUnavailable        Kafka does not answer
 │   ├── SinkUnavailable          catalog or object store does not answer
@@ -76,6 +77,10 @@ class BadOffsets(IcestreamError):
 
 
 class PreconditionError(IcestreamError):
+    pass
+
+
+class WorkerUnreachable(PreconditionError):
     pass
 
 

@@ -1,64 +1,75 @@
-"""`icestream connectors`: the live table of a worker's connectors, ours or any Kafka Connect's."""
+"""`icestream connectors`: the table of a worker's connectors, ours or any Kafka Connect's."""
 
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Sequence
-from contextlib import suppress
-from dataclasses import asdict
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
-if TYPE_CHECKING:
-    from rich.table import Table
+from icestream.cli.lines import one_line
+from icestream.cli.live import clock, reason, watch
+from icestream.cli.tables import NOTHING, STATE_STYLES, Column, table_lines
+from icestream.cli.worker_options import (
+    EXIT_CODES,
+    chosen,
+    names_argument,
+    output_option,
+    print_json,
+    print_lines,
+    talks_to_a_worker,
+)
 
+if TYPE_CHECKING:
     from icestream.client import ConnectClient, ConnectorView
 
-_STATE_COLOURS = {"RUNNING": "green", "FAILED": "bold red", "PAUSED": "yellow", "STOPPED": "yellow"}
-_NOTHING = "-"
-
-
-@click.command(epilog="Example: icestream connectors --watch", short_help="Show connectors, live.")
-@click.option(
-    "--url",
-    envvar="ICESTREAM_URL",
-    default="http://localhost:8083",
-    show_default=True,
-    help="The REST address of a worker; also $ICESTREAM_URL.",
+_COLUMNS = (
+    Column("connector"),
+    Column("type"),
+    Column("state", styles=STATE_STYLES),
+    Column("tasks", is_number=True),
+    Column("lag", is_number=True),
+    Column("last commit", is_number=True),
+    Column("rows", is_number=True),
+    Column("rejected", is_number=True),
 )
-@click.option("--watch", is_flag=True, help="Show it again every second, until Ctrl-C.")
-@click.option("-o", "--output", type=click.Choice(["table", "json"]), default="table", show_default=True)
-def connectors(url: str, watch: bool, output: str) -> None:
-    """Show every connector with its state, lag, last commit, rows and rejected records."""
-    from icestream.client import ConnectClient
 
-    with ConnectClient(url) as client:
-        if output == "json":
-            click.echo(json.dumps([asdict(view) for view in client.overview()], indent=2))
-        elif watch:
-            _watch(client)
+
+@click.command(
+    epilog="\b\nExample:\n  icestream connectors\n"
+    f"  icestream connectors 'iceberg-*' --watch\n\n{EXIT_CODES}",
+    short_help="List connectors, live with --watch.",
+)
+@names_argument(required=False)
+@click.option("--watch", "is_watched", is_flag=True, help="Show it again every second, until Ctrl-C.")
+@output_option
+@talks_to_a_worker
+def connectors(client: ConnectClient, patterns: Sequence[str], is_watched: bool, output: str) -> None:
+    """List connectors with state, running tasks, lag, last commit, rows and rejected records.
+
+    NAME may be a pattern, such as 'iceberg-*'; without any, all are shown.
+    """
+    if output == "json":
+        if is_watched:
+            watch(lambda _: [json.dumps(statuses_of(client, patterns))])
         else:
-            _print(client.overview())
+            print_json(statuses_of(client, patterns))
+    elif is_watched:
+        watch(lambda width: _picture(client, patterns, width))
+    else:
+        print_lines(_picture(client, patterns, None))
 
 
-def connectors_table(views: Sequence[ConnectorView], now: float) -> Table:
-    """The table, with times relative to `now` (epoch seconds)."""
-    from rich.table import Table
-    from rich.text import Text
+def statuses_of(client: ConnectClient, patterns: Sequence[str]) -> list[dict[str, Any]]:
+    """The statuses of the connectors that are meant; of all, if none is named."""
+    known = {str(status["name"]): status for status in client.statuses()}
+    return [known[name] for name in (chosen(list(known), patterns) if patterns else known)]
 
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    table.add_column("connector", no_wrap=True)
-    table.add_column("state", no_wrap=True)
-    for name in ("lag", "last commit", "rows", "rejected"):
-        table.add_column(name, justify="right", no_wrap=True)
-    for view in views:
-        state = worst_state(view)
-        table.add_row(
-            view.name, Text(state, style=_STATE_COLOURS.get(state, "")), *_progress_cells(view, now)
-        )
-    return table
+
+def connector_lines(views: Sequence[ConnectorView], now: float, width: int | None = None) -> list[str]:
+    """The table, with times relative to `now` (epoch seconds). The demo shows it too."""
+    return table_lines(_COLUMNS, [_row(view, now) for view in views], width)
 
 
 def worst_state(view: ConnectorView) -> str:
@@ -74,42 +85,34 @@ def ago(seconds: float) -> str:
     return f"{max(0, int(seconds))} s ago"
 
 
+def notes(view: ConnectorView) -> list[str]:
+    """What is wrong with a connector, and the warnings about it."""
+    why = reason(view)
+    warnings = view.progress.warnings if view.progress else ()
+    found = [*([why] if why else []), *(f"warning: {warning}" for warning in warnings)]
+    return [f"{one_line(view.name)}: {one_line(text)}" for text in found]
+
+
+def _picture(client: ConnectClient, patterns: Sequence[str], width: int | None) -> list[str]:
+    from icestream.client import view_of
+
+    views = [view_of(status) for status in statuses_of(client, patterns)]
+    if not views:
+        return ["no connectors; create one with 'icestream connector create -f FILE'"]
+    below = [note for view in views for note in notes(view)]
+    return [*connector_lines(views, clock().now(), width), *(note[:width] for note in below)]
+
+
+def _row(view: ConnectorView, now: float) -> tuple[str, ...]:
+    running = sum(task.state == "RUNNING" for task in view.tasks)
+    tasks = f"{running}/{len(view.tasks)}"
+    return view.name, view.type or NOTHING, worst_state(view), tasks, *_progress_cells(view, now)
+
+
 def _progress_cells(view: ConnectorView, now: float) -> tuple[str, str, str, str]:
     progress = view.progress
     if progress is None:
-        return (_NOTHING,) * 4
-    commit = _NOTHING if progress.last_commit_ms is None else ago(now - progress.last_commit_ms / 1000)
-    lag = _NOTHING if progress.lag is None else f"{progress.lag:,}"
+        return (NOTHING,) * 4
+    commit = NOTHING if progress.last_commit_ms is None else ago(now - progress.last_commit_ms / 1000)
+    lag = NOTHING if progress.lag is None else f"{progress.lag:,}"
     return lag, commit, f"{progress.rows:,}", f"{progress.rejected:,}"
-
-
-def _print(views: Sequence[ConnectorView]) -> None:
-    from rich.console import Console
-
-    if not views:
-        click.echo("no connectors; create one with POST /connectors")
-        return
-    console = Console()
-    console.print(connectors_table(views, time.time()))
-    for view in views:
-        for text in _notes(view):
-            console.print(f"{view.name}: {text}", markup=False, highlight=False)
-
-
-def _notes(view: ConnectorView) -> list[str]:
-    traces = [view.trace, *(task.trace for task in view.tasks)]
-    reason = next((trace.strip().splitlines()[-1] for trace in traces if trace and trace.strip()), None)
-    warnings = view.progress.warnings if view.progress else ()
-    return [*([reason] if reason else []), *(f"warning: {warning}" for warning in warnings)]
-
-
-def _watch(client: ConnectClient) -> None:
-    from rich.live import Live
-
-    with (
-        suppress(KeyboardInterrupt),
-        Live(connectors_table(client.overview(), time.time()), auto_refresh=False) as live,
-    ):
-        while True:
-            time.sleep(1.0)
-            live.update(connectors_table(client.overview(), time.time()), refresh=True)

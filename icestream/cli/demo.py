@@ -99,8 +99,9 @@ def _load_and_watch(
     """Load in one thread, show how the tables follow in this one. False: a connector failed."""
     from rich.console import Group
     from rich.live import Live
+    from rich.text import Text
 
-    from icestream.cli.connectors import connectors_table
+    from icestream.cli.connectors import connector_lines
     from icestream.client import ConnectClient
 
     total = sum(count for _, count, _ in loads)
@@ -119,7 +120,8 @@ def _load_and_watch(
             views = client.overview()
             done = sum(_settled(view) for view in views)
             bar.update(landed, completed=done)
-            live.update(Group(bar, connectors_table(views, time.time())))
+            table = Text.from_ansi("\n".join(connector_lines(views, time.time())), no_wrap=True)
+            live.update(Group(bar, table))
             loader.raise_if_failed()
             if done >= total or any(view.state == "FAILED" for view in views):
                 break

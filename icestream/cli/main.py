@@ -7,13 +7,18 @@ import os
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import click
 
 from icestream import __version__
-from icestream.api.errors import ConfigError, IcestreamError
+from icestream.api.errors import IcestreamError, WorkerUnreachable
+from icestream.cli.lines import complain
 
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
+
+UNREACHABLE: Final = 3
 INTERRUPTED: Final = 130
 
 
@@ -32,13 +37,17 @@ COMMANDS: Final[Mapping[str, Entry]] = {
     "standalone": Entry(
         "icestream.cli.standalone:standalone", "A worker with the REST API, and its connectors."
     ),
-    "connectors": Entry("icestream.cli.connectors:connectors", "The live table of a worker's connectors."),
+    "connectors": Entry("icestream.cli.connectors:connectors", "List connectors, live with --watch."),
+    "connector": Entry("icestream.cli.connector:connector", "Create, change, steer and examine connectors."),
+    "plugins": Entry("icestream.cli.plugins:plugins", "What a worker can run, and its config keys."),
+    "loggers": Entry("icestream.cli.loggers:loggers", "Show and set log levels."),
     "verify": Entry(
         "icestream.cli.verify:verify", "Prove that no record is missing and none is there twice."
     ),
     "sql": Entry("icestream.cli.sql:sql", "Spark SQL over the tables."),
     "kafka": Entry("icestream.cli.kafka:kafka", "Start and stop the embedded Kafka broker."),
     "load": Entry("icestream.cli.load:load", "Fill a topic with realistic MinIO logs."),
+    "completion": Entry("icestream.cli.completion:completion", "Completion for bash, zsh or fish."),
 }
 
 
@@ -55,6 +64,16 @@ class LazyGroup(click.Group):
         command: click.Command = getattr(importlib.import_module(module), attribute)
         return command
 
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        from click.shell_completion import CompletionItem
+
+        names = [
+            CompletionItem(name, help=entry.help)
+            for name, entry in COMMANDS.items()
+            if name.startswith(incomplete)
+        ]
+        return [*names, *click.Command.shell_complete(self, ctx, incomplete)]
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
             formatter.write_dl([(name, entry.help) for name, entry in COMMANDS.items()])
@@ -63,33 +82,41 @@ class LazyGroup(click.Group):
 @click.group(
     cls=LazyGroup,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
-    epilog="\b\nExample:\n  icestream demo --records 50000\n  icestream COMMAND --help",
+    epilog="\b\nExample:\n  icestream demo --records 50000\n"
+    "  icestream connector create -f sink.json --wait\n"
+    "  icestream COMMAND --help\n\n"
+    "\b\nExit codes:\n  0    done\n  1    it failed, or the worker said no\n  2    called wrongly\n"
+    "  3    no worker answers\n  130  Ctrl-C",
 )
 @click.version_option(__version__, prog_name="icestream", message="%(prog)s %(version)s")
-def icestream() -> None:
+@click.pass_context
+def icestream(ctx: click.Context) -> None:
     """Kafka Connect, with Spark inside: topics into Iceberg tables, exactly once."""
+    if os.environ.get("NO_COLOR"):
+        ctx.color = False
 
 
 def main() -> None:
-    """Run the command line and exit: 0 done, 1 it failed, 2 it was called wrongly, 130 Ctrl-C."""
+    """Run the command line and exit: 0 done, 1 it failed, 2 it was called wrongly, 3 no worker answers,
+    130 Ctrl-C."""
     sys.exit(run(sys.argv[1:]))
 
 
-def run(arguments: list[str]) -> int:
+def run(arguments: list[str], obj: object = None) -> int:
+    """The exit code; `obj` is click's, for tests that bring their own clock."""
     try:
-        outcome = icestream.main(arguments, prog_name="icestream", standalone_mode=False)
+        outcome = icestream.main(arguments, prog_name="icestream", standalone_mode=False, obj=obj)
     except click.exceptions.NoArgsIsHelpError as error:
         error.show()
         return error.exit_code
     except click.ClickException as error:
         click.echo(f"icestream: {error.format_message().rstrip('.')}{_hint(error)}", err=True)
         return error.exit_code
-    except ConfigError as error:
-        for problem in error.problems:
-            click.echo(f"icestream: {problem}", err=True)
-        return 1
+    except WorkerUnreachable as error:
+        complain(error)
+        return UNREACHABLE
     except IcestreamError as error:
-        click.echo(f"icestream: {error}", err=True)
+        complain(error)
         return 1
     except (click.Abort, KeyboardInterrupt):
         return INTERRUPTED

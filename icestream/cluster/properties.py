@@ -32,10 +32,14 @@ def read_properties(path: Path) -> dict[str, str]:
 
 def read_connector(path: Path) -> ConnectorFile:
     """A connector from `.properties`, from JSON with `name` and `config`, or from a flat JSON map."""
-    text = _text(path)
-    if text.lstrip().startswith("{") or path.suffix == ".json":
-        return _connector_from_json(text, str(path))
-    return _named(parse_properties(text, str(path)), str(path))
+    return parse_connector(_text(path), str(path))
+
+
+def parse_connector(text: str, source: str, default_name: str | None = None) -> ConnectorFile:
+    """The same from a text; a default name is for texts that have none."""
+    if text.lstrip()[:1] in ("{", "[") or source.endswith(".json"):
+        return _connector_from_json(text, source, default_name)
+    return _named(parse_properties(text, source), source, default_name)
 
 
 def parse_properties(text: str, source: str = "properties") -> dict[str, str]:
@@ -105,13 +109,18 @@ def _text(path: Path) -> str:
         raw = path.read_bytes()
     except OSError as error:
         raise _error(f"cannot read {path}: {error.strerror}; check the path") from error
+    return decoded(raw)
+
+
+def decoded(raw: bytes) -> str:
+    """UTF-8, as people write today, or else Java's old encoding of `.properties`."""
     try:
         return raw.decode("utf-8-sig")
     except UnicodeDecodeError:
         return raw.decode("iso-8859-1")
 
 
-def _connector_from_json(text: str, source: str) -> ConnectorFile:
+def _connector_from_json(text: str, source: str, default_name: str | None) -> ConnectorFile:
     try:
         document = json.loads(text, parse_int=str, parse_float=str)
     except json.JSONDecodeError as error:
@@ -121,9 +130,9 @@ def _connector_from_json(text: str, source: str) -> ConnectorFile:
     if "config" in document and not isinstance(document["config"], dict):
         raise _error(f"{source}: 'config' must be a JSON object of keys and values")
     if "config" not in document:
-        return _named(_strings(document, source), source)
+        return _named(_strings(document, source), source, default_name)
     config = _strings(document["config"], source)
-    name = document.get("name", config.get("name"))
+    name = document.get("name", config.get("name", default_name))
     if name is None:
         raise _error(f"{source}: the connector has no 'name'; add one")
     if config.setdefault("name", str(name)) != name:
@@ -134,7 +143,9 @@ def _connector_from_json(text: str, source: str) -> ConnectorFile:
     return ConnectorFile(str(name), config, None if initial is None else str(initial))
 
 
-def _named(config: dict[str, str], source: str) -> ConnectorFile:
+def _named(config: dict[str, str], source: str, default_name: str | None) -> ConnectorFile:
+    if default_name is not None:
+        config.setdefault("name", default_name)
     if not config.get("name", "").strip():
         raise _error(f"{source}: the connector has no 'name'; add one")
     return ConnectorFile(config["name"].strip(), config)
