@@ -261,7 +261,7 @@ class ConnectClient:
             return _read(connection.getresponse())
         except TimeoutError:
             raise WorkerUnreachable(f"{self.url} did not answer {verb} {path} in time; try again") from None
-        except (OSError, HTTPException) as error:
+        except (OSError, HTTPException, UnicodeError) as error:
             raise self._unreachable(error) from None
         finally:
             connection.close()
@@ -329,7 +329,7 @@ class _Address:
 
     @classmethod
     def parse(cls, url: str) -> _Address:
-        text = url.strip().rstrip("/")
+        text = url.strip()
         try:
             parts = urlsplit(text if "://" in text else f"http://{text}")
             is_tls = parts.scheme == "https"
@@ -339,7 +339,7 @@ class _Address:
         if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment:
             raise PreconditionError(f"'{url}' is not an address; write http://host:port")
         user = f"{unquote(parts.username)}:{unquote(parts.password or '')}" if parts.username else None
-        return cls(parts.hostname, port, is_tls, parts.path, user)
+        return cls(parts.hostname, port, is_tls, parts.path.rstrip("/"), user)
 
     @property
     def url(self) -> str:
