@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Awaitable, Callable, Iterable
-from dataclasses import dataclass
 from typing import Any
 
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
-from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
@@ -25,15 +23,7 @@ from icestream.rest.exchange import Answer, Call, Handler
 Endpoint = Callable[[Request], Awaitable[Response]]
 
 
-@dataclass(frozen=True)
-class CrossOrigin:
-    """Which web pages of other origins may call us; no origin: none."""
-
-    origin: str = ""
-    methods: tuple[str, ...] = ("GET", "POST", "HEAD")
-
-
-def build_app(service: ConnectorService, cross_origin: CrossOrigin | None = None) -> Starlette:
+def build_app(service: ConnectorService) -> Starlette:
     """The whole API over one service."""
     table = worker.ROUTES | connectors.ROUTES | plugins.ROUTES
     routes = [
@@ -45,21 +35,11 @@ def build_app(service: ConnectorService, cross_origin: CrossOrigin | None = None
     ]
     app = Starlette(
         routes=routes,
-        middleware=_middleware(cross_origin or CrossOrigin()),
+        middleware=[Middleware(_WithoutTrailingSlash)],
         exception_handlers={HTTPException: _http_error},
     )
     app.router.redirect_slashes = False
     return app
-
-
-def _middleware(cross_origin: CrossOrigin) -> list[Middleware]:
-    found = [Middleware(_WithoutTrailingSlash)]
-    if cross_origin.origin:
-        origins = [origin.strip() for origin in cross_origin.origin.split(",")]
-        found.append(
-            Middleware(CORSMiddleware, allow_origins=origins, allow_methods=list(cross_origin.methods))
-        )
-    return found
 
 
 class _WithoutTrailingSlash:

@@ -1,90 +1,222 @@
-"""Runs the REST API in a thread of its own, on a socket that was bound before anything else started."""
+"""Runs the REST API in a thread of its own, on sockets that were bound before anything else started."""
 
 from __future__ import annotations
 
+import asyncio
 import errno
+import logging
 import socket
+import ssl
 import threading
 import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Final
 
 import uvicorn
+from starlette.applications import Starlette
+from starlette.routing import BaseRoute
+from starlette.types import ASGIApp
 
 from icestream.api.errors import PreconditionError
+from icestream.cluster.rest_settings import Listener, RestConfig, bracketed
+from icestream.cluster.rest_tls import Tls
 from icestream.cluster.service import ConnectorService
-from icestream.rest.app import CrossOrigin, build_app
+from icestream.rest.app import build_app
+from icestream.rest.headers import CrossOriginHeaders, ResponseHeaders
+from icestream.rest.security import guarded, server_context
 
+_LOG = logging.getLogger(__name__)
 _START_TIMEOUT: Final = 10.0
 _STOP_TIMEOUT: Final = 3.0
+_KEEP_ALIVE_S: Final = 30
+"""As long as Jetty keeps an idle connection, so that clients find theirs still open."""
+
+
+HERE: Final = RestConfig(listeners=(Listener("http", "127.0.0.1", 0),))
+_Serving = tuple[uvicorn.Server, list[socket.socket]]
+
+
+@dataclass(frozen=True)
+class Open:
+    """A listener and its open socket."""
+
+    listener: Listener
+    socket: socket.socket
+
+    @property
+    def port(self) -> int:
+        return int(self.socket.getsockname()[1])
+
+    @property
+    def url(self) -> str:
+        """An address that works from this machine."""
+        host = self.listener.host
+        reachable = {"": "127.0.0.1", "0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)
+        return f"{self.listener.scheme}://{bracketed(reachable)}:{self.port}"
+
+
+@dataclass(frozen=True)
+class Sockets:
+    """All that REST listens on; nothing answers there before `serve_api`."""
+
+    regular: tuple[Open, ...]
+    admin: tuple[Open, ...] = ()
+
+    @property
+    def ports(self) -> list[int]:
+        """The real ports of `listeners`, in their order: what `RestConfig.advertised_url` asks for."""
+        return [it.port for it in self.regular]
+
+    def close(self) -> None:
+        _close((*self.regular, *self.admin))
 
 
 class RestServer:
     """A running server; `stop` lets requests that are under way finish for a moment."""
 
-    def __init__(self, server: uvicorn.Server, listener: socket.socket, host: str) -> None:
-        self._server = server
-        self._listener = listener
-        self.host = host
-        self.port: int = listener.getsockname()[1]
-        self._thread = threading.Thread(
-            target=server.run, kwargs={"sockets": [listener]}, name="rest", daemon=True
-        )
-
-    @property
-    def url(self) -> str:
-        host = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}.get(self.host, self.host)
-        return f"http://{host}:{self.port}"
+    def __init__(self, sockets: Sockets, servers: Sequence[_Serving]) -> None:
+        self._sockets = sockets
+        self._servers = servers
+        self.host = sockets.regular[0].listener.host
+        self.port = sockets.regular[0].port
+        self.urls = [it.url for it in sockets.regular]
+        self.admin_urls = [it.url for it in sockets.admin]
+        self.url = self.urls[0]
+        self._thread = threading.Thread(target=self._run, name="rest", daemon=True)
 
     def start(self) -> None:
         self._thread.start()
         deadline = time.monotonic() + _START_TIMEOUT
-        while not self._server.started:
+        while not all(server.started for server, _ in self._servers):
             if not self._thread.is_alive() or time.monotonic() > deadline:
+                self.stop()
                 raise PreconditionError(f"the REST server did not start on {self.url}; see the log")
             time.sleep(0.005)
 
     def stop(self) -> None:
-        self._server.should_exit = True
+        for server, _ in self._servers:
+            server.should_exit = True
         self._thread.join(_STOP_TIMEOUT)
-        self._listener.close()
+        self._sockets.close()
+
+    def _run(self) -> None:
+        async def serve_all() -> None:
+            await asyncio.gather(*(server.serve(sockets=sockets) for server, sockets in self._servers))
+
+        try:
+            asyncio.run(serve_all())
+        except Exception:  # the thread's edge: `start` tells the user
+            _LOG.exception("the REST server ended")
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """A listening socket, or one sentence; port 0 takes a free one."""
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    """A listening socket, or one sentence; port 0 takes a free one, no host is all interfaces."""
     try:
+        if not host and socket.has_dualstack_ipv6():
+            return socket.create_server(("", port), family=socket.AF_INET6, backlog=128, dualstack_ipv6=True)
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
         return socket.create_server((host, port), family=family, backlog=128)
     except OSError as error:
         raise PreconditionError(_refusal(error, host, port)) from error
 
 
-def serve(
-    service: ConnectorService,
-    host: str = "127.0.0.1",
-    port: int = 0,
-    *,
-    listener: socket.socket | None = None,
-    cross_origin: CrossOrigin | None = None,
-) -> RestServer:
-    """Start the API and return when it answers."""
-    config = uvicorn.Config(
-        build_app(service, cross_origin),
-        log_config=None,
-        access_log=False,
-        lifespan="off",
-        server_header=False,
-        timeout_graceful_shutdown=1,
-    )
-    server = RestServer(uvicorn.Server(config), listener or listen(host, port), host)
+def open_sockets(config: RestConfig) -> Sockets:
+    """Listen wherever the config says; nothing answers yet."""
+    opened: list[Open] = []
+    try:
+        for listener in (*config.listeners, *(config.admin_listeners or ())):
+            opened.append(Open(listener, listen(listener.host, listener.port)))
+    except PreconditionError:
+        _close(opened)
+        raise
+    first_admin = len(config.listeners)
+    return Sockets(tuple(opened[:first_admin]), tuple(opened[first_admin:]))
+
+
+def serve_api(service: ConnectorService, config: RestConfig, sockets: Sockets) -> RestServer:
+    """Start the API on open sockets, and return when it answers; its `stop` closes them."""
+    servers = _servers(_regular_app(service, config), sockets.regular, config.tls)
+    servers += _servers(_admin_app(service), sockets.admin, config.admin_tls)
+    server = RestServer(sockets, servers)
     server.start()
     return server
 
 
+def serve(service: ConnectorService, config: RestConfig = HERE) -> RestServer:
+    """Open the sockets and start the API; by default on a free port that only this machine reaches."""
+    return serve_api(service, config, open_sockets(config))
+
+
+def _regular_app(service: ConnectorService, config: RestConfig) -> ASGIApp:
+    app = build_app(service)
+    if config.admin_listeners is not None:
+        _keep(app, lambda route: not _is_admin(route))
+    if config.credentials is not None:
+        app = guarded(app, config.credentials)
+    wrapped: ASGIApp = app
+    if config.headers:
+        wrapped = ResponseHeaders(wrapped, config.headers)
+    if config.cross_origin.origins:
+        wrapped = CrossOriginHeaders(wrapped, config.cross_origin)
+    return wrapped
+
+
+def _admin_app(service: ConnectorService) -> ASGIApp:
+    """Only /admin, and plain: Kafka Connect puts neither users nor headers on listeners of their own."""
+    app = build_app(service)
+    _keep(app, _is_admin)
+    return app
+
+
+def _keep(app: Starlette, wanted: Callable[[BaseRoute], bool]) -> None:
+    app.router.routes[:] = [route for route in app.router.routes if wanted(route)]
+
+
+def _is_admin(route: BaseRoute) -> bool:
+    return str(getattr(route, "path", "")).startswith("/admin")
+
+
+def _servers(app: ASGIApp, opened: Sequence[Open], tls: Tls | None) -> list[_Serving]:
+    """One server for all http sockets and one for all https sockets, if there are any."""
+    contexts: dict[str, ssl.SSLContext | None] = {"http": None}
+    if tls is not None:
+        contexts["https"] = server_context(tls)
+    found = []
+    for scheme, context in contexts.items():
+        sockets = [it.socket for it in opened if it.listener.scheme == scheme]
+        if sockets:
+            found.append((_uvicorn(app, context), sockets))
+    return found
+
+
+def _uvicorn(app: ASGIApp, context: ssl.SSLContext | None) -> uvicorn.Server:
+    config = uvicorn.Config(
+        app,
+        log_config=None,
+        access_log=False,
+        lifespan="off",
+        server_header=False,
+        proxy_headers=False,
+        timeout_keep_alive=_KEEP_ALIVE_S,
+        timeout_graceful_shutdown=1,
+    )
+    config.load()
+    config.ssl = context
+    return uvicorn.Server(config)
+
+
+def _close(opened: Sequence[Open]) -> None:
+    for it in opened:
+        it.socket.close()
+
+
 def _refusal(error: OSError, host: str, port: int) -> str:
+    shown = host or "this machine"
     if error.errno == errno.EADDRINUSE:
-        return f"port {port} of {host} is taken; stop what uses it, or set 'listeners=http://{host}:0'"
+        return f"port {port} of {shown} is taken; stop what uses it, or set 'listeners=http://{host}:0'"
     if error.errno == errno.EACCES:
-        return f"port {port} of {host} needs more rights; choose one above 1023 in 'listeners'"
+        return f"port {port} of {shown} needs more rights; choose one above 1023 in 'listeners'"
     return (
-        f"cannot listen on {host}:{port} ({error.strerror or error}); set 'listeners' to an address we have"
+        f"cannot listen on {shown}:{port} ({error.strerror or error}); set 'listeners' to an address we have"
     )

@@ -11,11 +11,11 @@ import pytest
 
 from icestream import __version__
 from icestream.api.status import Progress
+from icestream.cluster.rest_settings import CrossOrigin
 from icestream.cluster.service import ConnectorService
 from icestream.cluster.stores import MemoryStore
 from icestream.cluster.worker import Patience, Worker
-from icestream.rest.app import CrossOrigin
-from icestream.rest.server import serve
+from icestream.rest.server import HERE, serve
 from icestream.testing import FakeStarter
 
 JSON = "org.apache.kafka.connect.json.JsonConverter"
@@ -311,8 +311,8 @@ def test_names_with_spaces_and_umlauts_work(api: httpx.Client) -> None:
 
 def test_other_origins_are_allowed_only_when_named(service: ConnectorService) -> None:
     allowed = []
-    for cross_origin in (CrossOrigin(), CrossOrigin("http://ui")):
-        server = serve(service, cross_origin=cross_origin)
+    for cross_origin in (CrossOrigin(), CrossOrigin(("http://ui",))):
+        server = serve(service, replace(HERE, cross_origin=cross_origin))
         answer = httpx.get(server.url, headers={"origin": "http://ui"}, trust_env=False)
         allowed.append(answer.headers.get("access-control-allow-origin"))
         server.stop()

@@ -1,0 +1,322 @@
+"""The REST keys of a worker's config, checked and understood: listeners, TLS, authentication, headers.
+
+`parse_rest` is called by the worker's config; `rest/server.py` does what it says.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import socket
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from icestream.api.config import Config, ConfigDef, Setting, Type
+from icestream.api.errors import ConfigError, Problem
+from icestream.cluster.rest_auth import AUTH_SETTINGS, read_credentials
+from icestream.cluster.rest_tls import Tls, read_tls
+
+USUAL_PORT: Final = 8083
+_LOOPBACK: Final = "127.0.0.1"
+_EVERYWHERE: Final = ("", "0.0.0.0", "::")
+_LISTENER: Final = re.compile(r"(.*)://\[?([0-9a-zA-Z\-%._:]*)\]?:(-?[0-9]+)")
+_SCHEMES: Final = ("http", "https")
+_HEADER_ACTIONS: Final = ("set", "add", "setDate", "addDate")
+_HEADER_NAME: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+_CSV_ITEM: Final = re.compile(r'\s*(?:"((?:[^"\\]|\\.)*)(?:"[^,]*|$)|([^,]*))(?:,|$)', re.DOTALL)
+
+ICESTREAM_REST: Final = AUTH_SETTINGS
+REST: Final = ConfigDef(
+    (
+        Setting(
+            "listeners",
+            Type.LIST,
+            None,
+            "Where REST listens: http://host:port or https://host:port; no host is all interfaces.",
+            importance="LOW",
+        ),
+        Setting("rest.host.name", Type.STRING, "", "Where REST listens when 'listeners' is absent."),
+        Setting(
+            "rest.port",
+            Type.INT,
+            USUAL_PORT,
+            "The port of REST when 'listeners' is absent; 0 takes a free one.",
+            at_least=0,
+            check=lambda port: _port_problem(port),
+        ),
+        Setting(
+            "admin.listeners",
+            Type.LIST,
+            None,
+            "Where /admin listens; absent: on 'listeners', empty: nowhere.",
+            importance="LOW",
+        ),
+        Setting(
+            "rest.advertised.host.name",
+            Type.STRING,
+            "",
+            "The host that others use to reach this worker.",
+            importance="LOW",
+        ),
+        Setting(
+            "rest.advertised.port",
+            Type.INT,
+            None,
+            "The port that others use to reach this worker.",
+            importance="LOW",
+            check=lambda port: _port_problem(port),
+        ),
+        Setting(
+            "rest.advertised.listener",
+            Type.STRING,
+            "",
+            "http or https: how others reach this worker; http if there is such a listener.",
+            importance="LOW",
+            check=lambda text: None if text.lower() in ("", *_SCHEMES) else "write http or https",
+        ),
+        Setting(
+            "access.control.allow.origin",
+            Type.LIST,
+            [],
+            "Web origins whose pages may call REST, as regular expressions; * is all.",
+            importance="LOW",
+            check=lambda origins: _origin_problem(origins),
+        ),
+        Setting(
+            "access.control.allow.methods",
+            Type.LIST,
+            [],
+            "Verbs that pages of these origins may use; GET, POST, HEAD by default.",
+            importance="LOW",
+        ),
+        Setting(
+            "response.http.headers.config",
+            Type.STRING,
+            "",
+            'Headers for all answers: set X-Frame-Options: DENY, "add Cache-Control: no-cache, no-store".',
+            importance="LOW",
+        ),
+        Setting(
+            "rest.extension.classes",
+            Type.LIST,
+            [],
+            "Basic authentication, by the name of Kafka Connect's BasicAuthSecurityRestExtension.",
+            importance="LOW",
+        ),
+        *AUTH_SETTINGS,
+    ),
+    prefixes=("ssl.", "listeners.https.", "admin.listeners.https."),
+)
+
+
+@dataclass(frozen=True)
+class Listener:
+    """One address that REST listens on; no host is all interfaces, port 0 is a free one."""
+
+    scheme: str
+    host: str
+    port: int
+
+    @property
+    def url(self) -> str:
+        return f"{self.scheme}://{bracketed(self.host)}:{self.port}"
+
+
+@dataclass(frozen=True)
+class CrossOrigin:
+    """Which web pages of other origins may call us; no origin: none."""
+
+    origins: tuple[str, ...] = ()
+    methods: tuple[str, ...] = ("GET", "POST", "HEAD")
+
+
+@dataclass(frozen=True)
+class HeaderRule:
+    """One header for all answers; the value of a date is milliseconds from now."""
+
+    action: str
+    name: str
+    value: str
+
+    @property
+    def is_set(self) -> bool:
+        """It replaces those of the same name from earlier rules."""
+        return self.action in ("set", "setDate")
+
+    @property
+    def is_date(self) -> bool:
+        return self.action.endswith("Date")
+
+
+@dataclass(frozen=True)
+class RestConfig:
+    """What REST needs to know. `admin_listeners` is None if /admin is on `listeners`, empty if nowhere."""
+
+    listeners: tuple[Listener, ...] = (Listener("http", "", USUAL_PORT),)
+    admin_listeners: tuple[Listener, ...] | None = None
+    tls: Tls | None = None
+    admin_tls: Tls | None = None
+    cross_origin: CrossOrigin = CrossOrigin()
+    headers: tuple[HeaderRule, ...] = ()
+    credentials: Mapping[str, str] | None = field(default=None, repr=False)
+    """Passwords by user; None lets everybody in."""
+    advertised_scheme: str = "http"
+    advertised_host: str = ""
+    advertised_port: int | None = None
+    warnings: tuple[str, ...] = ()
+
+    def advertised_url(self, bound_ports: Sequence[int]) -> str:
+        """How other workers and clients reach us; `bound_ports` are the real ports of `listeners`."""
+        at = next((i for i, it in enumerate(self.listeners) if it.scheme == self.advertised_scheme), 0)
+        host = self.advertised_host or self.listeners[at].host
+        if host in _EVERYWHERE:
+            host = _own_address()
+        port = self.advertised_port or bound_ports[at]
+        return f"{self.advertised_scheme}://{bracketed(host)}:{port}"
+
+
+def parse_rest(raw: Config, environ: Mapping[str, str] = os.environ) -> RestConfig:
+    """Every problem at once, as a ConfigError; keystores and credentials are read here."""
+    problems = REST.problems(raw)
+    listeners = _listeners(raw, problems)
+    admin = _admin_listeners(raw, problems)
+    headers = _headers(raw.get("response.http.headers.config", ""), problems)
+    warnings: list[str] = []
+    tls = admin_tls = None
+    scheme = _advertised_scheme(raw, listeners)
+    serves = any(it.scheme == "https" for it in listeners)
+    if serves or scheme == "https":
+        tls = read_tls(raw, "listeners.https.", problems, warnings, serves=serves)
+    if any(it.scheme == "https" for it in admin or ()):
+        admin_tls = read_tls(raw, "admin.listeners.https.", problems, warnings)
+    credentials = read_credentials(raw, environ, problems)
+    if problems:
+        raise ConfigError(problems)
+    values = REST.parse(raw)
+    return RestConfig(
+        listeners=listeners,
+        admin_listeners=admin,
+        tls=tls,
+        admin_tls=admin_tls,
+        cross_origin=_cross_origin(values),
+        headers=headers,
+        credentials=credentials,
+        advertised_scheme=scheme,
+        advertised_host=values["rest.advertised.host.name"],
+        advertised_port=values["rest.advertised.port"],
+        warnings=tuple(warnings),
+    )
+
+
+def bracketed(host: str) -> str:
+    return f"[{host}]" if ":" in host else host
+
+
+def _listeners(raw: Config, problems: list[Problem]) -> tuple[Listener, ...]:
+    given = raw.get("listeners")
+    if given is None:
+        port = raw.get("rest.port", str(USUAL_PORT)).strip()
+        return (
+            Listener("http", raw.get("rest.host.name", "").strip(), int(port) if port.isdecimal() else 0),
+        )
+    if not given.strip():
+        problems.append(Problem("listeners", "'listeners' is empty; name an address such as http://:8083"))
+    return _parsed_listeners("listeners", given, problems)
+
+
+def _admin_listeners(raw: Config, problems: list[Problem]) -> tuple[Listener, ...] | None:
+    given = raw.get("admin.listeners")
+    return None if given is None else _parsed_listeners("admin.listeners", given, problems)
+
+
+def _parsed_listeners(key: str, given: str, problems: list[Problem]) -> tuple[Listener, ...]:
+    found = []
+    for item in (item.strip() for item in given.split(",") if given.strip()):
+        match = _LISTENER.fullmatch(item)
+        scheme = match.group(1).lower() if match else ""
+        if match is None or scheme not in _SCHEMES or not 0 <= int(match.group(3)) <= 65535:
+            problems.append(
+                Problem(
+                    key, f"'{item}' in '{key}' is not an address; write http://host:port or https://host:port"
+                )
+            )
+            continue
+        found.append(Listener(scheme, match.group(2), int(match.group(3))))
+    return tuple(found)
+
+
+def _advertised_scheme(raw: Config, listeners: Sequence[Listener]) -> str:
+    named = raw.get("rest.advertised.listener", "").strip().lower()
+    if named:
+        return named
+    return "https" if listeners and all(it.scheme == "https" for it in listeners) else "http"
+
+
+def _cross_origin(values: Mapping[str, Any]) -> CrossOrigin:
+    methods = tuple(verb.upper() for verb in values["access.control.allow.methods"])
+    return CrossOrigin(tuple(values["access.control.allow.origin"]), methods or CrossOrigin().methods)
+
+
+def _headers(text: str, problems: list[Problem]) -> tuple[HeaderRule, ...]:
+    key = "response.http.headers.config"
+    rules = []
+    for item in _csv(text):
+        try:
+            rules.append(_header_rule(item))
+        except ValueError as error:
+            problems.append(Problem(key, f"'{item}' in '{key}' is not a rule: {error}"))
+    return tuple(rules)
+
+
+def _header_rule(item: str) -> HeaderRule:
+    action, _, header = item.strip().partition(" ")
+    known = {name.lower(): name for name in _HEADER_ACTIONS}
+    if action.lower() not in known:
+        raise ValueError(f"'{action}' is not one of {', '.join(_HEADER_ACTIONS)}")
+    name, colon, value = (part.strip() for part in header.partition(":"))
+    # Kafka Connect refuses a second colon; we take it, since addresses have one.
+    if not colon or not value:
+        raise ValueError("write 'action name: value'")
+    if not _HEADER_NAME.fullmatch(name):
+        raise ValueError(f"'{name}' is not a header's name")
+    if not value.isprintable() or not value.isascii():
+        raise ValueError("the value has characters that a header cannot have")
+    rule = HeaderRule(known[action.lower()], name, value)
+    if rule.is_date and not re.fullmatch(r"-?\d{1,15}", value):
+        raise ValueError(f"'{value}' is not a number of milliseconds")
+    return rule
+
+
+def _csv(text: str) -> Iterator[str]:
+    """The items between commas, without blanks around them and without quotation marks, as Jetty splits."""
+    at = 0
+    while at < len(text) and text[at:].strip():
+        match = _CSV_ITEM.match(text, at)
+        assert match is not None, "the pattern matches the empty item"
+        quoted, plain = match.groups()
+        yield re.sub(r"\\(.)", r"\1", quoted) if quoted is not None else plain.strip()
+        at = match.end()
+
+
+def _port_problem(port: int) -> str | None:
+    return None if 0 <= port <= 65535 else "must be between 0 and 65535"
+
+
+def _origin_problem(origins: Sequence[str]) -> str | None:
+    for origin in origins:
+        try:
+            re.compile("" if origin == "*" else origin)
+        except re.error as error:
+            return (
+                f"'{origin}' is not a regular expression ({error}); write .* for any characters, or * alone"
+            )
+    return None
+
+
+def _own_address() -> str:
+    """The address that others reach this machine by, as far as it knows itself."""
+    try:
+        return socket.gethostbyname(socket.gethostname())
+    except OSError:
+        return _LOOPBACK
