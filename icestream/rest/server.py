@@ -57,16 +57,17 @@ class Open:
 
 
 @dataclass(frozen=True)
-class Sockets:
-    """All that REST listens on; nothing answers there before `serve_api`."""
+class Bound:
+    """All sockets that REST listens on; nothing answers there before `serve`."""
 
+    config: RestConfig
     regular: tuple[Open, ...]
     admin: tuple[Open, ...] = ()
 
     @property
-    def ports(self) -> list[int]:
-        """The real ports of `listeners`, in their order: what `RestConfig.advertised_url` asks for."""
-        return [it.port for it in self.regular]
+    def advertised_url(self) -> str:
+        """How other workers and clients reach us."""
+        return self.config.advertised_url([it.port for it in self.regular])
 
     def close(self) -> None:
         _close((*self.regular, *self.admin))
@@ -75,13 +76,13 @@ class Sockets:
 class RestServer:
     """A running server; `stop` lets requests that are under way finish for a moment."""
 
-    def __init__(self, sockets: Sockets, servers: Sequence[_Serving]) -> None:
-        self._sockets = sockets
+    def __init__(self, bound: Bound, servers: Sequence[_Serving]) -> None:
+        self._bound = bound
         self._servers = servers
-        self.host = sockets.regular[0].listener.host
-        self.port = sockets.regular[0].port
-        self.urls = [it.url for it in sockets.regular]
-        self.admin_urls = [it.url for it in sockets.admin]
+        self.host = bound.regular[0].listener.host
+        self.port = bound.regular[0].port
+        self.urls = [it.url for it in bound.regular]
+        self.admin_urls = [it.url for it in bound.admin]
         self.url = self.urls[0]
         self._thread = threading.Thread(target=self._run, name="rest", daemon=True)
 
@@ -98,7 +99,7 @@ class RestServer:
         for server, _ in self._servers:
             server.should_exit = True
         self._thread.join(_STOP_TIMEOUT)
-        self._sockets.close()
+        self._bound.close()
 
     def _run(self) -> None:
         async def serve_all() -> None:
@@ -121,7 +122,7 @@ def listen(host: str, port: int) -> socket.socket:
         raise PreconditionError(_refusal(error, host, port)) from error
 
 
-def open_sockets(config: RestConfig) -> Sockets:
+def bind(config: RestConfig = HERE) -> Bound:
     """Listen wherever the config says; nothing answers yet."""
     opened: list[Open] = []
     try:
@@ -131,21 +132,21 @@ def open_sockets(config: RestConfig) -> Sockets:
         _close(opened)
         raise
     first_admin = len(config.listeners)
-    return Sockets(tuple(opened[:first_admin]), tuple(opened[first_admin:]))
+    return Bound(config, tuple(opened[:first_admin]), tuple(opened[first_admin:]))
 
 
-def serve_api(service: ConnectorService, config: RestConfig, sockets: Sockets) -> RestServer:
-    """Start the API on open sockets, and return when it answers; its `stop` closes them."""
-    servers = _servers(_regular_app(service, config), sockets.regular, config.tls)
-    servers += _servers(_admin_app(service), sockets.admin, config.admin_tls)
-    server = RestServer(sockets, servers)
+def serve(service: ConnectorService, bound: Bound | None = None) -> RestServer:
+    """Start the API and return when it answers; `stop` closes the sockets too.
+
+    Without sockets it is on a free port that only this machine reaches.
+    """
+    bound = bound or bind()
+    config = bound.config
+    servers = _servers(_regular_app(service, config), bound.regular, config.tls)
+    servers += _servers(_admin_app(service), bound.admin, config.admin_tls)
+    server = RestServer(bound, servers)
     server.start()
     return server
-
-
-def serve(service: ConnectorService, config: RestConfig = HERE) -> RestServer:
-    """Open the sockets and start the API; by default on a free port that only this machine reaches."""
-    return serve_api(service, config, open_sockets(config))
 
 
 def _regular_app(service: ConnectorService, config: RestConfig) -> ASGIApp:

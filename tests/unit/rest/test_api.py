@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import httpx
 import pytest
@@ -15,7 +15,7 @@ from icestream.cluster.rest_settings import CrossOrigin
 from icestream.cluster.service import ConnectorService
 from icestream.cluster.stores import MemoryStore
 from icestream.cluster.worker import Patience, Worker
-from icestream.rest.server import HERE, serve
+from icestream.rest.server import HERE, bind, serve
 from icestream.testing import FakeStarter
 
 JSON = "org.apache.kafka.connect.json.JsonConverter"
@@ -312,7 +312,7 @@ def test_names_with_spaces_and_umlauts_work(api: httpx.Client) -> None:
 def test_other_origins_are_allowed_only_when_named(service: ConnectorService) -> None:
     allowed = []
     for cross_origin in (CrossOrigin(), CrossOrigin(("http://ui",))):
-        server = serve(service, replace(HERE, cross_origin=cross_origin))
+        server = serve(service, bind(replace(HERE, cross_origin=cross_origin)))
         answer = httpx.get(server.url, headers={"origin": "http://ui"}, trust_env=False)
         allowed.append(answer.headers.get("access-control-allow-origin"))
         server.stop()
