@@ -120,19 +120,22 @@ def _offsets(span: Span) -> BitMap64:
     return BitMap64(range(span.first, span.next)) if span.next > span.first else BitMap64()
 
 
+def _countable(spans: Sequence[Span]) -> list[Span]:
+    return [span for span in spans if not span.is_gone]
+
+
 def _read_again(mark: JobMark) -> int:
     """Offsets that were read once more because somebody moved the job back."""
-    expected = (layered(map(_offsets, spans)) for spans in mark.spans().values())
+    expected = (layered(map(_offsets, _countable(spans))) for spans in mark.spans().values())
     return sum(len(layer) for layers in expected for layer in layers[1:])
 
 
 def _skipped(mark: JobMark) -> int:
     """Offsets that were never read because somebody moved the job over them."""
     found = 0
-    for partition, spans in mark.spans().items():
-        if partition not in mark.standings:
-            continue
-        first, until = min(span.first for span in spans), mark.standings[partition].next
+    for partition, standing in mark.standings.items():
+        spans = _countable(mark.spans()[partition])
+        first, until = min(span.first for span in spans), standing.next
         covered = BitMap64.union(*map(_offsets, spans))
         found += len(BitMap64(range(first, until)) - covered) if until > first else 0
     return found

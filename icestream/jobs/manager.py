@@ -18,12 +18,12 @@ from icestream.api.status import Progress
 from icestream.jobs import planning, summaries
 from icestream.jobs.borders import BatchRunner, SinkTable, SourceFacts
 from icestream.jobs.channel import Channel
+from icestream.jobs.debts import pay
 from icestream.jobs.events import CommitComplete, CommitToTable, Payload, StartCommit
 from icestream.jobs.job import Job
 from icestream.jobs.planning import Pace
 from icestream.jobs.staging import StagedBatch, stage
 from icestream.jobs.standing import NOTE_PREFIX, Standing, owed, refuse_other_source, standing
-from icestream.pipeline.plan import TableTask
 from icestream.sinks.iceberg.marks import JobMark, Source, mark_after
 from icestream.sinks.iceberg.table import Receipt
 
@@ -109,23 +109,11 @@ class JobManager:
             self._refuse_gaps(stands, self._source.ends(partitions))
         if len(marks) == len(self._tables) and marks:
             if (batch := owed(marks, group, partitions)) is not None:
-                self._pay(batch)
+                pay(batch, self._tables, self._runner, self._opened_channel(), self._job.name)
             elif any(group[p].next != stands.floor[p] for p in partitions if p in group):
                 self._publish(marks[0].commit, [], [], stands.floor)
         self._note_totals(marks)
         return stands
-
-    def _pay(self, batch: Batch) -> None:
-        """The tables have this batch and Kafka does not: publish its dead letters and events now."""
-        _log.info("publishing what batch %s still owes Kafka", batch.id, extra=self._context(batch))
-        tasks = [TableTask(table.plan({}), Offsets({})) for table in self._tables]
-        taken = self._runner.run(batch, tasks, evolves=False, stages=False)
-        if taken.overflow and batch.span > 1:
-            middle = planning.cut(batch.start, batch.end, max(1, batch.span // 2))
-            self._pay(Batch(batch.id, batch.start, middle))
-            self._pay(Batch(batch.id, middle, batch.end))
-            return
-        self._publish(batch.id, taken.rejected, [CommitComplete(uuid.UUID(batch.id), None)], batch.end)
 
     def _prove_alone(self) -> None:
         """Another writer moved our offsets. If it was a newer manager, Kafka says so, and this one ends."""
@@ -309,8 +297,14 @@ class JobManager:
             lag=max(0, (self.progress.lag or 0) - batch.span),
             batches=self.progress.batches + 1,
             last_commit_ms=int(self._wall().timestamp() * 1000),
+            topics=self._topics_read(staged),
         )
         self._note_totals(self._standing.marks)
+
+    def _topics_read(self, staged: StagedBatch) -> tuple[str, ...]:
+        """The topics that this manager has had records of, the batch included."""
+        read = {p.topic for part in staged.parts for p, counts in part.staged.counts.items() if counts.read}
+        return tuple(sorted(read.union(self.progress.topics)))
 
     def _note_totals(self, marks: Sequence[JobMark]) -> None:
         if marks:

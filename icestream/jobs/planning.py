@@ -84,7 +84,7 @@ def before_rejected(end: Offsets, rejected: Iterable[Rejected]) -> Offsets:
 def refuse_gaps(job: str, floor: Offsets, beginnings: Offsets, ends: Offsets) -> None:
     """Stop rather than skip: the table's next offset must still be in the topic."""
     ways_out = (
-        f"To read what the topic has now, give connector '{job}' a new name and the table a new start; "
+        f"To read all that the topic has now, reset the offsets of connector '{job}'; "
         "to go on as before, restore the topic."
     )
     for partition in ends:

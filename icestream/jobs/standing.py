@@ -56,7 +56,7 @@ def standing(
     if not known and not rolled_back and any(_is_ours(offset) for offset in group.values()):
         raise LostOffsets(
             f"group '{job}' has committed offsets of this job, but no table says how far it is: was the "
-            "table dropped and created again? To read everything again, delete the consumer group's offsets; "
+            "table dropped and created again? To read everything again, reset the connector's offsets; "
             "to go on, restore the table."
         )
     begin = _begin(known, group, fresh)
@@ -134,13 +134,13 @@ def refuse_other_source(marks: Sequence[JobMark], source: Source) -> None:
         if mark.source.cluster != source.cluster:
             raise SourceRecreated(
                 f"the table has offsets of Kafka cluster {mark.source.cluster}, and this is cluster "
-                f"{source.cluster}. To read from this cluster, give the connector a new name; "
+                f"{source.cluster}. To read from this cluster, reset the connector's offsets; "
                 "to go on, point bootstrap.servers at the old one."
             )
         for topic, topic_id in mark.source.topics.items():
             if source.topics.get(topic, topic_id) != topic_id:
                 raise SourceRecreated(
                     f"topic '{topic}' was deleted and created again (its id was {topic_id} and is "
-                    f"{source.topics[topic]}): its offsets mean other records. To read the new topic, give "
-                    "the connector a new name; to go on, restore the old topic."
+                    f"{source.topics[topic]}): its offsets mean other records. To read the new topic, reset "
+                    "the connector's offsets; to go on, restore the old topic."
                 )

@@ -176,30 +176,51 @@ def mark_after(
 
 
 def mark_moved(
-    before: JobMark | None, commit: str, moves: Mapping[Partition, int | None], source: Source
+    before: JobMark | None,
+    commit: str,
+    moves: Mapping[Partition, int | None],
+    source: Source,
+    floor: Offsets,
 ) -> JobMark:
-    """The mark of a commit that brings no rows: somebody moved these partitions. None: to their beginning,
-    wherever that will be when the job goes on."""
-    standings = dict(before.standings) if before else {}
+    """The mark of a commit without rows: somebody moved these partitions. None: to their beginning, wherever
+    that will be when the job goes on. `floor` is where the table would have gone on."""
+    standings = dict(before.standings) if before else {p: _begun(floor[p]) for p in floor}
     earlier = dict(before.earlier) if before else {}
     for partition, target in moves.items():
-        old = standings.pop(partition, None)
-        if old is not None and old.next > old.first:
-            span = Span(old.first, old.next, old.counts)
-            earlier[partition] = (*earlier.get(partition, ()), span)
+        old = standings.get(partition) or _begun(floor[partition])
+        if target == old.next and partition in standings:
+            continue
+        if old.next > old.first:
+            earlier[partition] = (*earlier.get(partition, ()), Span(old.first, old.next, old.counts))
+        elif target is not None and target > old.next and partition not in earlier:
+            # Nothing was read yet: only this will tell from where on records were skipped.
+            earlier[partition] = (Span(old.next, old.next, Counts()),)
+        standings.pop(partition, None)
         if target is not None:
-            standings[partition] = Standing(target, target, target, Counts())
+            standings[partition] = _begun(target)
     standings = {partition: replace(at, start=at.next) for partition, at in standings.items()}
     if before is None:
-        return JobMark(commit, None, source, standings)
-    gone = {topic for topic, known in before.source.topics.items() if source.topics.get(topic) != known}
-    if before.source.cluster != source.cluster:
-        gone = {partition.topic for partition in earlier}
-    earlier = {
-        partition: tuple(replace(span, is_gone=True) for span in spans) if partition.topic in gone else spans
+        return JobMark(commit, None, source, standings, earlier=earlier)
+    return JobMark(
+        commit, before.commit, source, standings, before.began, _told_gone(earlier, before.source, source)
+    )
+
+
+def _begun(at: int) -> Standing:
+    return Standing(at, at, at, Counts())
+
+
+def _told_gone(
+    earlier: Mapping[Partition, tuple[Span, ...]], before: Source, now: Source
+) -> dict[Partition, tuple[Span, ...]]:
+    """The spans, with those marked whose topic does not exist any more or was created anew."""
+    return {
+        partition: spans
+        if before.cluster == now.cluster
+        and before.topics.get(partition.topic) in (None, now.topics.get(partition.topic))
+        else tuple(replace(span, is_gone=True) for span in spans)
         for partition, spans in earlier.items()
     }
-    return JobMark(commit, before.commit, source, standings, before.began, earlier)
 
 
 @dataclass(frozen=True)

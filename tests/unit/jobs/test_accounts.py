@@ -68,7 +68,7 @@ def moved_books(*steps: tuple[int | None, int]) -> JobMark:
     source = Source("c", {"t": "i"})
     mark = mark_after(None, Batch("c", Offsets({P: 0}), Offsets({P: 10})), {P: Counts(10, 10)}, source)
     for to, until in steps:
-        mark = mark_moved(mark, "m", {P: to}, source)
+        mark = mark_moved(mark, "m", {P: to}, source, Offsets({P: 0}))
         start = to or 0
         batch = Batch("b", Offsets({P: start}), Offsets({P: until}))
         mark = mark_after(mark, batch, {P: Counts(until - start, until - start)}, source)
@@ -112,8 +112,26 @@ def test_a_reset_takes_the_skip_back() -> None:
 
 
 def test_after_a_reset_everything_is_still_to_be_read() -> None:
-    mark = mark_moved(moved_books(), "m", {P: None}, Source("c", {"t": "i"}))
+    mark = mark_moved(moved_books(), "m", {P: None}, Source("c", {"t": "i"}), Offsets({P: 3}))
     evidence = dataclasses.replace(books(mark, 10, range(10)), beginnings=Offsets({P: 3}))
     verdict = judge(evidence)
     assert verdict.holds, verdict.problems
     assert verdict.line == "10 read, 10 in the table. None missing, none too many. 17 not read yet."
+
+
+def test_a_job_that_was_moved_before_it_read_anything_tells_what_it_skips() -> None:
+    source = Source("c", {"t": "i"})
+    mark = mark_moved(None, "m", {P: 5}, source, Offsets({P: 2}))
+    mark = mark_after(mark, Batch("b", Offsets({P: 5}), Offsets({P: 20})), {P: Counts(15, 15)}, source)
+    verdict = judge(books(mark, 15, range(5, 20)))
+    assert verdict.holds, verdict.problems
+    assert verdict.line.startswith("15 read, 3 skipped by hand, 15 in the table.")
+
+
+def test_rows_of_a_topic_that_was_created_anew_are_kept_and_not_counted_as_read_again() -> None:
+    mark = mark_moved(moved_books(), "m", {P: None}, Source("c", {"t": "new"}), Offsets({P: 0}))
+    mark = mark_after(mark, Batch("b", Offsets({P: 0}), Offsets({P: 6})), {P: Counts(6, 6)}, mark.source)
+    assert JobMark.from_json(mark.to_json()) == mark
+    verdict = judge(books(mark, 16, range(10), range(6)))
+    assert verdict.holds, verdict.problems
+    assert verdict.line.startswith("16 read, 16 in the table.")

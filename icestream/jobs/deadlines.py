@@ -1,0 +1,44 @@
+"""Time limits around clients that have none: catalogs, databases, object stores. For requests that people
+wait for."""
+
+from __future__ import annotations
+
+import queue
+import threading
+from collections.abc import Callable
+from typing import TypeVar
+
+_T = TypeVar("_T")
+
+
+class Overdue(Exception):
+    """No answer in time. Whatever was asked may still happen."""
+
+
+def started(call: Callable[[], _T], name: str) -> Callable[[float], _T]:
+    """Run in a thread of its own; the result waits for it, for so many seconds, and raises what it raised."""
+    answers: queue.SimpleQueue[tuple[_T | None, BaseException | None]] = queue.SimpleQueue()
+
+    def run() -> None:
+        try:
+            answers.put((call(), None))
+        except BaseException as error:  # handed to whoever waits
+            answers.put((None, error))
+
+    threading.Thread(target=run, name=name, daemon=True).start()
+
+    def result(seconds: float) -> _T:
+        try:
+            value, error = answers.get(timeout=max(0.0, seconds))
+        except queue.Empty:
+            raise Overdue from None
+        if error is not None:
+            raise error
+        return value  # type: ignore[return-value]
+
+    return result
+
+
+def within(seconds: float, call: Callable[[], _T], name: str) -> _T:
+    """The answer of a call, or Overdue; a call that hangs is left behind in its thread."""
+    return started(call, name)(seconds)
