@@ -59,17 +59,18 @@ def read_credentials(
 ) -> dict[str, str] | None:
     """Passwords by user, or None when no authentication is asked for. Read once, as Kafka Connect does."""
     classes = [name.strip() for name in raw.get(_CLASSES, "").split(",") if name.strip()]
+    foreign = [name for name in classes if name not in (_EXTENSION, _EXTENSION.rpartition(".")[2])]
     problems += [
         Problem(
             _CLASSES,
             f"'{name}' is a Java extension, which cannot run here; remove it (built in is only {_EXTENSION})",
         )
-        for name in classes
-        if name not in (_EXTENSION, _EXTENSION.rpartition(".")[2])
+        for name in foreign
     ]
-    if not classes and not raw.get(_USERS_FILE, "").strip() and not raw.get(_JAAS_FILE, "").strip():
+    files = [key for key in (_USERS_FILE, _JAAS_FILE) if raw.get(key, "").strip()]
+    if len(classes) == len(foreign) and not files:
         return None
-    key = next((key for key in (_USERS_FILE, _JAAS_FILE) if raw.get(key, "").strip()), _CLASSES)
+    key = files[0] if files else _CLASSES
     try:
         return _users(_users_file(raw, environ))
     except (_Refused, ConfigError) as refusal:
