@@ -310,6 +310,8 @@ class ConnectClient:
             return PreconditionError(f"{self.url} wants another user name or password; set --user")
         if answer.status == 400:
             return ConfigError(_problems(message))
+        if answer.status == 404 and message.startswith("HTTP 404"):
+            return NotFoundError(f"{self.url}{path} does not exist; is the worker older than this command?")
         if answer.status == 404:
             return NotFoundError(message)
         if answer.status == 409:

@@ -18,6 +18,7 @@ from icestream.cli.worker_options import (
     EXIT_CODES,
     Command,
     T,
+    called,
     matching,
     name_argument,
     names_argument,
@@ -334,7 +335,7 @@ def _read(files: Sequence[IO[bytes]], name: str | None) -> dict[str, ConnectorFi
         raise click.UsageError("--name is for one file; write the names into the files", _context())
     found: dict[str, ConnectorFile] = {}
     for file in files:
-        read = parse_connector(decoded(file.read()), file.name if file.name != "<stdin>" else "stdin", name)
+        read = parse_connector(decoded(file.read()), called(file), name)
         if read.name in found:
             raise ConfigError([Problem("name", f"two files are of connector '{read.name}'; send one")])
         found[read.name] = read
@@ -380,7 +381,7 @@ def _status_lines(views: Sequence[ConnectorView], trace: bool, width: int | None
 
 
 def _rows(view: ConnectorView) -> list[tuple[str, str, str, str]]:
-    first = (view.name, view.type or "connector", view.state, view.worker_id)
+    first = (view.name, "connector", view.state, view.worker_id)
     return [first, *((view.name, f"task {task.id}", task.state, task.worker_id) for task in view.tasks)]
 
 

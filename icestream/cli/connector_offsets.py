@@ -11,6 +11,7 @@ import click
 
 from icestream.cli.tables import NOTHING, Column, table_lines
 from icestream.cli.worker_options import (
+    called,
     name_argument,
     output_option,
     print_json,
@@ -128,11 +129,12 @@ def _entries(file: IO[bytes]) -> list[dict[str, Any]]:
     try:
         document = json.loads(file.read())
     except ValueError as error:
-        raise click.UsageError(f"{file.name} is not JSON ({error})", _context()) from None
+        raise click.UsageError(f"{called(file)} is not JSON ({error})", _context()) from None
     entries = document.get("offsets") if isinstance(document, dict) else document
     if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
         raise click.UsageError(
-            f'{file.name} has no offsets; write {{"offsets": [{{"partition": …, "offset": …}}]}}', _context()
+            f'{called(file)} has no offsets; write {{"offsets": [{{"partition": …, "offset": …}}]}}',
+            _context(),
         )
     return entries
 

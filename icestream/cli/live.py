@@ -41,17 +41,21 @@ def watch(picture: Callable[[int | None], list[str]]) -> None:
 
     A worker that goes away while we look is told in the picture's place, until it is back.
     """
-    screen = shutil.get_terminal_size() if sys.stdout.isatty() else None
+    screen = _screen()
     with suppress(KeyboardInterrupt):
         lines = picture(screen.columns if screen else None)
         while True:
             _draw(lines, screen)
             clock().sleep(_WATCH_EVERY)
-            screen = shutil.get_terminal_size() if screen else None
+            screen = _screen()
             try:
                 lines = picture(screen.columns if screen else None)
             except WorkerUnreachable as error:
                 lines = [str(error)]
+
+
+def _screen() -> os.terminal_size | None:
+    return shutil.get_terminal_size() if sys.stdout.isatty() else None
 
 
 def _draw(lines: Sequence[str], screen: os.terminal_size | None) -> None:

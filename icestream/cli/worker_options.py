@@ -6,7 +6,7 @@ import functools
 import json
 from collections.abc import Callable, Iterable, Sequence
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec, TypeVar
+from typing import IO, TYPE_CHECKING, Any, Concatenate, Final, ParamSpec, TypeVar
 
 import click
 
@@ -141,6 +141,12 @@ def chosen(known: Sequence[str], patterns: Sequence[str]) -> list[str]:
             raise NotFoundError(f"no connector is called '{pattern}'; see 'icestream connectors'")
         found.update(dict.fromkeys(names))
     return list(found)
+
+
+def called(file: IO[bytes]) -> str:
+    """A file's name, as errors call it."""
+    name = str(getattr(file, "name", "<stdin>"))
+    return "stdin" if name == "<stdin>" else name
 
 
 def print_json(document: Any) -> None:

@@ -37,6 +37,10 @@ class Canned:
     def url(self) -> str:
         return f"http://127.0.0.1:{self.port}"
 
+    def close(self) -> None:
+        self.server.shutdown()
+        self.server.server_close()
+
     def say(self, verb: str, path: str, status: int, body: Any = None) -> None:
         self.answers[verb, path] = (status, body)
 
@@ -73,6 +77,5 @@ def canned() -> Iterator[Canned]:
     thread = threading.Thread(target=server.serve_forever, args=(0.01,))
     thread.start()
     yield found
-    server.shutdown()
+    found.close()
     thread.join()
-    server.server_close()

@@ -102,6 +102,7 @@ def test_basic_authentication(canned: Any, where: str) -> None:
     [
         (400, "bad", ConfigError, "bad"),
         (404, "Connector x not found", NotFoundError, "Connector x not found"),
+        (404, "HTTP 404 Not Found", NotFoundError, "/connectors does not exist; is the worker older"),
         (409, "Connector sink already exists", AlreadyExistsError, "already exists"),
         (409, "Cannot complete request because of a rebalance", NotReadyError, "rebalance"),
         (401, "User cannot access the resource.", PreconditionError, "set --user"),
