@@ -37,6 +37,9 @@ COMMANDS: Final[Mapping[str, Entry]] = {
     "standalone": Entry(
         "icestream.cli.standalone:standalone", "A worker with the REST API, and its connectors."
     ),
+    "distributed": Entry(
+        "icestream.cli.distributed:distributed", "A worker of a cluster, with the REST API."
+    ),
     "connectors": Entry("icestream.cli.connectors:connectors", "List connectors, live with --watch."),
     "connector": Entry("icestream.cli.connector:connector", "Create, change, steer and examine connectors."),
     "plugins": Entry("icestream.cli.plugins:plugins", "What a worker can run, and its config keys."),

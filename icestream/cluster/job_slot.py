@@ -76,6 +76,12 @@ class JobSlot:
             self._changed.notify_all()
             return True
 
+    @property
+    def is_busy(self) -> bool:
+        """Whether there is a job, or one is about to start."""
+        with self._changed:
+            return self._job is not None or self._wish is not None or not self._settled
+
     def status(self) -> JobStatus:
         """The job's own word, or the slot's when there is no job. Never blocks."""
         wish, job, job_wish, failure = self._wish, self._job, self._job_wish, self._failure

@@ -1,7 +1,7 @@
 """Everything a user can do to a worker. REST and the command line only translate to and from these calls.
 
-Changes are made under one short lock (memory and the store only); jobs start and stop outside of it, in their
-own threads. Reads take no lock: they look at a snapshot that changes replace whole.
+Changes go to the store, one at a time, on the worker that leads the group. The store tells every worker what
+changed, and each brings its own jobs there, in their own threads. Reads take no lock.
 """
 
 from __future__ import annotations
@@ -10,15 +10,28 @@ import logging
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from icestream import __version__
 from icestream.api.config import Config
-from icestream.api.errors import AlreadyExistsError, ConfigError, IcestreamError, NotFoundError, Problem
+from icestream.api.errors import (
+    AlreadyExistsError,
+    BadOffsets,
+    ConfigError,
+    NotFoundError,
+    Problem,
+)
+from icestream.api.offset_admin import OffsetAdmin, OffsetEntry
 from icestream.api.status import JobStatus, Progress, State
+from icestream.cluster.boards import MemoryBoard, StatusBoard
 from icestream.cluster.connector_config import DeepCheck, Validation, validate_connector, with_worker_defaults
-from icestream.cluster.job_slot import Wish
+from icestream.cluster.internal_records import PublishedStatus
+from icestream.cluster.logger_levels import LoggerLevels
+from icestream.cluster.membership import Alone, Membership
 from icestream.cluster.properties import ConnectorFile
 from icestream.cluster.reports import definition_of, report_from
+from icestream.cluster.resolving import hidden, secrets_of
+from icestream.cluster.roster import KnownConnector, Roster, task_ids
 from icestream.cluster.stores import ConnectorStore, StoredConnector, TargetState
 from icestream.cluster.views import (
     CheckedSetting,
@@ -30,31 +43,26 @@ from icestream.cluster.views import (
     TaskConfig,
     TaskStatus,
 )
-from icestream.cluster.worker import Worker, wish_for
-from icestream.logs import for_connector, masked
-from icestream.plugins import CONNECTORS, Plugin
+from icestream.cluster.worker import Worker
+from icestream.logs import LoggerLevel, for_connector, masked
+from icestream.plugins import CONNECTORS, Plugin, find_connector
 
 _LOG = logging.getLogger(__name__)
+_KAFKA_VERSION = "4.3.1"
+"""The Kafka Connect whose API this is: clients look at it to know what they may ask for."""
 
 
 @dataclass(frozen=True)
-class _Connector:
-    config: Mapping[str, str]
-    target: TargetState
-    warnings: tuple[str, ...]
-    plugin: Plugin | None
-    wish: Wish
+class Extras:
+    """What a service can do without; a worker has them, tests take what they need."""
 
-    @property
-    def type(self) -> str:
-        return self.plugin.type if self.plugin else "unknown"
-
-    @property
-    def task_ids(self) -> tuple[int, ...]:
-        if self.target is TargetState.STOPPED:
-            return ()
-        text = self.config.get("tasks.max", "1").strip()
-        return tuple(range(int(text) if text.isdecimal() else 1))
+    deep_check: DeepCheck | None = None
+    cluster_id: Callable[[], str | None] = lambda: None
+    offsets: OffsetAdmin | None = None
+    resolve: Callable[[Config], dict[str, str]] = dict
+    """Replaces the placeholders of config providers, as late as possible."""
+    policy: Callable[[Config], list[Problem]] = lambda config: []
+    """Which client settings connectors may override."""
 
 
 class ConnectorService:
@@ -63,32 +71,41 @@ class ConnectorService:
         store: ConnectorStore,
         worker: Worker,
         worker_config: Config,
-        deep_check: DeepCheck | None = None,
-        cluster_id: Callable[[], str | None] = lambda: None,
+        membership: Membership | None = None,
+        board: StatusBoard | None = None,
+        extras: Extras | None = None,
     ) -> None:
         self._store = store
         self._worker = worker
         self._worker_config = worker_config
-        self._deep_check = deep_check
-        self._cluster_id = cluster_id
-        self._lock = threading.Lock()
-        self._connectors: Mapping[str, _Connector] = {}
+        self._membership = membership or Alone()
+        self._board = board or MemoryBoard()
+        self._extras = extras or Extras()
+        self._loggers = LoggerLevels()
+        self._changing = threading.Lock()
         self._is_ready = False
+        self.roster = Roster(
+            store,
+            worker,
+            check=lambda config: self._check(config, deep=False),
+            effective=lambda config: with_worker_defaults(config, worker_config),
+            owns=self._membership.owns,
+        )
+        store.listen(self)
 
     # The worker's life
 
     def restore(self, files: Sequence[ConnectorFile] = ()) -> None:
         """Take up the connectors of the store and of the files; where they differ, the file wins."""
         found = self._store.load()
+        for name in found:
+            self.roster.connector_changed(name)
         for file in files:
             known = found.get(file.name)
             target = known.target if known else target_from(file.initial_state)
             if known is None or dict(known.config) != file.config:
                 self._validated_file(file)
-                found[file.name] = StoredConnector(file.config, target)
-                self._store.put(file.name, found[file.name])
-        for name, stored in found.items():
-            self._restore_one(name, stored)
+                self._store.put(file.name, StoredConnector(file.config, target))
 
     def ready(self) -> None:
         self._is_ready = True
@@ -97,19 +114,30 @@ class ConnectorService:
         """Stop all jobs; connectors and their target states stay in the store."""
         self._worker.close()
         self._store.close()
+        self._board.close()
 
     def health(self) -> Health:
         if not self._is_ready:
             return Health("starting", "Worker is still starting up.")
+        if not self._membership.is_well:
+            return Health("unhealthy", "Worker has lost touch with Kafka and stopped its connectors.")
         return Health("healthy", "Worker has completed startup and is ready to handle requests.")
 
     def server(self) -> ServerInfo:
-        return ServerInfo(__version__, "unknown", self._cluster_id())
+        return ServerInfo(f"{_KAFKA_VERSION}-icestream", __version__, self._extras.cluster_id())
+
+    # What the store tells
+
+    def connector_changed(self, name: str) -> None:
+        self.roster.connector_changed(name)
+
+    def logger_changed(self, namespace: str, level: str) -> None:
+        self._loggers.set_level(namespace, level)
 
     # Reading
 
     def names(self) -> list[str]:
-        return list(self._connectors)
+        return list(self.roster.connectors())
 
     def info(self, name: str) -> ConnectorInfo:
         connector = self._find(name, "Connector {} not found")
@@ -120,24 +148,26 @@ class ConnectorService:
 
     def status(self, name: str) -> ConnectorStatus:
         connector = self._find(name, "No status found for connector {}")
-        return self._status(name, connector, self._worker.status(name))
+        if self._membership.owns(name):
+            return self._live_status(name, connector, self.roster.job_status(name))
+        return self._published_status(name, connector)
 
     def progress(self, name: str) -> Progress:
         """How far the job is, with the warnings about its config."""
         connector = self._find(name, "No status found for connector {}")
-        progress = self._worker.status(name).progress
+        if self._membership.owns(name):
+            progress = self.roster.job_status(name).progress
+        else:
+            progress = _published_progress(self._board.statuses(name))
         return replace(progress, warnings=(*connector.warnings, *progress.warnings))
 
     def tasks(self, name: str) -> list[TaskConfig]:
         connector = self._find(name, "Connector {} not found")
-        task_class = connector.plugin.task_class if connector.plugin else ""
-        return [
-            TaskConfig(name, task, {**connector.config, "task.class": task_class, "task.id": str(task)})
-            for task in connector.task_ids
-        ]
+        configs = task_configs(name, connector.stored)
+        return [TaskConfig(name, number, config) for number, config in enumerate(configs)]
 
     def task_status(self, name: str, task: int) -> TaskStatus:
-        connector = self._connectors.get(name)
+        connector = self.roster.connectors().get(name)
         if connector is None or task not in connector.task_ids:
             raise NotFoundError(f"No status found for task {name}-{task}")
         return self.status(name).tasks[task]
@@ -156,38 +186,37 @@ class ConnectorService:
     def create(
         self, name: str, config: Mapping[str, str | None], target: TargetState = TargetState.STARTED
     ) -> ConnectorInfo:
+        self._membership.require_leader()
         validation = self._validated(config, deep=True)
-        with self._lock:
-            if name in self._connectors:
+        with self._changing:
+            if name in self._store.load():
                 raise AlreadyExistsError(f"Connector {name} already exists")
-            wait = self._put(name, validation, target, is_restart=False)
-            info = self.info(name)
-        wait()
-        return info
+            return self._put(name, validation, target)
 
     def put_config(self, name: str, config: Mapping[str, str | None]) -> tuple[ConnectorInfo, bool]:
         """Create or reconfigure; the second value says whether it was created."""
+        self._membership.require_leader()
         validation = self._validated(config, deep=True)
-        with self._lock:
-            old = self._connectors.get(name)
-            target = old.target if old else TargetState.STARTED
-            wait = self._put(name, validation, target, is_restart=old is not None)
-            info = self.info(name)
-        wait()
+        with self._changing:
+            old = self._store.load().get(name)
+            info = self._put(name, validation, old.target if old else TargetState.STARTED)
         return info, old is None
 
     def patch_config(self, name: str, patch: Mapping[str, str | None]) -> ConnectorInfo:
         """Change some keys; null removes one."""
+        self._membership.require_leader()
         merged = {**self._find(name, "Connector {} not found").config, **patch}
         return self.put_config(name, {key: value for key, value in merged.items() if value is not None})[0]
 
     def delete(self, name: str) -> None:
-        with self._lock:
-            self._find(name, "Connector {} not found")
+        self._membership.require_leader()
+        with self._changing:
+            connector = self._find(name, "Connector {} not found")
             self._store.remove(name)
-            self._connectors = {key: value for key, value in self._connectors.items() if key != name}
-            wait = self._worker.ask(name, None)
-        wait()
+        self.roster.settle(name)
+        for task in (None, *connector.task_ids):
+            self._board.forget(name, task)
+        self._board.reset_topics(name)
         self._log(name).info("deleted")
 
     def pause(self, name: str) -> None:
@@ -203,6 +232,7 @@ class ConnectorService:
         self, name: str, *, include_tasks: bool = False, only_failed: bool = False
     ) -> ConnectorStatus:
         """Start the job anew (connector and tasks are one); the answer is the plan, as in Kafka Connect."""
+        self._membership.require_leader()
         is_simple = not include_tasks and not only_failed
         self._find(name, "Connector {} not found" if is_simple else "Unknown connector: {}")
         before = self.status(name)
@@ -217,28 +247,96 @@ class ConnectorService:
         return replace(before, state=State.RESTARTING, tasks=tasks)
 
     def restart_task(self, name: str, task: int) -> None:
+        self._membership.require_leader()
         connector = self._find(name, "Connector {} not found")
         if task not in connector.task_ids:
             raise NotFoundError(f"Task {name}-{task} not found")
         self._new_run(name)
 
+    # Offsets and topics
+
+    def offsets(self, name: str) -> list[OffsetEntry]:
+        connector = self._find(name, "Connector {} not found")
+        return self._offset_admin().read(name, self._job_config(connector))
+
+    def alter_offsets(self, name: str, entries: Sequence[OffsetEntry]) -> str:
+        connector = self._stopped(name)
+        with self._changing:
+            return self._offset_admin().alter(name, self._job_config(connector), entries)
+
+    def reset_offsets(self, name: str) -> str:
+        connector = self._stopped(name)
+        with self._changing:
+            return self._offset_admin().reset(name, self._job_config(connector))
+
+    def topics(self, name: str) -> list[str]:
+        return self._board.topics(name)
+
+    def reset_topics(self, name: str) -> None:
+        self._board.reset_topics(name)
+
+    # Loggers
+
+    def loggers(self) -> Mapping[str, LoggerLevel]:
+        return self._loggers.levels()
+
+    def logger(self, name: str) -> LoggerLevel:
+        return self._loggers.level(name)
+
+    def set_logger(self, name: str, level: str, scope: str = "worker") -> list[str]:
+        """The names of the loggers that changed here; in cluster scope all workers follow."""
+        if scope != "cluster":
+            return self._loggers.set_level(name, level)
+        self._membership.require_leader()
+        self._store.set_logger(name, level)
+        return []
+
     # How
 
-    def _find(self, name: str, message: str) -> _Connector:
-        connector = self._connectors.get(name)
+    def _find(self, name: str, message: str) -> KnownConnector:
+        connector = self.roster.connectors().get(name)
         if connector is None:
             raise NotFoundError(message.format(name))
         return connector
 
-    def _status(self, name: str, connector: _Connector, job: JobStatus) -> ConnectorStatus:
+    def _live_status(self, name: str, connector: KnownConnector, job: JobStatus) -> ConnectorStatus:
         version = connector.plugin.version if connector.plugin else "unknown"
         tasks = tuple(
             TaskStatus(task, job.state, self._worker.id, version, job.trace) for task in connector.task_ids
         )
         return ConnectorStatus(name, job.state, self._worker.id, version, tasks, connector.type, job.trace)
 
+    def _published_status(self, name: str, connector: KnownConnector) -> ConnectorStatus:
+        """What the worker that runs it said last."""
+        version = connector.plugin.version if connector.plugin else "unknown"
+        nothing = PublishedStatus(name, None, State.UNASSIGNED, "", 0, version)
+        published = {status.task: status for status in self._board.statuses(name)}
+        own = published.get(None, nothing)
+        tasks = tuple(
+            TaskStatus(task, said.state, said.worker_id, said.version or version, said.trace)
+            for task in connector.task_ids
+            for said in [published.get(task, nothing)]
+        )
+        return ConnectorStatus(
+            name, own.state, own.worker_id, own.version or version, tasks, connector.type, own.trace
+        )
+
     def _check(self, config: Mapping[str, str | None], *, deep: bool) -> Validation:
-        return validate_connector(config, self._worker_config, self._deep_check if deep else None)
+        """Judged with the secrets of config providers; what is said of it shows the placeholders."""
+        given = {key: value for key, value in config.items() if value is not None}
+        resolved = self._extras.resolve(given)
+        with_nulls = {**config, **resolved}
+        validation = validate_connector(
+            with_nulls, self._worker_config, self._extras.deep_check if deep else None
+        )
+        problems = [*validation.problems, *self._extras.policy(given)]
+        secrets = secrets_of(given, resolved)
+        return replace(
+            validation,
+            config=given,
+            problems=tuple(Problem(one.key, hidden(one.message, secrets)) for one in problems),
+            warnings=tuple(hidden(warning, secrets) for warning in validation.warnings),
+        )
 
     def _validated(self, config: Mapping[str, str | None], *, deep: bool) -> Validation:
         validation = self._check(config, deep=deep)
@@ -254,57 +352,68 @@ class ConnectorService:
             ]
             raise ConfigError(named) from None
 
-    def _put(
-        self, name: str, validation: Validation, target: TargetState, *, is_restart: bool
-    ) -> Callable[[], bool]:
-        effective = with_worker_defaults(validation.config, self._worker_config)
-        wish = wish_for(self._worker, effective, target, is_restart=is_restart)
-        for warning in validation.warnings:
-            self._log(name).warning("%s", warning)
+    def _put(self, name: str, validation: Validation, target: TargetState) -> ConnectorInfo:
         self._log(name).info("config %s", masked(validation.config))
-        self._store.put(name, StoredConnector(validation.config, target))
-        return self._set(
-            name, _Connector(validation.config, target, validation.warnings, validation.plugin, wish)
-        )
-
-    def _set(self, name: str, connector: _Connector) -> Callable[[], bool]:
-        self._connectors = {**self._connectors, name: connector}
-        return self._worker.ask(name, connector.wish)
+        old = self._store.load().get(name)
+        stored = StoredConnector(validation.config, target, old.restarts if old else 0)
+        self._store.put(name, stored)
+        info = self.info(name)
+        self.roster.settle(name)
+        return info
 
     def _retarget(self, name: str, target: TargetState) -> None:
-        with self._lock:
-            old = self._find(name, "Unknown connector {}")
-            self._store.put(name, StoredConnector(old.config, target))
-            wait = self._set(name, replace(old, target=target, wish=replace(old.wish, target=target)))
-        wait()
+        self._membership.require_leader()
+        with self._changing:
+            self._find(name, "Unknown connector {}")
+            self._store.put(name, replace(self._store.load()[name], target=target))
+        self.roster.settle(name)
 
     def _new_run(self, name: str) -> None:
-        with self._lock:
-            old = self._find(name, "Connector {} not found")
-            wish = replace(old.wish, run=self._worker.new_run(), is_restart=True)
-            wait = self._set(name, replace(old, wish=wish))
-        wait()
+        with self._changing:
+            self._find(name, "Connector {} not found")
+            stored = self._store.load()[name]
+            self._store.put(name, replace(stored, restarts=stored.restarts + 1))
+        self.roster.settle(name)
 
-    def _restore_one(self, name: str, stored: StoredConnector) -> None:
-        warnings: tuple[str, ...] = ()
-        plugin: Plugin | None = None
-        refused: IcestreamError | None = None
-        try:
-            validation = self._check(stored.config, deep=False)
-            warnings, plugin = validation.warnings, validation.plugin
-            validation.raise_if_invalid()
-        except ConfigError as error:
-            # A config of an older version stays visible, as a failed connector that says why.
-            refused = error
-        for warning in warnings:
-            self._log(name).warning("%s", warning)
-        effective = with_worker_defaults(stored.config, self._worker_config)
-        wish = wish_for(self._worker, effective, stored.target, refused=refused)
-        with self._lock:
-            self._set(name, _Connector(stored.config, stored.target, warnings, plugin, wish))
+    def _stopped(self, name: str) -> KnownConnector:
+        self._membership.require_leader()
+        connector = self._find(name, "Connector {} not found")
+        if connector.target is not TargetState.STOPPED or self.status(name).state is not State.STOPPED:
+            raise BadOffsets(
+                "Connectors must be in the STOPPED state before their offsets can be modified. This can be "
+                "done for the specified connector by issuing a 'PUT' request to the "
+                f"'/connectors/{name}/stop' endpoint"
+            )
+        return connector
+
+    def _offset_admin(self) -> OffsetAdmin:
+        if self._extras.offsets is None:
+            raise BadOffsets("this worker has no access to offsets")
+        return self._extras.offsets
+
+    def _job_config(self, connector: KnownConnector) -> dict[str, str]:
+        return self._extras.resolve(with_worker_defaults(connector.config, self._worker_config))
 
     def _log(self, name: str) -> logging.LoggerAdapter[logging.Logger]:
         return for_connector(_LOG, name)
+
+
+def _published_progress(statuses: Sequence[PublishedStatus]) -> Progress:
+    said: dict[str, Any] = dict(statuses[0].progress or {}) if statuses else {}
+    for key in ("warnings", "topics"):
+        said[key] = tuple(said.get(key, ()))
+    return Progress(**said)
+
+
+def task_configs(name: str, connector: StoredConnector) -> list[dict[str, str]]:
+    """What `/connectors/{name}/tasks` shows, and the config topic keeps."""
+    try:
+        task_class = find_connector(connector.config.get("connector.class", "")).task_class
+    except NotFoundError:
+        task_class = ""
+    return [
+        {**connector.config, "task.class": task_class, "task.id": str(task)} for task in task_ids(connector)
+    ]
 
 
 def target_from(initial_state: str | None) -> TargetState:

@@ -1,4 +1,7 @@
-"""Where a worker keeps its connectors and their target states: file or memory. Used by the service."""
+"""Where connectors and their target states are kept, and the stores of a standalone worker: file and memory.
+
+Used by the service. The store of a distributed worker is in `kafka_store`.
+"""
 
 from __future__ import annotations
 
@@ -28,6 +31,16 @@ class TargetState(StrEnum):
 class StoredConnector:
     config: Mapping[str, str]
     target: TargetState = TargetState.STARTED
+    restarts: int = 0
+    """How often somebody asked for a new job, since this worker opened the store."""
+
+
+class Listener(Protocol):
+    """Told of every change, whoever made it. Must not wait: the store may be telling under a lock."""
+
+    def connector_changed(self, name: str) -> None: ...
+
+    def logger_changed(self, namespace: str, level: str) -> None: ...
 
 
 class ConnectorStore(Protocol):
@@ -39,33 +52,57 @@ class ConnectorStore(Protocol):
 
     def remove(self, name: str) -> None: ...
 
+    def set_logger(self, namespace: str, level: str) -> None:
+        """Tell the logger's level to all workers."""
+
+    def listen(self, listener: Listener) -> None: ...
+
     def close(self) -> None: ...
 
 
 class MemoryStore:
     def __init__(self) -> None:
         self._connectors: dict[str, StoredConnector] = {}
+        self._listener: Listener | None = None
 
     def load(self) -> dict[str, StoredConnector]:
         return dict(self._connectors)
 
     def put(self, name: str, connector: StoredConnector) -> None:
-        self._connectors[name] = connector
+        self._keep(self._connectors | {name: connector})
+        self._tell(name)
 
     def remove(self, name: str) -> None:
-        self._connectors.pop(name, None)
+        if name in self._connectors:
+            self._keep({key: value for key, value in self._connectors.items() if key != name})
+            self._tell(name)
+
+    def set_logger(self, namespace: str, level: str) -> None:
+        if self._listener:
+            self._listener.logger_changed(namespace, level)
+
+    def listen(self, listener: Listener) -> None:
+        self._listener = listener
 
     def close(self) -> None:
         pass
 
+    def _keep(self, connectors: dict[str, StoredConnector]) -> None:
+        self._connectors = connectors
 
-class FileStore:
+    def _tell(self, name: str) -> None:
+        if self._listener:
+            self._listener.connector_changed(name)
+
+
+class FileStore(MemoryStore):
     """One JSON file, replaced whole at every change, so that a crash leaves the old or the new one.
 
     A lock beside it keeps a second worker away: two workers with one state would run every job twice.
     """
 
     def __init__(self, path: Path) -> None:
+        super().__init__()
         self._path = path
         self._lock = _locked(path)
         try:
@@ -74,22 +111,12 @@ class FileStore:
             os.close(self._lock)
             raise
 
-    def load(self) -> dict[str, StoredConnector]:
-        return dict(self._connectors)
-
-    def put(self, name: str, connector: StoredConnector) -> None:
-        self._replace(self._connectors | {name: connector})
-
-    def remove(self, name: str) -> None:
-        if name in self._connectors:
-            self._replace({key: value for key, value in self._connectors.items() if key != name})
-
     def close(self) -> None:
         if self._lock >= 0:
             os.close(self._lock)
             self._lock = -1
 
-    def _replace(self, connectors: dict[str, StoredConnector]) -> None:
+    def _keep(self, connectors: dict[str, StoredConnector]) -> None:
         document = {
             "format": _FORMAT,
             "connectors": {
@@ -103,7 +130,7 @@ class FileStore:
             raise PreconditionError(
                 f"cannot write {self._path}: {error.strerror}; free or allow it"
             ) from error
-        self._connectors = connectors
+        super()._keep(connectors)
 
 
 def _locked(path: Path) -> int:

@@ -5,11 +5,10 @@ from __future__ import annotations
 import itertools
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
-from icestream.api.errors import IcestreamError
 from icestream.api.status import JobStarter, JobStatus, State
 from icestream.cluster.job_slot import JobSlot, Wish
 from icestream.cluster.stores import TargetState
@@ -66,6 +65,15 @@ class Worker:
         timeout = self._patience.stop if is_ending else self._patience.start
         return lambda: self._wait(slot, timeout)
 
+    def has(self, name: str) -> bool:
+        """Whether there is, or should be, a job of this connector."""
+        return name in self._slots
+
+    def running(self) -> frozenset[str]:
+        """Connectors whose jobs have not ended."""
+        with self._lock:
+            return frozenset(name for name, slot in self._slots.items() if slot.is_busy)
+
     def status(self, name: str) -> JobStatus:
         slot = self._slots.get(name)
         return slot.status() if slot else JobStatus(State.UNASSIGNED)
@@ -88,15 +96,3 @@ class Worker:
             if is_settled and self._slots.get(slot.name) is slot and slot.end():
                 del self._slots[slot.name]
         return is_settled
-
-
-def wish_for(
-    worker: Worker,
-    config: Mapping[str, str],
-    target: TargetState,
-    *,
-    is_restart: bool = False,
-    refused: IcestreamError | None = None,
-) -> Wish:
-    """A wish for a new job."""
-    return Wish(worker.new_run(), config, target, is_restart, refused)

@@ -1,159 +1,110 @@
-"""A worker's config file, checked and understood. Called by the command line before anything starts."""
+"""A worker's config, checked and understood. Called by the command line before anything starts."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
-from urllib.parse import urlsplit
+from typing import Any
 
-from icestream.api.config import Config
+from icestream.api.config import Config, ConfigDef
 from icestream.api.errors import ConfigError, Problem
+from icestream.cluster.config_providers import Providers, providers_from
+from icestream.cluster.rest_settings import RestConfig, parse_rest
 from icestream.cluster.unknown_keys import judge_unknown_keys
-from icestream.cluster.worker_settings import (
-    CLIENT_KEYS_OF_JAVA,
-    CLIENT_KEYS_UNUSED,
-    DISTRIBUTED,
-    NOT_YET,
-    WITHOUT_EFFECT,
-    WORKER,
-)
-
-_LOOPBACK: Final = "127.0.0.1"
-_ALL_INTERFACES: Final = "0.0.0.0"
-
-
-@dataclass(frozen=True)
-class Listener:
-    """Where REST listens."""
-
-    host: str
-    port: int
+from icestream.cluster.worker_settings import DISTRIBUTED, STANDALONE, WITHOUT_EFFECT, of_the_other_mode
+from icestream.kafka.java_settings import client_problems, client_warnings
+from icestream.kafka.timing import Timing
 
 
 @dataclass(frozen=True)
 class WorkerConfig:
-    """What a standalone worker needs to know; `raw` goes to the data plane and to connectors as it is."""
+    """What a worker of either mode needs to know; `raw` goes to the data plane and to connectors as it is."""
 
     raw: Mapping[str, str]
-    listener: Listener
-    state_file: Path
+    rest: RestConfig
+    providers: Providers
     log_level: str
-    advertised_host: str
-    advertised_port: int | None
     stop_timeout: float
-    allow_origin: str
-    allow_methods: tuple[str, ...]
+    tracks_topics: bool
+    resets_topics: bool
     warnings: tuple[str, ...]
 
-    def worker_id(self, bound_port: int) -> str:
-        """How this worker names itself in the status of connectors."""
-        host = self.advertised_host or (
-            _LOOPBACK if self.listener.host == _ALL_INTERFACES else self.listener.host
-        )
-        return f"{host}:{self.advertised_port or bound_port}"
+
+@dataclass(frozen=True)
+class StandaloneConfig(WorkerConfig):
+    state_file: Path
 
 
-def parse_worker_config(raw: Config) -> WorkerConfig:
+@dataclass(frozen=True)
+class DistributedConfig(WorkerConfig):
+    group: str
+    timing: Timing
+    config_topic: str
+    status_topic: str
+
+
+def parse_standalone(raw: Config) -> StandaloneConfig:
     """Every problem at once, as a ConfigError; what has no effect becomes a warning."""
-    unknown = judge_unknown_keys(WORKER, raw, raw.get("icestream.unknown.keys", "typos").strip())
-    problems = [*WORKER.problems(raw), *unknown.problems, *_not_yet(raw)]
-    listener, listener_problems = _listener(raw)
-    state_file, state_problems = _state_file(raw)
-    problems += [*listener_problems, *state_problems]
+    common, values = _parsed(raw, STANDALONE)
+    own = values["icestream.state.file"]
+    offsets = values["offset.storage.file.filename"]
+    return StandaloneConfig(**common, state_file=Path(own or offsets + ".icestream.json"))
+
+
+def parse_distributed(raw: Config) -> DistributedConfig:
+    """Every problem at once, as a ConfigError; what has no effect becomes a warning."""
+    common, values = _parsed(raw, DISTRIBUTED)
+    timing = Timing(
+        values["session.timeout.ms"], values["heartbeat.interval.ms"], values["rebalance.timeout.ms"]
+    )
+    if timing.heartbeat_interval >= timing.session_timeout:
+        raise ConfigError(
+            [
+                Problem(
+                    "heartbeat.interval.ms",
+                    f"'heartbeat.interval.ms={timing.heartbeat_interval}' is not below "
+                    f"'session.timeout.ms={timing.session_timeout}'; a third of it is usual",
+                )
+            ]
+        )
+    return DistributedConfig(
+        **common,
+        group=values["group.id"],
+        timing=timing,
+        config_topic=values["config.storage.topic"],
+        status_topic=values["status.storage.topic"],
+    )
+
+
+def _parsed(given: Config, definition: ConfigDef) -> tuple[dict[str, Any], dict[str, Any]]:
+    providers = providers_from(given)
+    raw = providers.resolved(given)
+    foreign = of_the_other_mode(definition)
+    ours = {key: value for key, value in raw.items() if key not in foreign}
+    unknown = judge_unknown_keys(definition, ours, raw.get("icestream.unknown.keys", "typos").strip())
+    problems = [*definition.problems(raw), *unknown.problems, *client_problems(raw)]
+    try:
+        rest = parse_rest(raw)
+    except ConfigError as error:
+        problems += [problem for problem in error.problems if problem not in problems]
     if problems:
         raise ConfigError(problems)
-    values = WORKER.parse(raw)
-    return WorkerConfig(
-        raw=dict(raw),
-        listener=listener,
-        state_file=state_file,
-        log_level=values["icestream.log.level"].upper(),
-        advertised_host=values["rest.advertised.host.name"],
-        advertised_port=values["rest.advertised.port"],
-        stop_timeout=values["task.shutdown.graceful.timeout.ms"] / 1000,
-        allow_origin=values["access.control.allow.origin"],
-        allow_methods=_methods(values),
-        warnings=(*unknown.warnings, *_without_effect(raw)),
-    )
-
-
-def _methods(values: Mapping[str, Any]) -> tuple[str, ...]:
-    named = tuple(
-        verb.strip().upper() for verb in values["access.control.allow.methods"].split(",") if verb.strip()
-    )
-    return named or ("GET", "POST", "HEAD")
-
-
-def _without_effect(raw: Config) -> list[str]:
-    plain = [f"'{key}' has no effect: {reason}" for key, reason in WITHOUT_EFFECT.items() if key in raw]
-    unused = [
-        f"'{key}' has no effect: it is not passed on to Kafka's client by this version"
-        for key in CLIENT_KEYS_UNUSED
-        if key in raw
-    ]
-    standalone = [f"'{key}' has no effect: this is a standalone worker" for key in DISTRIBUTED if key in raw]
-    return plain + unused + standalone
-
-
-def _not_yet(raw: Config) -> list[Problem]:
-    plain = [
-        Problem(key, f"'{key}' is not supported by this version; remove it")
-        for key in NOT_YET
-        if raw.get(key, "").strip()
-    ]
-    java = [key for key in raw if key.removeprefix("consumer.").startswith(CLIENT_KEYS_OF_JAVA)]
-    return plain + [
-        Problem(
-            key,
-            f"'{key}' is a setting of Kafka's Java client, which this version does not translate; use "
-            "librdkafka's sasl.username, sasl.password, ssl.ca.location, ssl.certificate.location, "
-            "ssl.key.location",
-        )
-        for key in java
-    ]
-
-
-def _listener(raw: Config) -> tuple[Listener, list[Problem]]:
-    given = [item.strip() for item in raw.get("listeners", "").split(",") if item.strip()]
-    if not given:
-        port = raw.get("rest.port", "8083").strip()
-        return Listener(
-            raw.get("rest.host.name", "").strip() or _LOOPBACK, int(port) if port.isdecimal() else 0
-        ), []
-    nowhere = Listener(_LOOPBACK, 0)
-    if len(given) > 1:
-        return nowhere, [
-            Problem("listeners", f"'listeners={','.join(given)}' has {len(given)} addresses; name one")
-        ]
-    try:
-        parts = urlsplit(given[0])
-        port_number = parts.port
-    except ValueError:
-        parts, port_number = urlsplit(""), None
-    if parts.scheme.lower() == "https":
-        return nowhere, [Problem("listeners", "https is not supported by this version; use http://host:port")]
-    if parts.scheme.lower() != "http" or port_number is None:
-        return nowhere, [
-            Problem("listeners", f"'listeners={given[0]}' is not an address; write http://host:port")
-        ]
-    # Kafka Connect reads an address without a host as "all interfaces".
-    return Listener(parts.hostname or _ALL_INTERFACES, port_number), []
-
-
-def _state_file(raw: Config) -> tuple[Path, list[Problem]]:
-    own = raw.get("icestream.state.file", "").strip()
-    kafkas = raw.get("offset.storage.file.filename", "").strip()
-    if own:
-        return Path(own), []
-    if kafkas:
-        return Path(kafkas + ".icestream.json"), []
-    key = "offset.storage.file.filename"
-    return Path(), [
-        Problem(
-            key,
-            f'Missing required configuration "{key}" which has no default value: '
-            "connectors are kept beside this file.",
-        )
-    ]
+    values = definition.parse(raw)
+    common = {
+        "raw": raw,
+        "rest": rest,
+        "providers": providers,
+        "log_level": values["icestream.log.level"].upper(),
+        "stop_timeout": values["task.shutdown.graceful.timeout.ms"] / 1000,
+        "tracks_topics": values["topic.tracking.enable"],
+        "resets_topics": values["topic.tracking.allow.reset"],
+        "warnings": (
+            *unknown.warnings,
+            *rest.warnings,
+            *client_warnings(raw),
+            *(f"'{key}' has no effect: {why}" for key, why in WITHOUT_EFFECT.items() if key in raw),
+            *(f"'{key}' has no effect in this mode" for key in raw if key in foreign),
+        ),
+    }
+    return common, values

@@ -1,4 +1,4 @@
-"""The keys of a worker's config file: Kafka Connect's own, Kafka's client settings, Spark's and ours."""
+"""The keys of a worker's config: Kafka Connect's own for both modes, Kafka's clients', Spark's, ours."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Final
 
 from icestream.api.config import REQUIRED, ConfigDef, Setting, Type
 from icestream.api.connector_settings import converter_settings
+from icestream.cluster.rest_settings import REST
 
 
 def _strings(doc: str, *names: str) -> tuple[Setting, ...]:
@@ -16,51 +17,19 @@ def _strings(doc: str, *names: str) -> tuple[Setting, ...]:
 WITHOUT_EFFECT: Final[Mapping[str, str]] = {
     "plugin.path": "plugins are Python packages",
     "plugin.discovery": "plugins are Python packages",
-    "offset.flush.interval.ms": "offsets are committed with the rows",
-    "offset.flush.timeout.ms": "offsets are committed with the rows",
-    "connector.client.config.override.policy": "all client overrides are allowed",
-    "connector.client.config.override.allowlist": "all client overrides are allowed",
-    "topic.tracking.enable": "topics are not tracked by this version",
-    "topic.tracking.allow.reset": "topics are not tracked by this version",
-    "topic.creation.enable": "there are no source connectors in this version",
+    "offset.flush.timeout.ms": "offsets are committed with the records they belong to",
     "metric.reporters": "there is no JMX",
     "auto.include.jmx.reporter": "there is no JMX",
+    "connect.protocol": "workers speak a protocol of their own",
+    "scheduled.rebalance.max.delay.ms": "connectors of a lost worker move at once",
+    "worker.sync.timeout.ms": "every worker follows the config topic all the time",
+    "worker.unsync.backoff.ms": "every worker follows the config topic all the time",
+    "inter.worker.key.generation.algorithm": "workers send each other nothing but what users send",
+    "inter.worker.key.size": "workers send each other nothing but what users send",
+    "inter.worker.key.ttl.ms": "workers send each other nothing but what users send",
+    "inter.worker.signature.algorithm": "workers send each other nothing but what users send",
+    "inter.worker.verification.algorithms": "workers send each other nothing but what users send",
 }
-
-DISTRIBUTED: Final = (
-    "group.id",
-    "session.timeout.ms",
-    "rebalance.timeout.ms",
-    "heartbeat.interval.ms",
-    "exactly.once.source.support",
-    "worker.sync.timeout.ms",
-    "worker.unsync.backoff.ms",
-    "offset.storage.topic",
-    "offset.storage.partitions",
-    "offset.storage.replication.factor",
-    "config.storage.topic",
-    "config.storage.replication.factor",
-    "status.storage.topic",
-    "status.storage.partitions",
-    "status.storage.replication.factor",
-    "connect.protocol",
-    "scheduled.rebalance.max.delay.ms",
-    "inter.worker.key.generation.algorithm",
-    "inter.worker.key.size",
-    "inter.worker.key.ttl.ms",
-    "inter.worker.signature.algorithm",
-    "inter.worker.verification.algorithms",
-)
-
-NOT_YET: Final = (
-    "config.providers",
-    "rest.extension.classes",
-    "response.http.headers.config",
-    "admin.listeners",
-)
-
-CLIENT_KEYS_OF_JAVA: Final = ("sasl.jaas.", "sasl.login.", "sasl.client.", "ssl.truststore.", "ssl.keystore.")
-"""Refused: librdkafka has them in another form (sasl.username, sasl.password, ssl.ca.location, …)."""
 
 _CLIENT: Final = (
     "security.protocol",
@@ -85,33 +54,7 @@ _CLIENT: Final = (
     "socket.connection.setup.timeout.max.ms",
 )
 
-CLIENT_KEYS_UNUSED: Final = tuple(key for key in _CLIENT if key != "security.protocol")
-
-_REST: Final = (
-    Setting("listeners", Type.LIST, [], "Where REST listens, such as http://127.0.0.1:8083; one address."),
-    Setting("rest.host.name", Type.STRING, "", "Where REST listens when 'listeners' is absent."),
-    Setting(
-        "rest.port",
-        Type.INT,
-        8083,
-        "The port of REST when 'listeners' is absent; 0 takes a free one.",
-        at_least=0,
-        check=lambda port: "must be at most 65535" if port > 65535 else None,
-    ),
-    Setting("rest.advertised.host.name", Type.STRING, "", "The host that others use to reach this worker."),
-    Setting("rest.advertised.port", Type.INT, None, "The port that others use to reach this worker."),
-    Setting("rest.advertised.listener", Type.STRING, "http", "http; https is not supported by this version."),
-    Setting("access.control.allow.origin", Type.STRING, "", "Web origin that may call REST; * for all."),
-    Setting(
-        "access.control.allow.methods",
-        Type.STRING,
-        "",
-        "Verbs that this origin may use; GET, POST, HEAD by default.",
-    ),
-)
-
 _ICESTREAM: Final = (
-    Setting("icestream.state.file", Type.STRING, "", "Where connectors and their states are kept."),
     Setting(
         "icestream.log.level",
         Type.STRING,
@@ -128,7 +71,7 @@ _ICESTREAM: Final = (
     ),
 )
 
-WORKER: Final = (
+_BOTH_MODES: Final = (
     ConfigDef(
         (
             Setting(
@@ -146,20 +89,47 @@ WORKER: Final = (
             ),
             Setting("header.converter", Type.CLASS, None, "For connectors that name none.", importance="LOW"),
             Setting(
-                "offset.storage.file.filename",
-                Type.STRING,
-                "",
-                "Kafka's file; ours lies beside it.",
-                importance="HIGH",
-            ),
-            Setting(
                 "task.shutdown.graceful.timeout.ms", Type.LONG, 5000, "How long a stop may take.", at_least=0
             ),
-            *_REST,
+            Setting(
+                "offset.flush.interval.ms",
+                Type.LONG,
+                60_000,
+                "How often sources that are not exactly-once write their offsets.",
+                at_least=1,
+            ),
+            Setting(
+                "topic.tracking.enable", Type.BOOLEAN, True, "Whether GET …/topics answers.", importance="LOW"
+            ),
+            Setting(
+                "topic.tracking.allow.reset",
+                Type.BOOLEAN,
+                True,
+                "Whether PUT …/topics/reset is allowed.",
+                importance="LOW",
+            ),
+            Setting(
+                "topic.creation.enable",
+                Type.BOOLEAN,
+                True,
+                "Whether sources may create topics by topic.creation.*.",
+                importance="LOW",
+            ),
+            Setting(
+                "connector.client.config.override.policy",
+                Type.STRING,
+                "All",
+                "Which client settings connectors may override: All, None, Principal or Allowlist.",
+            ),
+            Setting(
+                "connector.client.config.override.allowlist",
+                Type.LIST,
+                [],
+                "The keys that the policy Allowlist allows.",
+            ),
+            Setting("config.providers", Type.LIST, [], "Names of config providers.", importance="LOW"),
             *_ICESTREAM,
             *_strings("Has no effect here.", *WITHOUT_EFFECT),
-            *_strings("Of distributed workers.", *DISTRIBUTED),
-            *_strings("Not supported by this version.", *NOT_YET),
             *_strings("Kafka's client setting.", *_CLIENT),
         ),
         prefixes=(
@@ -168,11 +138,84 @@ WORKER: Final = (
             "admin.",
             "spark.",
             "sasl.",
-            "ssl.",
-            "listeners.https.",
             "metrics.",
             "config.providers.",
         ),
     )
+    + REST
     + converter_settings()
 )
+
+_STANDALONE_ONLY: Final = ConfigDef(
+    (
+        Setting(
+            "offset.storage.file.filename",
+            Type.STRING,
+            REQUIRED,
+            "Where offsets of sources are kept; connectors are kept beside it.",
+            importance="HIGH",
+        ),
+        Setting("icestream.state.file", Type.STRING, "", "Where connectors and their states are kept."),
+    )
+)
+
+
+def _topic(kind: str, doc: str) -> tuple[Setting, ...]:
+    return (
+        Setting(f"{kind}.storage.topic", Type.STRING, REQUIRED, doc, importance="HIGH"),
+        Setting(
+            f"{kind}.storage.replication.factor",
+            Type.INT,
+            3,
+            "Copies of this topic when we create it; -1 is the broker's default.",
+            importance="LOW",
+            check=lambda copies: None if copies == -1 or copies > 0 else "must be -1 or larger than 0",
+        ),
+    )
+
+
+def _partitions(kind: str, default: int) -> Setting:
+    return Setting(
+        f"{kind}.storage.partitions",
+        Type.INT,
+        default,
+        "Partitions of this topic when we create it; -1 is the broker's default.",
+        importance="LOW",
+        check=lambda count: None if count == -1 or count > 0 else "must be -1 or larger than 0",
+    )
+
+
+_DISTRIBUTED_ONLY: Final = ConfigDef(
+    (
+        Setting(
+            "group.id", Type.STRING, REQUIRED, "Workers with the same one are a cluster.", importance="HIGH"
+        ),
+        Setting(
+            "session.timeout.ms", Type.INT, 10_000, "A worker that is silent for so long is dead.", at_least=1
+        ),
+        Setting("rebalance.timeout.ms", Type.INT, 60_000, "How long a rebalance may take.", at_least=1),
+        Setting("heartbeat.interval.ms", Type.INT, 3_000, "How often a worker says it lives.", at_least=1),
+        Setting(
+            "exactly.once.source.support",
+            Type.STRING,
+            "disabled",
+            "enabled: records of sources and their offsets are one transaction.",
+            choices=("disabled", "preparing", "enabled"),
+        ),
+        *_topic("offset", "Offsets of sources."),
+        _partitions("offset", 25),
+        *_topic("config", "Connectors, and what is wanted of them."),
+        *_topic("status", "States of connectors and tasks."),
+        _partitions("status", 5),
+    ),
+    prefixes=("offset.storage.", "config.storage.", "status.storage."),
+)
+
+STANDALONE: Final = _BOTH_MODES + _STANDALONE_ONLY
+DISTRIBUTED: Final = _BOTH_MODES + _DISTRIBUTED_ONLY
+
+
+def of_the_other_mode(definition: ConfigDef) -> set[str]:
+    """Keys that people leave in the file when they change modes: known, without effect."""
+    other = _DISTRIBUTED_ONLY if definition is STANDALONE else _STANDALONE_ONLY
+    return set(other.names)

@@ -15,7 +15,13 @@ from confluent_kafka import (
     TopicCollection,
     TopicPartition,
 )
-from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec  # type: ignore[attr-defined]
+from confluent_kafka.admin import (  # type: ignore[attr-defined]
+    AdminClient,
+    ConfigResource,
+    NewTopic,
+    OffsetSpec,
+    ResourceType,
+)
 
 from icestream.api.errors import SourceUnavailable
 from icestream.api.offsets import Offsets, Partition
@@ -150,6 +156,14 @@ class Topics:
                     if last or error.args[0].code() != KafkaError._TIMED_OUT:
                         raise
         return False
+
+    def config(self, name: str) -> dict[str, str]:
+        """The settings of a topic, the broker's defaults included."""
+        resource = ConfigResource(ResourceType.TOPIC, name)
+        with kafka_errors(f"asking for the config of topic '{name}'"):
+            future = self._admin.describe_configs([resource], request_timeout=ANSWER_SECONDS)[resource]
+            entries = future.result(ANSWER_SECONDS)
+        return {key: entry.value or "" for key, entry in entries.items()}
 
     def delete(self, name: str) -> None:
         with kafka_errors(f"deleting topic '{name}'"):

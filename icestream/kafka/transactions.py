@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaException, Message, Producer, TopicPartition
 
 from icestream.api.errors import SourceUnavailable
 from icestream.api.offsets import Offsets, Partition
@@ -46,14 +46,15 @@ class Transactions:
             self._group = member.consumer_group_metadata()
             member.close()
 
-    def write(self, messages: Iterable[Outgoing], offsets: Offsets, note: str) -> None:
+    def write(self, messages: Iterable[Outgoing], offsets: Offsets, note: str) -> int:
         """Commit messages and offsets together; `note` is stored beside each offset.
 
+        Returns the highest offset that a message got, -1 without messages.
         After an error the outcome is open and this object is of no more use: a new one ends what is left.
         """
         with kafka_errors(self._doing):
             self._producer.begin_transaction()
-            self._produce(messages)
+            last = self._produce(messages)
             positions = [
                 TopicPartition(topic, number, offsets[Partition(topic, number)], metadata=note)
                 for topic, number in offsets
@@ -61,13 +62,16 @@ class Transactions:
             if positions:
                 self._producer.send_offsets_to_transaction(positions, self._group, ANSWER_SECONDS)
             self._producer.commit_transaction(ANSWER_SECONDS)
+            return last
 
-    def _produce(self, messages: Iterable[Outgoing]) -> None:
+    def _produce(self, messages: Iterable[Outgoing]) -> int:
         failures: list[str] = []
+        offsets = [-1]
 
-        def delivered(error: object, _message: object) -> None:
+        def delivered(error: object, message: Message) -> None:
             if error is not None:
                 failures.append(str(error))
+            offsets[0] = max(offsets[0], message.offset() or -1)
 
         for message in messages:
             while True:
@@ -86,6 +90,7 @@ class Transactions:
         if self._producer.flush(ANSWER_SECONDS) or failures:
             reason = failures[0] if failures else "the broker does not answer"
             raise SourceUnavailable(f"{self._doing}: a message could not be delivered: {reason}")
+        return offsets[0]
 
     def close(self) -> None:
         # A fenced producer complains that it cannot end its transaction; the newer one has done that.

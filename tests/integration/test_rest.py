@@ -30,9 +30,10 @@ PROGRAM = """
 import sys, time
 from pathlib import Path
 from icestream import logs
-from icestream.cli.standalone import StandaloneWorker, run_until_told
+from icestream.cli.standalone import StandaloneWorker
+from icestream.cli.worker_process import DataPlane, run_until_told
 from icestream.cluster.properties import read_connector, read_properties
-from icestream.cluster.worker_config import parse_worker_config
+from icestream.cluster.worker_config import parse_standalone
 from icestream.testing import FakeStarter
 
 def starter():
@@ -40,9 +41,9 @@ def starter():
     return FakeStarter(stop_takes=0.2)
 
 logs.configure()
-config = parse_worker_config(read_properties(Path(sys.argv[1])))
+config = parse_standalone(read_properties(Path(sys.argv[1])))
 files = [read_connector(Path(name)) for name in sys.argv[3:]]
-worker = StandaloneWorker(config, files, starter, lambda _: [])
+worker = StandaloneWorker(config, files, DataPlane(starter, lambda _: []))
 print(worker.url, flush=True)
 run_until_told(worker)
 """

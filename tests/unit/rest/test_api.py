@@ -12,7 +12,7 @@ import pytest
 from icestream import __version__
 from icestream.api.status import Progress
 from icestream.cluster.rest_settings import CrossOrigin
-from icestream.cluster.service import ConnectorService
+from icestream.cluster.service import ConnectorService, Extras
 from icestream.cluster.stores import MemoryStore
 from icestream.cluster.worker import Patience, Worker
 from icestream.rest.server import HERE, bind, serve
@@ -44,7 +44,7 @@ def running() -> Iterator[Running]:
     starter = FakeStarter()
     worker = Worker("127.0.0.1:8083", Patience(2.0, 2.0))
     worker.use(starter)
-    service = ConnectorService(MemoryStore(), worker, WORKER, cluster_id=lambda: "abc")
+    service = ConnectorService(MemoryStore(), worker, WORKER, extras=Extras(cluster_id=lambda: "abc"))
     server = serve(service)
     # Requests look as if they went to http://worker:8083.
     with httpx.Client(base_url=server.url, headers={"host": "worker:8083"}, trust_env=False) as client:
@@ -76,7 +76,7 @@ def create(api: httpx.Client, name: str = "sink") -> None:
 
 def test_the_root_says_who_we_are(api: httpx.Client) -> None:
     answer = api.get("/")
-    assert answer.text == f'{{"version":"{__version__}","commit":"unknown","kafka_cluster_id":"abc"}}'
+    assert answer.text == f'{{"version":"4.3.1-icestream","commit":"{__version__}","kafka_cluster_id":"abc"}}'
     assert answer.headers["content-type"] == "application/json"
 
 

@@ -1,0 +1,147 @@
+"""`icestream distributed`: one worker of a cluster: REST first, then the group, then its share."""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+import click
+
+from icestream.api.errors import RetriableError
+from icestream.cli.worker_process import ClusterId, DataPlane, data_plane, extras, now, run_until_told
+
+if TYPE_CHECKING:
+    from icestream.cluster.worker_config import DistributedConfig
+
+_LOG = logging.getLogger(__name__)
+_AGAIN_SECONDS = 0.5
+
+
+@click.command(
+    epilog="Example: icestream distributed worker.properties",
+    short_help="Run a worker of a cluster.",
+)
+@click.argument("worker_file", metavar="[WORKER.properties]", required=False, type=click.Path(path_type=Path))
+@click.option(
+    "--log-level",
+    type=click.Choice(["DEBUG", "INFO", "WARNING", "ERROR"], case_sensitive=False),
+    help="Which lines to log; icestream.log.level otherwise.",
+)
+def distributed(worker_file: Path | None, log_level: str | None) -> None:
+    """Run a worker of the cluster 'group.id': its settings from the file, or from CONNECT_* variables.
+
+    Ctrl-C or SIGTERM stops its jobs, and other workers take them; a second Ctrl-C ends it at once.
+    """
+    from icestream import logs
+    from icestream.cluster.properties import read_properties
+    from icestream.cluster.worker_config import parse_distributed
+    from icestream.cluster.worker_env import worker_properties_from
+
+    given = read_properties(worker_file) if worker_file else worker_properties_from(os.environ)
+    config = parse_distributed(given)
+    logs.configure(log_level or config.log_level)
+    run_until_told(DistributedWorker(config))
+
+
+class DistributedWorker:
+    """One member of a cluster. REST answers once this exists; `start` joins the others."""
+
+    def __init__(self, config: DistributedConfig, plane: DataPlane | None = None) -> None:
+        from icestream.cluster.boards import KafkaBoard
+        from icestream.cluster.coordinator import Coordinator
+        from icestream.cluster.kafka_store import KafkaStore
+        from icestream.cluster.service import ConnectorService, task_configs
+        from icestream.cluster.supervisor import Supervisor
+        from icestream.cluster.worker import Patience, Worker
+        from icestream.kafka.clients import client_settings
+        from icestream.rest.server import bind, serve
+
+        self._config = config
+        self._plane = plane or data_plane(config)
+        self._cluster_id = ClusterId(config.raw)
+        self._settings = client_settings(config.raw)
+        bound = bind(config.rest)
+        self.url = bound.advertised_url
+        self._store = KafkaStore(self._settings, config.config_topic, config.group, task_configs)
+        self._board = KafkaBoard(self._settings, config.status_topic, _wall_ms)
+        self._coordinator = Coordinator(self.url, self._store)
+        worker_id = urlsplit(self.url).netloc
+        self._worker = Worker(worker_id, Patience(stop=max(config.stop_timeout, 1.0)))
+        self.service = ConnectorService(
+            self._store,
+            self._worker,
+            config.raw,
+            self._coordinator,
+            self._board,
+            extras(config, self._plane, self._cluster_id),
+        )
+        self._supervisor = Supervisor(
+            worker_id,
+            self.service.roster,
+            self._board,
+            self._coordinator,
+            time.monotonic,
+            now,
+            tracks_topics=config.tracks_topics,
+        )
+        self._stopping = threading.Event()
+        for warning in config.warnings:
+            _LOG.warning("%s", warning)
+        self._rest = serve(self.service, bound)
+        _LOG.info("REST API on %s, group %s", self.url, config.group)
+
+    def start(self) -> None:
+        """Read the cluster's topics, start what runs the jobs, join the group."""
+        from icestream.kafka.group import GroupMember, group_connection
+
+        self._cluster_id.start()
+        self._until_kafka_answers(self._prepare)
+        self.service.restore()
+        self._worker.use(self._plane.make_starter())
+        member = GroupMember(
+            self._config.group, group_connection(self._config.raw), self._config.timing, self._coordinator
+        )
+        self._coordinator.join(member, self.service.roster)
+        threading.Thread(target=self._coordinator.run, name="coordinator", daemon=True).start()
+        self._supervisor.start()
+        self.service.ready()
+        _LOG.info("worker ready")
+
+    def stop(self) -> None:
+        """Jobs end before the group hears of it: nobody starts what still runs here."""
+        self._stopping.set()
+        self._rest.stop()
+        self._worker.close()
+        self._supervisor.close()
+        self._coordinator.close()
+        self.service.close()
+        _LOG.info("worker stopped")
+
+    def _prepare(self) -> None:
+        from icestream.cluster.internal_topics import internal_topics, prepare_internal_topics
+        from icestream.kafka.topics import Topics
+
+        prepare_internal_topics(Topics(self._settings), internal_topics(self._config.raw))
+        self._store.start()
+        self._board.start()
+
+    def _until_kafka_answers(self, step: Callable[[], None]) -> None:
+        told = ""
+        while not self._stopping.is_set():
+            try:
+                return step()
+            except RetriableError as error:
+                if str(error) != told:
+                    _LOG.warning("waiting for Kafka: %s", error)
+                    told = str(error)
+                self._stopping.wait(_AGAIN_SECONDS)
+
+
+def _wall_ms() -> int:
+    return time.time_ns() // 1_000_000

@@ -1,0 +1,131 @@
+"""What workers of both modes have in common: how their parts are made, and how the process ends."""
+
+from __future__ import annotations
+
+import datetime as dt
+import logging
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from types import FrameType
+from typing import TYPE_CHECKING, Protocol
+
+from icestream.api.config import Config
+from icestream.api.errors import Problem, RetriableError
+
+if TYPE_CHECKING:
+    from icestream.api.status import JobStarter
+    from icestream.cluster.connector_config import DeepCheck
+    from icestream.cluster.service import Extras
+    from icestream.cluster.worker_config import WorkerConfig
+
+_LOG = logging.getLogger(__name__)
+_CLUSTER_ID_EVERY = 15.0
+
+
+class WorkerProcess(Protocol):
+    """A worker of either mode. REST answers once it exists; `start` brings the jobs."""
+
+    def start(self) -> None: ...
+
+    def stop(self) -> None: ...
+
+
+@dataclass(frozen=True)
+class DataPlane:
+    """What runs the jobs, and what opens the things that a config names; tests bring their own."""
+
+    make_starter: Callable[[], JobStarter]
+    deep_check: DeepCheck
+
+
+def data_plane(config: WorkerConfig) -> DataPlane:
+    def make_starter() -> JobStarter:
+        from icestream.cluster.resolving import ResolvingStarter
+        from icestream.jobs.build import job_starter
+
+        return ResolvingStarter(job_starter(config.raw), config.providers.resolved)
+
+    def deep_check(connector: Config) -> list[Problem]:
+        from icestream.jobs.build import check_connector
+
+        return check_connector(connector)
+
+    return DataPlane(make_starter, deep_check)
+
+
+def extras(config: WorkerConfig, plane: DataPlane, cluster_id: ClusterId) -> Extras:
+    from icestream.cluster.service import Extras
+
+    return Extras(
+        deep_check=plane.deep_check,
+        cluster_id=cluster_id,
+        resolve=config.providers.resolved,
+    )
+
+
+class ClusterId:
+    """The id of the Kafka cluster, asked for in the background so that REST never waits for Kafka."""
+
+    def __init__(self, worker_config: Config, sleep: Callable[[float], None] = time.sleep) -> None:
+        self._config = worker_config
+        self._sleep = sleep
+        self._found: str | None = None
+        self._thread = threading.Thread(target=self._ask, name="cluster-id", daemon=True)
+
+    def __call__(self) -> str | None:
+        return self._found
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def _ask(self) -> None:
+        from icestream.kafka.clients import client_settings
+        from icestream.kafka.topics import Topics
+
+        topics = Topics(client_settings(self._config))
+        while self._found is None:
+            try:
+                self._found = topics.cluster_id()
+            except RetriableError as error:
+                _LOG.warning("%s", error)
+                self._sleep(_CLUSTER_ID_EVERY)
+
+
+def run_until_told(worker: WorkerProcess) -> None:
+    """Run until SIGTERM or SIGINT, or until the start fails, which it raises."""
+    told = threading.Event()
+    failure: list[Exception] = []
+    _on_signals(told)
+
+    def start() -> None:
+        try:
+            worker.start()
+        except Exception as error:  # the worker's edge: a worker that cannot start has no reason to live
+            failure.append(error)
+            told.set()
+
+    # In a thread, so that a signal is answered at once even while Spark starts.
+    threading.Thread(target=start, name="start", daemon=True).start()
+    while not told.wait(timeout=1.0):
+        pass
+    worker.stop()
+    if failure:
+        raise failure[0]
+
+
+def now() -> dt.datetime:
+    return dt.datetime.now(dt.UTC)
+
+
+def _on_signals(told: threading.Event) -> None:
+    def handle(number: int, frame: FrameType | None) -> None:
+        if told.is_set():
+            os._exit(130)
+        told.set()
+
+    signal.signal(signal.SIGTERM, handle)
+    signal.signal(signal.SIGINT, handle)

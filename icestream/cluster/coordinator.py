@@ -1,0 +1,237 @@
+"""A distributed worker's membership: joins the group, takes the connectors it is given, leads when chosen.
+
+`turn` is one step of its thread. Rebalances leave jobs alone that do not move.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import threading
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, Protocol
+
+from icestream.api.errors import NotLeader, NotReadyError, PreconditionError, RetriableError
+from icestream.cluster.assignment import assign
+from icestream.kafka.group import Joined
+
+_LOG = logging.getLogger(__name__)
+_POLL_SECONDS: Final = 0.2
+_STOP_SECONDS: Final = 30.0
+_AGAIN_SECONDS: Final = 1.0
+
+
+class Member(Protocol):
+    """`icestream.kafka.group.GroupMember` is the real one."""
+
+    def poll(self, seconds: float) -> Joined | None: ...
+
+    def rejoin(self) -> None: ...
+
+    @property
+    def is_cut_off(self) -> bool: ...
+
+    def close(self) -> None: ...
+
+
+class SharedStore(Protocol):
+    """`icestream.cluster.kafka_store.KafkaStore` is the real one."""
+
+    def load(self) -> Mapping[str, Any]: ...
+
+    def lead(self) -> None: ...
+
+    def follow(self) -> None: ...
+
+
+class Jobs(Protocol):
+    """The jobs of this process, as the roster and the worker know them."""
+
+    def running(self) -> frozenset[str]:
+        """Connectors whose jobs have not ended."""
+
+    def ownership_changed(self) -> None: ...
+
+
+@dataclass(frozen=True)
+class Assignment:
+    """What the leader tells a member; `known` is every connector that the leader knew of."""
+
+    leader: str
+    leader_url: str
+    mine: frozenset[str]
+    known: frozenset[str]
+
+    def to_bytes(self) -> bytes:
+        body = {
+            "leader": self.leader,
+            "leader_url": self.leader_url,
+            "connectors": sorted(self.mine),
+            "known": sorted(self.known),
+        }
+        return json.dumps(body).encode()
+
+    @classmethod
+    def from_bytes(cls, text: bytes) -> Assignment:
+        body = json.loads(text)
+        return cls(
+            body["leader"], body["leader_url"], frozenset(body["connectors"]), frozenset(body["known"])
+        )
+
+
+NOTHING: Final = Assignment("", "", frozenset(), frozenset())
+
+
+class Coordinator:
+    """`Membership` for the service, `Rules` for the group."""
+
+    def __init__(
+        self,
+        url: str,
+        store: SharedStore,
+        clock: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        self._url = url
+        self._store = store
+        self._clock = clock
+        self._sleep = sleep
+        self._jobs: Jobs | None = None
+        self._member: Member | None = None
+        self._assignment = NOTHING
+        self._leads = False
+        self._must_lead = False
+        self._complained = ""
+        self._closing = threading.Event()
+        self.generation = 0
+
+    def join(self, member: Member, jobs: Jobs) -> None:
+        """From here on `turn` does something."""
+        self._member = member
+        self._jobs = jobs
+
+    # Membership
+
+    @property
+    def is_well(self) -> bool:
+        return self._member is None or not self._member.is_cut_off
+
+    def owns(self, name: str) -> bool:
+        return name in self._assignment.mine
+
+    def require_leader(self) -> None:
+        if self._leads and self.is_well:
+            return
+        if self._must_lead or not self._assignment.leader_url or not self.is_well:
+            raise NotReadyError(
+                "Cannot complete request momentarily due to no known leader URL, "
+                "likely because a rebalance was underway."
+            )
+        raise NotLeader(self._assignment.leader_url)
+
+    # Rules
+
+    def introduction(self) -> bytes:
+        running = self._jobs.running() if self._jobs else frozenset[str]()
+        return json.dumps({"url": self._url, "connectors": sorted(running | self._assignment.mine)}).encode()
+
+    def assignments(self, leader: str, members: Mapping[str, bytes]) -> Mapping[str, bytes]:
+        told = {member: json.loads(text) for member, text in members.items()}
+        known = frozenset(self._store.load())
+        shares = assign(known, {member: said["connectors"] for member, said in told.items()})
+        url = told[leader]["url"]
+        return {member: Assignment(leader, url, share, known).to_bytes() for member, share in shares.items()}
+
+    # One step
+
+    def turn(self) -> None:
+        assert self._member is not None
+        try:
+            joined = self._member.poll(_POLL_SECONDS)
+            self._complained = ""
+            if joined is not None:
+                self._take(joined)
+            if self._must_lead:
+                self._begin_to_lead()
+        except RetriableError as error:
+            self._complain(str(error))
+            self._sleep(_AGAIN_SECONDS)
+        if self._member.is_cut_off:
+            self._give_up()
+        elif self._assignment is not NOTHING and frozenset(self._store.load()) != self._assignment.known:
+            self._member.rejoin()
+
+    def run(self) -> None:
+        """Turn until closed. A worker that Kafka refuses says so and has no connectors."""
+        while not self._closing.is_set():
+            try:
+                self.turn()
+            except PreconditionError as error:
+                self._complain(str(error))
+                self._sleep(_AGAIN_SECONDS)
+
+    def close(self) -> None:
+        """Leave the group; the jobs have ended by then."""
+        self._closing.set()
+        self._leads = self._must_lead = False
+        self._assignment = NOTHING
+        if self._member is not None:
+            self._member.close()
+
+    # How
+
+    def _take(self, joined: Joined) -> None:
+        assert self._member is not None and self._jobs is not None
+        before = self._assignment.mine
+        self._assignment = Assignment.from_bytes(joined.assignment)
+        self.generation = joined.generation
+        leads = self._assignment.leader == joined.member_id
+        if leads and not self._leads:
+            self._must_lead = True
+        if not leads:
+            self._leads = self._must_lead = False
+            self._store.follow()
+        mine = self._assignment.mine
+        _LOG.info(
+            "rebalanced: %d connector(s) here, %d came, %d left, %s",
+            len(mine),
+            len(mine - before),
+            len(before - mine),
+            "this worker leads" if leads else f"{self._assignment.leader_url} leads",
+        )
+        self._jobs.ownership_changed()
+        if self._wait_for_the_end_of(before - mine):
+            self._member.rejoin()
+
+    def _wait_for_the_end_of(self, revoked: frozenset[str]) -> bool:
+        """Whether there was anything that others wait for."""
+        assert self._jobs is not None
+        others = revoked & frozenset(self._store.load())
+        deadline = self._clock() + _STOP_SECONDS
+        while others & self._jobs.running() and self._clock() < deadline:
+            self._sleep(0.05)
+        return bool(others)
+
+    def _begin_to_lead(self) -> None:
+        self._store.lead()
+        self._leads, self._must_lead = True, False
+
+    def _give_up(self) -> None:
+        """Kafka has not heard of us for a session: others run our connectors by now, or soon."""
+        assert self._jobs is not None
+        if self._assignment is NOTHING:
+            return
+        mine = len(self._assignment.mine)
+        _LOG.warning("cut off from Kafka: %d connector(s) stop here, other workers take them", mine)
+        self._assignment = NOTHING
+        self._leads = self._must_lead = False
+        self._jobs.ownership_changed()
+        self._store.follow()
+
+    def _complain(self, message: str) -> None:
+        """Once per reason: it comes back at every turn."""
+        if message != self._complained:
+            _LOG.warning("%s", message)
+            self._complained = message

@@ -1,0 +1,168 @@
+"""The connectors of a cluster, in Kafka Connect's config topic. Used by the service of a distributed worker.
+
+Every worker follows the topic; only the leader writes, in transactions that fence a leader from before.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping, Sequence
+
+from icestream.api.errors import Fenced, NotReadyError
+from icestream.api.offsets import NOTHING
+from icestream.cluster.internal_records import (
+    ConnectorConfigured,
+    LoggerSet,
+    Record,
+    RestartAsked,
+    TargetSet,
+    config_event,
+    connector_records,
+    logger_record,
+    removal_records,
+    restart_record,
+    target_record,
+    task_records,
+)
+from icestream.cluster.stores import Listener, StoredConnector, TargetState
+from icestream.kafka.log import LogRecord, TopicLog
+from icestream.kafka.transactions import Outgoing, Transactions
+
+TasksOf = Callable[[str, StoredConnector], Sequence[Mapping[str, str]]]
+"""The configs of a connector's tasks, which Kafka Connect keeps beside the connector."""
+
+
+class KafkaStore:
+    """A `ConnectorStore`. What is written is visible here before `put` returns."""
+
+    def __init__(self, settings: Mapping[str, str], topic: str, group: str, tasks_of: TasksOf) -> None:
+        self._settings = dict(settings)
+        self._topic = topic
+        self._group = group
+        self._tasks_of = tasks_of
+        self._listener: Listener | None = None
+        self._configs: dict[str, Mapping[str, str]] = {}
+        self._targets: dict[str, TargetState] = {}
+        self._restarts: dict[str, int] = {}
+        self._connectors: dict[str, StoredConnector] = {}
+        self._writing = threading.Lock()
+        self._writer: Transactions | None = None
+        self._is_live = False
+        self._log = TopicLog(settings, topic, self._take)
+
+    def start(self) -> None:
+        """Read all that is there."""
+        self._log.start()
+        self._log.read_to_end()
+        self._is_live = True
+
+    def lead(self) -> None:
+        """Become the only one who writes, and see what the one before wrote last."""
+        with self._writing:
+            self._close_writer()
+            # The same id as Kafka Connect's leader takes: workers of both kinds fence each other.
+            self._writer = Transactions(self._settings, f"connect-cluster-{self._group}", self._group)
+        self._log.read_to_end()
+
+    def follow(self) -> None:
+        """Write no more."""
+        with self._writing:
+            self._close_writer()
+
+    def refresh(self) -> None:
+        """See everything that is committed now."""
+        self._log.read_to_end()
+
+    # ConnectorStore
+
+    def load(self) -> dict[str, StoredConnector]:
+        return dict(self._connectors)
+
+    def put(self, name: str, connector: StoredConnector) -> None:
+        self._write(self._records(name, connector))
+
+    def remove(self, name: str) -> None:
+        if name in self._connectors:
+            self._write(removal_records(name))
+
+    def set_logger(self, namespace: str, level: str) -> None:
+        self._write([logger_record(namespace, level)])
+
+    def listen(self, listener: Listener) -> None:
+        self._listener = listener
+
+    def close(self) -> None:
+        self.follow()
+        self._log.close()
+
+    # How
+
+    def _records(self, name: str, connector: StoredConnector) -> list[Record]:
+        """What must be written to get from what is known to what is asked for."""
+        old = self._connectors.get(name)
+        records: list[Record] = []
+        # Before the config: whoever reads a new connector must know whether it starts.
+        if connector.target is not (old.target if old else TargetState.STARTED):
+            records.append(target_record(name, connector.target))
+        tasks = self._tasks_of(name, connector)
+        if old is None or dict(old.config) != dict(connector.config):
+            records += connector_records(name, connector.config, tasks)
+        elif len(tasks) != len(self._tasks_of(name, old)):
+            records += task_records(name, tasks)
+        if old is not None and connector.restarts > old.restarts:
+            records.append(restart_record(name, include_tasks=True, only_failed=False))
+        return records
+
+    def _write(self, records: Sequence[Record]) -> None:
+        with self._writing:
+            if self._writer is None:
+                raise NotReadyError("This worker no longer leads the group; try again")
+            try:
+                messages = [Outgoing(self._topic, key, value) for key, value in records]
+                written = self._writer.write(messages, NOTHING, "")
+            except Fenced:
+                self._close_writer()
+                raise NotReadyError("Another worker leads the group by now; try again") from None
+        self._log.read_past(written)
+
+    def _close_writer(self) -> None:
+        if self._writer is not None:
+            writer, self._writer = self._writer, None
+            writer.close()
+
+    def _take(self, record: LogRecord) -> None:
+        event = config_event(record.key, record.value)
+        match event:
+            case ConnectorConfigured(name, None):
+                self._configs.pop(name, None)
+                self._restarts.pop(name, None)
+            case ConnectorConfigured(name, config) if config is not None:
+                self._configs[name] = config
+            case TargetSet(name, None):
+                self._targets.pop(name, None)
+            case TargetSet(name, target) if target is not None:
+                self._targets[name] = target
+            case RestartAsked(name):
+                # What was asked of workers before us has been done, or died with them.
+                if self._is_live:
+                    self._restarts[name] = self._restarts.get(name, 0) + 1
+            case LoggerSet(namespace, level):
+                if self._listener and self._is_live:
+                    self._listener.logger_changed(namespace, level)
+                return
+            case _:
+                return
+        self._refresh_one(event.name)
+
+    def _refresh_one(self, name: str) -> None:
+        connectors = dict(self._connectors)
+        if name in self._configs:
+            target = self._targets.get(name, TargetState.STARTED)
+            connectors[name] = StoredConnector(self._configs[name], target, self._restarts.get(name, 0))
+        else:
+            connectors.pop(name, None)
+        if connectors == self._connectors:
+            return
+        self._connectors = connectors
+        if self._listener:
+            self._listener.connector_changed(name)

@@ -1,0 +1,162 @@
+"""The connectors that the store knows, and the jobs of those that are this worker's. Used by the service.
+
+It listens to the store and to the group, and leaves wishes with the worker; it never waits.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+
+from icestream.api.errors import ConfigError, IcestreamError
+from icestream.api.status import JobStatus
+from icestream.cluster.connector_config import Validation
+from icestream.cluster.job_slot import Wish
+from icestream.cluster.stores import ConnectorStore, StoredConnector, TargetState
+from icestream.cluster.worker import Worker
+from icestream.logs import for_connector
+from icestream.plugins import Plugin
+
+_LOG = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class KnownConnector:
+    """A connector of the store, checked; `refused` says why its config cannot run at all."""
+
+    stored: StoredConnector
+    plugin: Plugin | None
+    warnings: tuple[str, ...]
+    refused: IcestreamError | None
+    run: int
+
+    @property
+    def config(self) -> Mapping[str, str]:
+        return self.stored.config
+
+    @property
+    def target(self) -> TargetState:
+        return self.stored.target
+
+    @property
+    def type(self) -> str:
+        return self.plugin.type if self.plugin else "unknown"
+
+    @property
+    def task_ids(self) -> tuple[int, ...]:
+        return task_ids(self.stored)
+
+
+def task_ids(connector: StoredConnector) -> tuple[int, ...]:
+    """A stopped connector has no tasks."""
+    if connector.target is TargetState.STOPPED:
+        return ()
+    text = connector.config.get("tasks.max", "1").strip()
+    return tuple(range(int(text) if text.isdecimal() else 1))
+
+
+class Roster:
+    def __init__(
+        self,
+        store: ConnectorStore,
+        worker: Worker,
+        check: Callable[[Mapping[str, str]], Validation],
+        effective: Callable[[Mapping[str, str]], Mapping[str, str]],
+        owns: Callable[[str], bool],
+    ) -> None:
+        self._store = store
+        self._worker = worker
+        self._check = check
+        self._effective = effective
+        self._owns = owns
+        self._lock = threading.RLock()
+        self._known: Mapping[str, KnownConnector] = {}
+        self._waits: dict[str, Callable[[], bool]] = {}
+        self._notes: dict[str, str] = {}
+
+    def connectors(self) -> Mapping[str, KnownConnector]:
+        return self._known
+
+    def connector_changed(self, name: str) -> None:
+        """The store has a connector anew, or no more."""
+        with self._lock:
+            stored = self._store.load().get(name)
+            if stored is None:
+                self._known = {key: value for key, value in self._known.items() if key != name}
+                self._notes.pop(name, None)
+            else:
+                self._known = {**self._known, name: self._judged(name, stored)}
+            self._ask(name)
+
+    def ownership_changed(self) -> None:
+        """The group gave this worker other connectors than before."""
+        with self._lock:
+            for name in self._known:
+                self._ask(name)
+
+    def run_again(self, name: str) -> None:
+        """Start the job of a connector anew, on this worker only."""
+        with self._lock:
+            if name in self._known:
+                again = replace(self._known[name], run=self._worker.new_run())
+                self._known = {**self._known, name: again}
+                self._ask(name)
+
+    def settle(self, name: str) -> None:
+        """Wait, for as long as is decent, until the last change of a connector has its effect here."""
+        if wait := self._waits.pop(name, None):
+            wait()
+
+    def note(self, name: str, note: str) -> None:
+        """Something about a job that it does not know itself, for its status; empty takes it back."""
+        self._notes[name] = note
+
+    def job_status(self, name: str) -> JobStatus:
+        status = self._worker.status(name)
+        note = self._notes.get(name)
+        if not note:
+            return status
+        progress = replace(status.progress, warnings=(note, *status.progress.warnings))
+        trace = f"{note}\n{status.trace}" if status.trace else None
+        return replace(status, trace=trace, progress=progress)
+
+    def running(self) -> frozenset[str]:
+        """Connectors whose jobs have not ended."""
+        return self._worker.running()
+
+    def _judged(self, name: str, stored: StoredConnector) -> KnownConnector:
+        old = self._known.get(name)
+        if old is not None and old.config == stored.config:
+            is_new_run = stored.restarts != old.stored.restarts
+            return replace(old, stored=stored, run=self._worker.new_run() if is_new_run else old.run)
+        plugin: Plugin | None = None
+        warnings: tuple[str, ...] = ()
+        refused: IcestreamError | None = None
+        try:
+            validation = self._check(stored.config)
+            plugin, warnings = validation.plugin, validation.warnings
+            validation.raise_if_invalid()
+        except ConfigError as error:
+            # A config of an older version stays visible, as a failed connector that says why.
+            refused = error
+        for warning in warnings:
+            for_connector(_LOG, name).warning("%s", warning)
+        return KnownConnector(stored, plugin, warnings, refused, self._worker.new_run())
+
+    def _ask(self, name: str) -> None:
+        known = self._known.get(name)
+        is_ours = known is not None and self._owns(name)
+        if known is None or not is_ours:
+            if self._worker.has(name):
+                self._waits[name] = self._worker.ask(name, None)
+            return
+        wish = Wish(
+            known.run,
+            self._effective(known.config),
+            known.target,
+            is_restart=self._worker.has(name),
+            refused=known.refused,
+        )
+        self._waits[name] = self._worker.ask(name, wish)

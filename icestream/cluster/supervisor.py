@@ -1,0 +1,155 @@
+"""Watches the jobs of this worker: tells the board how they are, and starts failed ones again if asked to.
+
+`turn` is one look, four times a second, in a thread of the worker.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import logging
+import threading
+from collections.abc import Callable
+from dataclasses import asdict, replace
+from typing import Final
+
+from icestream.api.status import JobStatus, Progress, State
+from icestream.cluster.boards import StatusBoard
+from icestream.cluster.internal_records import PublishedStatus
+from icestream.cluster.membership import Membership
+from icestream.cluster.restarts import NO_RECOVERY, Policy, Recovery, next_step
+from icestream.cluster.roster import KnownConnector, Roster
+from icestream.logs import for_connector
+
+_LOG = logging.getLogger(__name__)
+_LOOK_SECONDS: Final = 0.25
+_PROGRESS_SECONDS: Final = 5.0
+"""How old the progress that other workers see may be."""
+
+
+class Supervisor:
+    def __init__(
+        self,
+        worker_id: str,
+        roster: Roster,
+        board: StatusBoard,
+        membership: Membership,
+        clock: Callable[[], float],
+        wall: Callable[[], dt.datetime],
+        *,
+        tracks_topics: bool = True,
+    ) -> None:
+        self._worker_id = worker_id
+        self._roster = roster
+        self._board = board
+        self._membership = membership
+        self._clock = clock
+        self._wall = wall
+        self._tracks_topics = tracks_topics
+        self._recoveries: dict[str, Recovery] = {}
+        self._published: dict[str, list[PublishedStatus]] = {}
+        self._progress_at: dict[str, float] = {}
+        self._batches: dict[str, int] = {}
+        self._closing = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="supervisor", daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def close(self) -> None:
+        """After the jobs have ended: nobody runs our connectors until others take them."""
+        self._closing.set()
+        if self._thread.is_alive():
+            self._thread.join(5)
+        for statuses in self._published.values():
+            for status in statuses:
+                if status.state is not State.STOPPED:
+                    self._board.publish(replace(status, state=State.UNASSIGNED, trace=None, progress=None))
+
+    def turn(self) -> None:
+        connectors = self._roster.connectors()
+        for name, connector in connectors.items():
+            if self._membership.owns(name):
+                job = self._roster.job_status(name)
+                self._restart(name, connector, job)
+                self._publish(name, connector, job)
+                self._note_topics(name, job.progress)
+        for name in [name for name in self._published if not self._membership.owns(name)]:
+            self._leave(name)
+        for name in [name for name in self._published if name not in connectors]:
+            self._forget(name)
+
+    # How
+
+    def _run(self) -> None:
+        while not self._closing.wait(_LOOK_SECONDS):
+            try:
+                self.turn()
+            except Exception:  # the supervisor's edge: one failed look must not end all looks
+                _LOG.exception("a look at the jobs failed")
+
+    def _restart(self, name: str, connector: KnownConnector, job: JobStatus) -> None:
+        if connector.refused is not None:
+            return
+        policy = Policy.of(connector.config)
+        before = self._recoveries.get(name, NO_RECOVERY)
+        now = self._clock()
+        recovery, is_due = next_step(policy, before, job, now)
+        self._recoveries[name] = recovery
+        if recovery.due is not None and before.due is None:
+            at = (self._wall() + dt.timedelta(seconds=recovery.due - now)).isoformat(timespec="seconds")
+            note = f"restart {recovery.attempt} of {policy.attempts} at {at}"
+            for_connector(_LOG, name).warning("failed; %s", note)
+            self._roster.note(name, note)
+        elif recovery is NO_RECOVERY and before is not NO_RECOVERY:
+            self._roster.note(name, "")
+        if is_due:
+            self._roster.note(name, f"restart {recovery.attempt} of {policy.attempts} is under way")
+            self._roster.run_again(name)
+
+    def _publish(self, name: str, connector: KnownConnector, job: JobStatus) -> None:
+        version = connector.plugin.version if connector.plugin else None
+        generation = self._membership.generation
+        plain = PublishedStatus(name, None, job.state, self._worker_id, generation, version, job.trace)
+        tasks = [replace(plain, task=task) for task in connector.task_ids]
+        before = self._published.get(name, [])
+        told = [replace(status, progress=None) for status in before]
+        now = self._clock()
+        is_same = told == [plain, *tasks]
+        if is_same and now - self._progress_at.get(name, 0.0) < _PROGRESS_SECONDS:
+            return
+        own = replace(plain, progress=_shown(job.progress))
+        if not before or before[0] != own:
+            self._board.publish(own)
+        for status in tasks if not is_same else ():
+            self._board.publish(status)
+        for status in before[len(tasks) + 1 :]:
+            self._board.forget(name, status.task)
+        self._published[name] = [own, *tasks]
+        self._progress_at[name] = now
+
+    def _note_topics(self, name: str, progress: Progress) -> None:
+        # Only after a new batch: a topic that was reset is in use again when a record comes.
+        if not self._tracks_topics or self._batches.get(name) == progress.batches:
+            return
+        self._batches[name] = progress.batches
+        known = self._board.topics(name)
+        for topic in progress.topics:
+            if topic not in known:
+                self._board.use_topic(name, topic)
+
+    def _leave(self, name: str) -> None:
+        """Another worker has it now, and tells."""
+        for kept in (self._published, self._recoveries, self._progress_at, self._batches):
+            kept.pop(name, None)
+
+    def _forget(self, name: str) -> None:
+        """It was deleted."""
+        for status in self._published[name]:
+            self._board.forget(name, status.task)
+        self._board.reset_topics(name)
+        self._leave(name)
+
+
+def _shown(progress: Progress) -> dict[str, object]:
+    """Without what changes by the mere passing of time."""
+    return {**asdict(progress), "next_commit_in_ms": None}

@@ -1,0 +1,154 @@
+"""The distributed worker's place in its group, turn by turn, with a fake group and a fake store."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import pytest
+
+from icestream.api.errors import NotLeader, NotReadyError, SourceUnavailable
+from icestream.cluster.coordinator import Assignment, Coordinator
+from icestream.kafka.group import Joined
+
+
+@dataclass
+class FakeMember:
+    joins: list[Joined | Exception] = field(default_factory=list)
+    rejoins: int = 0
+    is_cut_off: bool = False
+
+    def poll(self, seconds: float) -> Joined | None:
+        event = self.joins.pop(0) if self.joins else None
+        if isinstance(event, Exception):
+            raise event
+        return event
+
+    def rejoin(self) -> None:
+        self.rejoins += 1
+
+    def close(self) -> None:
+        pass
+
+
+@dataclass
+class FakeShared:
+    names: set[str] = field(default_factory=set)
+    calls: list[str] = field(default_factory=list)
+
+    def load(self) -> dict[str, object]:
+        return dict.fromkeys(self.names)
+
+    def lead(self) -> None:
+        self.calls.append("lead")
+
+    def follow(self) -> None:
+        self.calls.append("follow")
+
+
+@dataclass
+class FakeJobs:
+    coordinator: Coordinator
+    names: frozenset[str] = frozenset()
+    slow_to_end: frozenset[str] = frozenset()
+
+    def running(self) -> frozenset[str]:
+        seen = self.names | self.slow_to_end
+        self.slow_to_end = frozenset()
+        return seen
+
+    def ownership_changed(self) -> None:
+        known = frozenset("abcd")
+        self.names = frozenset(name for name in known if self.coordinator.owns(name))
+
+
+class Bench:
+    def __init__(self, *names: str) -> None:
+        self.store = FakeShared(set(names))
+        self.coordinator = Coordinator("http://me:1", self.store, sleep=lambda seconds: None)
+        self.member = FakeMember()
+        self.jobs = FakeJobs(self.coordinator)
+        self.coordinator.join(self.member, self.jobs)
+
+    def joined(self, mine: str, leader: str = "other", known: str = "ab") -> None:
+        told = Assignment(leader, f"http://{leader}:1", frozenset(mine), frozenset(known))
+        self.member.joins.append(Joined(7, "me", told.to_bytes()))
+        self.coordinator.turn()
+
+
+def test_takes_what_it_is_given_and_sends_requests_to_the_leader() -> None:
+    bench = Bench("a", "b")
+    with pytest.raises(NotReadyError):
+        bench.coordinator.require_leader()
+    bench.joined("a")
+    assert bench.jobs.names == {"a"} and bench.coordinator.generation == 7
+    with pytest.raises(NotLeader) as told:
+        bench.coordinator.require_leader()
+    assert told.value.url == "http://other:1"
+    assert bench.member.rejoins == 0
+
+
+def test_leads_when_chosen_and_only_then_writes() -> None:
+    bench = Bench("a", "b")
+    bench.joined("a", leader="me")
+    assert bench.store.calls == ["lead"]
+    bench.coordinator.require_leader()
+    bench.joined("a", leader="me")
+    assert bench.store.calls == ["lead"], "a leader that stays leader fences nobody"
+    bench.joined("a")
+    assert bench.store.calls == ["lead", "follow"]
+
+
+def test_what_is_taken_away_is_announced_when_its_job_has_ended() -> None:
+    bench = Bench("a", "b")
+    bench.joined("ab")
+    bench.jobs.slow_to_end = frozenset("b")
+    bench.joined("a")
+    assert bench.jobs.names == {"a"}
+    assert bench.member.rejoins == 1
+
+
+def test_a_deleted_connector_asks_for_no_second_rebalance() -> None:
+    bench = Bench("a", "b")
+    bench.joined("ab")
+    bench.store.names = {"a"}
+    bench.joined("a", known="a")
+    assert bench.member.rejoins == 0
+
+
+def test_a_new_connector_asks_for_a_rebalance() -> None:
+    bench = Bench("a", "b")
+    bench.joined("a")
+    bench.store.names.add("c")
+    bench.coordinator.turn()
+    assert bench.member.rejoins == 1
+
+
+def test_cut_off_it_stops_its_jobs_and_leads_no_more() -> None:
+    bench = Bench("a", "b")
+    bench.joined("ab", leader="me")
+    bench.member.joins.append(SourceUnavailable("away"))
+    bench.member.is_cut_off = True
+    bench.coordinator.turn()
+    assert bench.jobs.names == frozenset()
+    assert not bench.coordinator.is_well
+    with pytest.raises(NotReadyError):
+        bench.coordinator.require_leader()
+    bench.member.is_cut_off = False
+    bench.joined("a")
+    assert bench.jobs.names == {"a"} and bench.coordinator.is_well
+
+
+def test_the_leader_shares_out_what_the_store_knows() -> None:
+    bench = Bench("a", "b")
+    bench.joined("a", leader="me")
+    other = b'{"url": "http://other:1", "connectors": []}'
+    shares = bench.coordinator.assignments("me", {"me": bench.coordinator.introduction(), "other": other})
+    told = {member: Assignment.from_bytes(text) for member, text in shares.items()}
+    assert told["me"].mine == {"a"} and told["other"].mine == {"b"}
+    assert told["other"].leader_url == "http://me:1" and told["other"].known == {"a", "b"}
+
+
+def test_a_job_that_is_still_ending_is_not_given_away() -> None:
+    bench = Bench("a", "b")
+    bench.jobs.slow_to_end = frozenset("b")
+    assert b'"b"' in bench.coordinator.introduction()
