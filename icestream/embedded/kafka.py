@@ -158,7 +158,7 @@ def running_broker(data: Path, port: int | None = None) -> Iterator[Broker]:
 
 @contextmanager
 def running_secure_broker(data: Path, login: Login) -> Iterator[SecureBroker]:
-    """A broker of a new folder that also listens with TLS and SASL/SCRAM, for the length of a `with` block."""
+    """A broker of a new folder that listens with TLS and SASL/SCRAM too, for the length of a `with` block."""
     data = data.absolute()
     _make_folder(data)
     stores = certificates(data / "tls", login.password)

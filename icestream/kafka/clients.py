@@ -3,32 +3,33 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+import re
+import threading
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from typing import Any
 
 from confluent_kafka import KafkaError, KafkaException
 
 from icestream.api.config import subset
-from icestream.api.errors import ConfigError, Fenced, Problem, SourceUnavailable
+from icestream.api.errors import ConfigError, Fenced, IcestreamError, Problem, SourceUnavailable
+from icestream.kafka.java_settings import (
+    ROLES,
+    client_problems,
+    client_warnings,
+    is_connection_key,
+    is_worker_key,
+    translated,
+)
 
 _log = logging.getLogger(__name__)
+_met = threading.local()
+_REMEMBERED = 8
 
 ANSWER_SECONDS = 15.0
 """How long a request to Kafka may take before it counts as unavailable."""
-
-_CONNECTION = ("bootstrap.servers", "security.protocol", "sasl.mechanism", "sasl.username", "sasl.password")
-_CONNECTION_PREFIXES = ("ssl.", "sasl.")
-
-_DECIDED_BY_US = {
-    # Where a slice starts, how much is read at a time and when offsets are committed: the job's business.
-    "auto.offset.reset",
-    "enable.auto.commit",
-    "group.id",
-    "isolation.level",
-    "max.poll.records",
-    "transactional.id",
-}
 
 _FENCED = {
     KafkaError._FENCED,
@@ -38,49 +39,163 @@ _FENCED = {
 }
 
 
+_LOGIN_REFUSED = {KafkaError._AUTHENTICATION, KafkaError.SASL_AUTHENTICATION_FAILED}
+_UNREACHABLE = {KafkaError._TIMED_OUT, KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN}
+_WHEN = re.compile(r" \(after \d+ms in state .*\)$")
+
+
+@dataclass(frozen=True)
+class ClientVerdict:
+    """What is wrong with the client settings of a config, and what has no effect, both on the user's keys."""
+
+    problems: tuple[Problem, ...]
+    warnings: tuple[str, ...]
+
+
 def client_settings(
     worker: Mapping[str, str], role: str | None = None, override: Mapping[str, str] | None = None
 ) -> dict[str, str]:
-    """What a client needs: the worker's connection and `<role>.*` keys, and the connector's overrides."""
-    shared = {
-        key: value
-        for key, value in worker.items()
-        if key in _CONNECTION or key.startswith(_CONNECTION_PREFIXES)
-    }
-    shared.setdefault("bootstrap.servers", "localhost:9092")
+    """What a client of librdkafka needs: the worker's connection and `<role>.*` keys, and the overrides.
+
+    Settings of Kafka's Java clients are translated; raises ConfigError with what cannot be.
+    """
+    names = {key: key for key in _shared(worker, role)}
+    names |= {key: f"{role}.{key}" for key in _own(worker, role)}
+    names |= {key: f"{role}.override.{key}" for key in override or {}}
+    given = {**_worker_settings(worker, role), **(override or {})}
+    found = translated(given, role, lambda key: names.get(key, key))
+    if found.problems:
+        raise ConfigError(found.problems)
+    return dict(found.settings)
+
+
+def judge_worker(worker: Mapping[str, str]) -> ClientVerdict:
+    """The client settings of a worker's config: its own, and those under `consumer.` and so on."""
+    of_roles = [(own, f"{role}.", _shared(worker, role)) for role in ROLES if (own := _own(worker, role))]
+    return _verdict([(worker, "", {}), *of_roles])
+
+
+def judge_overrides(worker: Mapping[str, str], config: Mapping[str, str]) -> ClientVerdict:
+    """A connector's `<role>.override.*` keys, on top of the worker's settings."""
+    prefixes = {f"{role}.override.": role for role in ROLES}
+    return _verdict(
+        [
+            (own, prefix, _worker_settings(worker, role))
+            for prefix, role in prefixes.items()
+            if (own := subset(config, prefix))
+        ]
+    )
+
+
+def _verdict(parts: Iterable[tuple[Mapping[str, str], str, Mapping[str, str]]]) -> ClientVerdict:
+    problems: list[Problem] = []
+    warnings: list[str] = []
+    for settings, prefix, under in parts:
+        problems += client_problems(settings, prefix, under)
+        warnings += client_warnings(settings, prefix, under)
+    return ClientVerdict(tuple(problems), tuple(warnings))
+
+
+def _worker_settings(worker: Mapping[str, str], role: str | None) -> dict[str, str]:
+    return {"bootstrap.servers": "localhost:9092", **_shared(worker, role), **_own(worker, role)}
+
+
+def _shared(worker: Mapping[str, str], role: str | None) -> dict[str, str]:
+    """The worker's own client keys; consumers and producers take only where Kafka is and who we are."""
+    holds = is_connection_key if role in ("consumer", "producer") else is_worker_key
+    return {key: value for key, value in worker.items() if holds(key)}
+
+
+def _own(worker: Mapping[str, str], role: str | None) -> dict[str, str]:
     own = subset(worker, f"{role}.") if role else {}
-    merged = {**shared, **own, **(override or {})}
-    return {key: value for key, value in merged.items() if key not in _DECIDED_BY_US}
+    # `admin.listeners` is where REST listens for administrators: the only stranger under these prefixes.
+    return {key: value for key, value in own.items() if not key.startswith("listeners")}
 
 
 @contextmanager
-def kafka_errors(doing: str) -> Iterator[None]:
-    """Raise our errors instead of the client's."""
+def kafka_errors(doing: str, ask: Callable[[float], object] | None = None) -> Iterator[None]:
+    """Raise our errors instead of the client's.
+
+    `ask` is the client's `poll`, for clients that do not poll by themselves: it tells why nobody answered.
+    """
+    before = getattr(_met, "errors", None)
+    _met.errors = deque[KafkaError](maxlen=_REMEMBERED)
     try:
         yield
-    except TimeoutError as error:
-        raise SourceUnavailable(
-            f"{doing}: Kafka did not answer in {ANSWER_SECONDS:.0f} s; check bootstrap.servers and the broker"
-        ) from error
-    except (KafkaException, SystemError) as error:
-        # Inside its callbacks the client tells a fatal error, such as fencing, as the cause of a SystemError.
-        told = error.__cause__ if isinstance(error, SystemError) else error
-        if not isinstance(told, KafkaException):
-            raise
-        cause = told.args[0] if told.args else told
-        if isinstance(cause, KafkaError) and cause.code() in _FENCED:
-            raise Fenced(f"{doing}: another manager of this job is alive ({cause.str()})") from error
-        if isinstance(cause, KafkaError) and cause.code() == KafkaError._INVALID_ARG:
-            raise ConfigError(
-                [Problem("bootstrap.servers", f"{doing}: Kafka's client refuses a setting: {cause.str()}")]
-            ) from error
-        text = cause.str() if isinstance(cause, KafkaError) else str(cause)
-        raise SourceUnavailable(f"{doing}: {text}") from error
+    except (TimeoutError, KafkaException, SystemError) as error:
+        told = _told(error)
+        if told is None or told.code() in _UNREACHABLE:
+            if ask is not None:
+                with suppress(KafkaException, SystemError):
+                    ask(0)
+            raise_if_refused(doing)
+        raise _ours(doing, error, told) from error
+    finally:
+        _met.errors = before
+
+
+def _told(error: Exception) -> KafkaError | None:
+    """What the client says, if it says anything."""
+    # Inside its callbacks the client tells a fatal error, such as fencing, as the cause of a SystemError.
+    cause = error.__cause__ if isinstance(error, SystemError) else error
+    if isinstance(cause, KafkaException) and cause.args and isinstance(cause.args[0], KafkaError):
+        return cause.args[0]
+    if not isinstance(cause, (TimeoutError, KafkaException)):
+        raise error
+    return None
+
+
+def _ours(doing: str, error: Exception, told: KafkaError | None) -> IcestreamError:
+    if told is not None and told.code() in _FENCED:
+        return Fenced(f"{doing}: another manager of this job is alive ({told.str()})")
+    if told is not None and told.code() == KafkaError._INVALID_ARG:
+        return ConfigError(
+            [Problem("bootstrap.servers", f"{doing}: Kafka's client refuses a setting: {told.str()}")]
+        )
+    if told is not None and told.code() not in _UNREACHABLE:
+        return SourceUnavailable(f"{doing}: {told.str()}")
+    reasons = [_text(met) for met in _met.errors or () if met.code() != KafkaError._ALL_BROKERS_DOWN]
+    if reasons:
+        return SourceUnavailable(f"{doing}: {reasons[-1]}")
+    if told is not None:
+        return SourceUnavailable(f"{doing}: {told.str()}")
+    return SourceUnavailable(
+        f"{doing}: Kafka did not answer in {ANSWER_SECONDS:.0f} s; check bootstrap.servers and the broker"
+    )
+
+
+def raise_if_refused(doing: str) -> None:
+    """Within `kafka_errors`: raise if the broker refuses our login, or we its certificate. Waiting would not
+    help."""
+    for met in _met.errors or ():
+        if met.code() in _LOGIN_REFUSED:
+            raise _refused(
+                "sasl.jaas.config",
+                f"{doing}: Kafka refuses the login; check sasl.jaas.config and sasl.mechanism ({_text(met)})",
+            )
+        if met.code() == KafkaError._SSL and "certificate verify failed" in met.str():
+            raise _refused(
+                "ssl.truststore.location",
+                f"{doing}: the broker's certificate is not trusted; check ssl.truststore.* and the host names "
+                f"in bootstrap.servers ({_text(met)})",
+            )
+
+
+def _refused(key: str, message: str) -> ConfigError:
+    return ConfigError([Problem(key, message)])
+
+
+def _text(met: KafkaError) -> str:
+    return _WHEN.sub("", met.str())
 
 
 def log_client_error(error: KafkaError) -> None:
     """librdkafka reconnects by itself; what it meets on the way is worth a line, not a failure."""
     _log.debug("kafka client: %s", error.str())
+    # Called in the thread that waits for the client, so what it waits for can be told why.
+    errors = getattr(_met, "errors", None)
+    if errors is not None:
+        errors.append(error)
 
 
 def quiet(settings: Mapping[str, str | int | bool]) -> dict[str, Any]:

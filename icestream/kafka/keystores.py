@@ -281,7 +281,11 @@ def _pem(certificates: Iterable[x509.Certificate]) -> str:
 
 def lacks_a_root(pem: str) -> bool:
     """Whether no certificate is its own issuer: Java trusts such stores, OpenSSL wants the root."""
-    return not any(certificate.subject == certificate.issuer for certificate in _certificates_in(pem))
+    try:
+        certificates = _certificates_in(pem)
+    except _Unreadable:
+        return False
+    return not any(certificate.subject == certificate.issuer for certificate in certificates)
 
 
 def _problem(key: str, message: str) -> ConfigError:
