@@ -116,11 +116,20 @@ def open_catalog(config: Config) -> Catalog:
     return _opened(catalog_name(config), json.dumps(catalog_properties(config), sort_keys=True))
 
 
+def new_catalog(config: Config) -> Catalog:
+    """A catalog of one's own, to be closed after use."""
+    return _new(catalog_name(config), catalog_properties(config))
+
+
 @functools.lru_cache(maxsize=64)
 def _opened(name: str, properties: str) -> Catalog:
+    return _new(name, json.loads(properties))
+
+
+def _new(name: str, properties: Mapping[str, str]) -> Catalog:
     with sink_errors(f"opening catalog '{name}'"):
         try:
-            return load_catalog(name, **json.loads(properties))
+            return load_catalog(name, **properties)
         except ModuleNotFoundError as error:
             raise _problem(
                 "uri", f"Python's '{error.name}' is missing; install it: pip install 'icestream[postgres]'"

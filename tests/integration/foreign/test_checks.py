@@ -1,0 +1,241 @@
+"""`validate` opens what a config names: each wrong or silent thing is an error on its own key, in time."""
+
+from __future__ import annotations
+
+import socket
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from pyiceberg.schema import Schema
+from pyiceberg.types import LongType, NestedField
+
+from icestream.api.errors import Problem
+from icestream.embedded import kafka, ports
+from icestream.jobs.check import check_connector
+from icestream.sinks.iceberg.catalogs import open_catalog
+from tests.integration.foreign.conftest import SECRET
+from tests.integration.foreign.test_catalogs import PASSWORD, postgresql
+
+__all__ = ["postgresql"]
+pytestmark = pytest.mark.network
+SHORT = 3.0
+"""Seconds, where something hangs."""
+
+
+@pytest.fixture
+def silent() -> Iterator[str]:
+    """The address of a server that takes connections and never says a word."""
+    with socket.create_server((ports.HOST, 0), backlog=50) as listener:
+        yield f"{ports.HOST}:{listener.getsockname()[1]}"
+
+
+@pytest.fixture
+def worker(broker: kafka.Broker) -> dict[str, str]:
+    return {"bootstrap.servers": broker.bootstrap}
+
+
+@pytest.fixture
+def config(sqlite_catalog: dict[str, str]) -> dict[str, str]:
+    """A connector with a table, and topics that do not exist yet."""
+    settings = {
+        "name": "checked",
+        "connector.class": "org.apache.iceberg.connect.IcebergSinkConnector",
+        "topics": "not-there-yet",
+        "errors.tolerance": "all",
+        "errors.deadletterqueue.topic.name": "not-there-either",
+        "iceberg.tables": "ns.t",
+        **sqlite_catalog,
+    }
+    opened = open_catalog(settings)
+    opened.create_namespace("ns")
+    opened.create_table("ns.t", Schema(NestedField(1, "id", LongType())))
+    return settings
+
+
+def keys(problems: list[Problem]) -> list[str]:
+    return [problem.key for problem in problems]
+
+
+def test_what_is_there_is_no_problem_nor_are_topics_that_may_come(
+    config: dict[str, str], worker: dict[str, str]
+) -> None:
+    assert check_connector(config, worker) == []
+
+
+def test_a_missing_table_is_named(config: dict[str, str], worker: dict[str, str]) -> None:
+    problems = check_connector({**config, "iceberg.tables": "ns.t,ns.absent,no.where"}, worker)
+    assert keys(problems) == ["iceberg.tables"] * 2
+    assert "Table 'ns.absent' is not in catalog" in problems[0].message
+
+
+def test_a_connector_that_names_no_catalog_is_not_looked_at() -> None:
+    config = {"connector.class": "FileStreamSink", "topics": "t", "file": "/no/such/folder/file"}
+    assert check_connector(config, {"bootstrap.servers": "127.0.0.1:1"}) == []
+
+
+# -- catalogs --
+
+
+@pytest.mark.parametrize(
+    ("kind", "uri"),
+    [
+        ("jdbc", "jdbc:postgresql://somebody:s3cret@{}/db"),
+        ("rest", "http://{}/"),
+    ],
+)
+def test_a_silent_catalog_is_an_error_on_its_address_in_time(
+    kind: str, uri: str, silent: str, config: dict[str, str], worker: dict[str, str]
+) -> None:
+    wrong = {**config, "iceberg.catalog.type": kind, "iceberg.catalog.uri": uri.format(silent)}
+    problems = check_connector(wrong, worker, SHORT)
+    assert problems == [
+        Problem(
+            "iceberg.catalog.uri",
+            f"iceberg.catalog.uri: the catalog at {silent} did not answer in 3 s; "
+            "check address, login and network.",
+        )
+    ]
+
+
+@pytest.mark.parametrize(
+    ("kind", "uri"),
+    [
+        ("rest", "http://127.0.0.1:1"),
+        ("jdbc", "jdbc:postgresql://127.0.0.1:1/db"),
+        ("jdbc", "jdbc:sqlite:/no/such/folder/catalog.db"),
+    ],
+)
+def test_a_wrong_address_is_an_error_on_it(
+    kind: str, uri: str, config: dict[str, str], worker: dict[str, str]
+) -> None:
+    wrong = {**config, "iceberg.catalog.type": kind, "iceberg.catalog.uri": uri}
+    (problem,) = check_connector(wrong, worker)
+    assert problem.key == "iceberg.catalog.uri"
+    assert problem.message.endswith("; check the address, and that the catalog runs.")
+    assert "\n" not in problem.message
+
+
+def test_a_wrong_password_is_an_error_on_it_and_not_shown(
+    postgresql: dict[str, str],
+    config: dict[str, str],
+    worker: dict[str, str],
+) -> None:
+    there = {key: value for key, value in config.items() if key != "iceberg.catalog.type"} | postgresql
+    assert keys(check_connector(there, worker)) == ["iceberg.tables"]
+    wrong = {**there, "iceberg.catalog.jdbc.password": "wrong-s3cret"}
+    (problem,) = check_connector(wrong, worker)
+    assert problem.key == "iceberg.catalog.jdbc.password"
+    assert "password authentication failed" in problem.message
+    assert "wrong-s3cret" not in problem.message and PASSWORD not in problem.message
+
+
+def test_a_server_that_is_no_catalog_is_one_sentence(
+    s3: dict[str, str], config: dict[str, str], worker: dict[str, str]
+) -> None:
+    wrong = {
+        **config,
+        "iceberg.catalog.type": "rest",
+        "iceberg.catalog.uri": s3["iceberg.catalog.s3.endpoint"],
+    }
+    (problem,) = check_connector(wrong, worker)
+    assert problem.key == "iceberg.catalog.uri"
+    assert "\n" not in problem.message
+
+
+# -- warehouses --
+
+
+def on_s3(config: dict[str, str], s3: dict[str, str], bucket: str = "warehouse") -> dict[str, str]:
+    return {**config, **s3, "iceberg.catalog.warehouse": f"s3://{bucket}/checked"}
+
+
+def test_a_bucket_that_is_there_is_no_problem_and_a_wrong_one_is_named(
+    s3: dict[str, str], config: dict[str, str], worker: dict[str, str]
+) -> None:
+    assert check_connector(on_s3(config, s3), worker) == []
+    (problem,) = check_connector(on_s3(config, s3, "nobody-made-this"), worker)
+    assert problem.key == "iceberg.catalog.warehouse"
+    assert "bucket 'nobody-made-this' does not exist" in problem.message
+
+
+def test_a_silent_object_store_is_an_error_on_its_endpoint(
+    silent: str, s3: dict[str, str], config: dict[str, str], worker: dict[str, str]
+) -> None:
+    wrong = on_s3(config, {**s3, "iceberg.catalog.s3.endpoint": f"http://{silent}"})
+    (problem,) = check_connector(wrong, worker, SHORT)
+    assert problem.key == "iceberg.catalog.s3.endpoint"
+    assert f"S3 at {silent} did not answer in 3 s" in problem.message
+
+
+def test_an_object_store_that_is_away_is_an_error_on_its_endpoint(
+    s3: dict[str, str], config: dict[str, str], worker: dict[str, str]
+) -> None:
+    wrong = on_s3(config, {**s3, "iceberg.catalog.s3.endpoint": "http://127.0.0.1:1"})
+    (problem,) = check_connector(wrong, worker)
+    assert problem.key == "iceberg.catalog.s3.endpoint"
+
+
+@pytest.fixture
+def strict_s3(s3: dict[str, str]) -> Iterator[dict[str, str]]:
+    """The same server, which now knows no access key."""
+    url = f"{s3['iceberg.catalog.s3.endpoint']}/moto-api/reset-auth"
+
+    def checks_from(request: bytes) -> None:
+        headers = {"Content-Type": "text/plain"}
+        with urllib.request.urlopen(urllib.request.Request(url, request, headers), timeout=10):
+            pass
+
+    checks_from(b"0")
+    yield s3
+    checks_from(b"inf")
+
+
+def test_wrong_keys_of_an_object_store_are_an_error_on_them(
+    strict_s3: dict[str, str], config: dict[str, str], worker: dict[str, str]
+) -> None:
+    (problem,) = check_connector(on_s3(config, strict_s3), worker)
+    assert problem.key == "iceberg.catalog.s3.access-key-id"
+    assert SECRET not in problem.message
+
+
+def test_a_warehouse_below_a_file_is_refused(
+    tmp_path: Path, config: dict[str, str], worker: dict[str, str]
+) -> None:
+    (tmp_path / "file").touch()
+    problems = check_connector(
+        {**config, "iceberg.catalog.warehouse": f"file://{tmp_path}/file/warehouse"}, worker
+    )
+    assert keys(problems) == ["iceberg.catalog.warehouse"]
+    assert f"'{tmp_path}/file' is not a folder" in problems[0].message
+
+
+def test_everything_wrong_at_once_is_told_at_once(
+    silent: str, s3: dict[str, str], config: dict[str, str]
+) -> None:
+    wrong = {
+        **on_s3(config, {**s3, "iceberg.catalog.s3.endpoint": f"http://{silent}"}),
+        "iceberg.catalog.uri": f"jdbc:postgresql://{silent}/db",
+    }
+    problems = check_connector(wrong, {"bootstrap.servers": silent}, SHORT)
+    assert keys(problems) == ["iceberg.catalog.uri", "iceberg.catalog.s3.endpoint", "topics"]
+
+
+# -- Kafka --
+
+
+def test_an_override_that_leads_nowhere_is_an_error_on_it(
+    silent: str, config: dict[str, str], worker: dict[str, str]
+) -> None:
+    wrong = {**config, "producer.override.bootstrap.servers": silent}
+    (problem,) = check_connector(wrong, worker, SHORT)
+    assert problem.key == "producer.override.bootstrap.servers"
+    assert f"Kafka at {silent} did not answer" in problem.message
+
+
+def test_a_dead_letter_queue_that_cannot_be_is_an_error_on_it(
+    config: dict[str, str], worker: dict[str, str]
+) -> None:
+    (problem,) = check_connector({**config, "errors.deadletterqueue.topic.name": "no topic!"}, worker)
+    assert problem.key == "errors.deadletterqueue.topic.name"

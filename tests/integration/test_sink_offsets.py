@@ -1,0 +1,92 @@
+"""Offsets of a sink that keeps them in its consumer group, as Kafka Connect itself does: a real broker."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator
+
+import pytest
+from confluent_kafka import Consumer, Producer
+
+from icestream.api.errors import BadOffsets, NotReadyError
+from icestream.api.offset_admin import OffsetEntry
+from icestream.embedded.kafka import Broker, running_broker
+from icestream.jobs.sink_offsets import ALTERED, RESET, SinkOffsets
+from icestream.kafka.topics import Topics
+
+
+@pytest.fixture(scope="module")
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
+    with running_broker(tmp_path_factory.mktemp("kafka")) as running:
+        yield running
+
+
+@pytest.fixture
+def config(broker: Broker) -> dict[str, str]:
+    """A connector whose topic has 2 partitions with 10 records each."""
+    name = f"files-{uuid.uuid4().hex[:8]}"
+    Topics({"bootstrap.servers": broker.bootstrap}).create(name, 2, 1)
+    producer = Producer({"bootstrap.servers": broker.bootstrap})
+    for number in range(20):
+        producer.produce(name, b"x", partition=number % 2)
+    assert producer.flush(30) == 0
+    return {"name": name, "connector.class": "FileStreamSink", "topics": name, "file": "/dev/null"}
+
+
+@pytest.fixture
+def admin(broker: Broker) -> SinkOffsets:
+    return SinkOffsets({"bootstrap.servers": broker.bootstrap})
+
+
+def entry(topic: str, number: int, offset: int | None) -> OffsetEntry:
+    asked = None if offset is None else {"kafka_offset": offset}
+    return OffsetEntry({"kafka_topic": topic, "kafka_partition": number}, asked)
+
+
+def test_the_group_is_read_altered_and_reset(admin: SinkOffsets, config: dict[str, str]) -> None:
+    name = config["name"]
+    assert admin.read(name, config) == []
+    assert admin.reset(name, config) == RESET
+    assert admin.alter(name, config, [entry(name, 0, 4), entry(name, 1, 6)]) == ALTERED
+    assert admin.read(name, config) == [entry(name, 0, 4), entry(name, 1, 6)]
+    assert admin.alter(name, config, [entry(name, 1, None)]) == ALTERED
+    assert admin.read(name, config) == [entry(name, 0, 4), entry(name, 1, 0)]
+    assert admin.reset(name, config) == RESET
+    assert admin.read(name, config) == []
+
+
+def test_a_topic_or_partition_that_is_not_there_is_refused(
+    admin: SinkOffsets, config: dict[str, str]
+) -> None:
+    name = config["name"]
+    with pytest.raises(BadOffsets, match="topic 'nowhere' does not exist"):
+        admin.alter(name, config, [entry(name, 0, 3), entry("nowhere", 0, 0)])
+    with pytest.raises(BadOffsets, match=r"has no partition 2; it has 0\.\.1"):
+        admin.alter(name, config, [entry(name, 2, 3)])
+    assert admin.read(name, config) == []
+
+
+def test_a_group_with_members_is_left_alone(
+    admin: SinkOffsets, config: dict[str, str], broker: Broker
+) -> None:
+    name = config["name"]
+    member = Consumer(
+        {
+            "bootstrap.servers": broker.bootstrap,
+            "group.id": f"connect-{name}",
+            "auto.offset.reset": "earliest",
+            "enable.auto.commit": False,
+        }
+    )
+    member.subscribe([name])
+    try:
+        for _ in range(60):
+            if member.poll(1) is not None:
+                break
+        with pytest.raises(NotReadyError, match="still has members"):
+            admin.alter(name, config, [entry(name, 0, 4)])
+        with pytest.raises(NotReadyError, match="still has members"):
+            admin.reset(name, config)
+    finally:
+        member.close()
+    assert admin.alter(name, config, [entry(name, 0, 4)]) == ALTERED
