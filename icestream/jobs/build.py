@@ -1,88 +1,118 @@
-"""From configs to running jobs: the only place that knows all parts. Called by the worker's command."""
+"""From configs to running jobs: which parts a connector needs. Called by the worker's command.
+
+What only some connectors need is imported when the first of them starts: a worker without Spark jobs is ready
+at once.
+"""
 
 from __future__ import annotations
 
-import datetime as dt
-import time
-from collections.abc import Callable, Mapping
+import threading
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
-from icestream.api.config import Config, subset
-from icestream.api.errors import ConfigError, IcestreamError, Problem
+from icestream.api.config import Config
+from icestream.api.errors import Problem
 from icestream.api.status import JobStarter, RunningJob
-from icestream.jobs.channel import Channel, KafkaChannel, prepare_topics
-from icestream.jobs.job import Job, job_from
-from icestream.jobs.job_thread import JobThread
-from icestream.jobs.manager import JobManager
-from icestream.kafka.clients import client_settings
-from icestream.kafka.topics import Topics
-from icestream.pipeline.run import SparkPlane, SparkRunner
-from icestream.plugins import ICEBERG_SETTINGS, find_connector
-from icestream.sinks.iceberg.catalogs import open_catalog
-from icestream.sinks.iceberg.table import IcebergTable
+from icestream.jobs.job_thread import JobThread, Manager
+from icestream.plugins import ICEBERG_SETTINGS, Plugin, find_connector
 
-_WRITE_PROPS = ("iceberg.tables.write-props.", "iceberg.table.write-props.")
+if TYPE_CHECKING:
+    from icestream.pipeline.run import SparkPlane, SparkRunner
 
 
 def job_starter(worker: Mapping[str, str]) -> JobStarter:
-    """Open the worker's Spark session and return what starts connectors on it."""
-    spark = SparkPlane(worker)
-    spark.warm_up(client_settings(worker, "consumer"))
+    """What starts connectors. Spark starts with the first that needs it."""
+    spark = LateSpark(worker)
 
     def start(name: str, config: Mapping[str, str], *, paused: bool) -> RunningJob:
-        runner = spark_runner(spark, name, config, worker)
+        plugin = find_connector(config["connector.class"])
+        if _is_iceberg(plugin):
+            job = LateRunner(spark, name, config, worker)
+            return JobThread(name, job.manager, job.cancel, job.allow, paused=paused)
         return JobThread(
-            name,
-            lambda: job_manager(name, config, worker, runner),
-            runner.cancel,
-            runner.allow,
-            paused=paused,
+            name, lambda: _manager(plugin, name, config, worker), _nothing, _nothing, paused=paused
         )
 
     return start
 
 
-def spark_runner(spark: SparkPlane, name: str, config: Config, worker: Mapping[str, str]) -> SparkRunner:
-    tasks_max = job_from(name, config).tasks_max
-    reads = client_settings(worker, "consumer", subset(config, "consumer.override."))
-    return spark.runner(name, reads, tasks_max)
-
-
-def job_manager(
-    name: str,
-    config: Config,
-    worker: Mapping[str, str],
-    runner: SparkRunner,
-    reached: Callable[[str], None] = lambda point: None,
-) -> JobManager:
-    job = job_from(name, config)
-    topics = Topics(client_settings(worker, "admin", subset(config, "admin.override.")))
-    catalog = open_catalog(config)
-    write_props = {key: value for prefix in _WRITE_PROPS for key, value in subset(config, prefix).items()}
-    tables = [IcebergTable(catalog, table, name, write_props=write_props) for table in job.tables]
-
-    def open_channel() -> Channel:
-        prepare_topics(job, topics)
-        overrides = {**subset(config, "iceberg.kafka."), **subset(config, "producer.override.")}
-        return KafkaChannel(job, client_settings(worker, "producer", overrides), _now)
-
-    return JobManager(job, topics, tables, runner, open_channel, time.monotonic, _now, reached)
-
-
-def _now() -> dt.datetime:
-    return dt.datetime.now(dt.UTC)
-
-
 def check_connector(config: Config) -> list[Problem]:
     """Open what the config points at: what is wrong with it, by key."""
-    if find_connector(config["connector.class"]).settings_module != ICEBERG_SETTINGS:
+    if not _is_iceberg(find_connector(config["connector.class"])):
         return []
-    try:
-        job: Job = job_from(config.get("name", ""), config)
-        catalog = open_catalog(config)
-        for table in job.tables:
-            IcebergTable(catalog, table, job.name, write_props={}).plan({})
-    except ConfigError as error:
-        return list(error.problems)
-    except IcestreamError as error:
-        return [Problem("iceberg.catalog.uri", str(error))]
-    return []
+    from icestream.jobs.build_iceberg import check_connector as check_iceberg
+
+    return check_iceberg(config)
+
+
+class LateSpark:
+    """The worker's Spark session, opened and warmed when it is first asked for."""
+
+    def __init__(self, worker: Mapping[str, str]) -> None:
+        self._worker = worker
+        self._lock = threading.Lock()
+        self._plane: SparkPlane | None = None
+
+    def plane(self) -> SparkPlane:
+        from icestream.kafka.clients import client_settings
+        from icestream.pipeline.run import SparkPlane
+
+        with self._lock:
+            if self._plane is None:
+                plane = SparkPlane(self._worker)
+                plane.warm_up(client_settings(self._worker, "consumer"))
+                self._plane = plane
+            return self._plane
+
+
+class LateRunner:
+    """The runner of one job, made in the job's own thread; may be cancelled before it is there."""
+
+    def __init__(self, spark: LateSpark, name: str, config: Config, worker: Mapping[str, str]) -> None:
+        self._spark = spark
+        self._name = name
+        self._config = config
+        self._worker = worker
+        self._lock = threading.Lock()
+        self._runner: SparkRunner | None = None
+        self._is_cancelled = False
+
+    def manager(self) -> Manager:
+        from icestream.jobs.build_iceberg import job_manager, spark_runner
+
+        runner = spark_runner(self._spark.plane(), self._name, self._config, self._worker)
+        with self._lock:
+            self._runner = runner
+            if self._is_cancelled:
+                runner.cancel()
+        return job_manager(self._name, self._config, self._worker, runner)
+
+    def cancel(self) -> None:
+        with self._lock:
+            self._is_cancelled = True
+            if self._runner is not None:
+                self._runner.cancel()
+
+    def allow(self) -> None:
+        with self._lock:
+            self._is_cancelled = False
+            if self._runner is not None:
+                self._runner.allow()
+
+
+def _is_iceberg(plugin: Plugin) -> bool:
+    return plugin.settings_module == ICEBERG_SETTINGS
+
+
+def _manager(plugin: Plugin, name: str, config: Config, worker: Mapping[str, str]) -> Manager:
+    if plugin.is_source:
+        from icestream.jobs.build_sources import source_manager
+
+        return source_manager(name, config, worker)
+    from icestream.jobs.build_file_sink import file_sink_manager
+
+    return file_sink_manager(name, config, worker)
+
+
+def _nothing() -> None:
+    """Turns of these jobs are short: there is nothing to give up."""

@@ -90,11 +90,16 @@ def dead_letter(record: Rejected, target: DeadLetters, connector: str) -> Outgoi
 
 def prepare_topics(job: Job, topics: Topics) -> None:
     """Create the control topic and the dead letter queue if they are missing."""
-    wanted = [(job.control_topic, 1, 3)]
+    _create_missing(topics, job.control_topic, 3)
+    prepare_dead_letters(job, topics)
+
+
+def prepare_dead_letters(job: Job, topics: Topics) -> None:
     if job.dead_letters:
-        wanted.append((job.dead_letters.topic, 1, job.dead_letters.replication))
-    existing = topics.describe(name for name, _, _ in wanted)
-    for name, partitions, replication in wanted:
-        if name not in existing:
-            # The default of three copies is meant for clusters that have three brokers.
-            topics.create(name, partitions, min(replication, topics.brokers()), _TOPIC_CONFIG)
+        _create_missing(topics, job.dead_letters.topic, job.dead_letters.replication)
+
+
+def _create_missing(topics: Topics, name: str, replication: int) -> None:
+    if name not in topics.describe([name]):
+        # The default of three copies is meant for clusters that have three brokers.
+        topics.create(name, 1, min(replication, topics.brokers()), _TOPIC_CONFIG)

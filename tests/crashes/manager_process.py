@@ -23,7 +23,7 @@ from confluent_kafka import KafkaError, KafkaException, Producer
 
 from icestream import logs
 from icestream.api.errors import FatalError
-from icestream.jobs.build import job_manager, spark_runner
+from icestream.jobs.build_iceberg import job_manager, spark_runner
 from icestream.kafka import transactions
 from icestream.pipeline import run
 from icestream.pipeline.worker import run_tasks

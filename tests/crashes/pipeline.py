@@ -19,7 +19,7 @@ from pyiceberg.types import LongType, NestedField, StringType, TimestamptzType
 
 from icestream.api.errors import RetriableError
 from icestream.api.offsets import Offsets, Partition
-from icestream.jobs.build import job_manager, spark_runner
+from icestream.jobs.build_iceberg import job_manager, spark_runner
 from icestream.jobs.manager import JobManager
 from icestream.kafka.topics import Topics
 from icestream.pipeline.run import SparkPlane

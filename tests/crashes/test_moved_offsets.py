@@ -17,7 +17,7 @@ from icestream.api.errors import BadOffsets, Fenced
 from icestream.api.offset_admin import OffsetEntry
 from icestream.api.offsets import Offsets
 from icestream.jobs.accounts import Verdict, judge
-from icestream.jobs.build import job_manager
+from icestream.jobs.build_iceberg import job_manager
 from icestream.jobs.evidence import gather
 from icestream.jobs.manager import JobManager
 from icestream.jobs.sink_offsets import ALTERED, RESET, InProcessRunner, SinkOffsets

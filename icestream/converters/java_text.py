@@ -1,0 +1,99 @@
+"""Values as Java prints them: what FileStreamSink writes for a record. Pure."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+
+@dataclass(frozen=True)
+class Verbatim:
+    """A value whose text is known already."""
+
+    text: str
+
+
+def java_text(value: Any) -> str:
+    """`String.valueOf(value)` of a value that JSON without a schema yields."""
+    if isinstance(value, str):
+        return value
+    if value is None:
+        return "null"
+    if value is True or value is False:
+        return "true" if value else "false"
+    if isinstance(value, int):
+        return str(java_long(value))
+    if isinstance(value, float):
+        return java_double(value)
+    if isinstance(value, Verbatim):
+        return value.text
+    if isinstance(value, Mapping):
+        return java_map(value)
+    return "[" + ", ".join(java_text(item) for item in value) + "]"
+
+
+def java_map(value: Mapping[str, Any]) -> str:
+    return "{" + ", ".join(f"{key}={java_text(value[key])}" for key in hash_order(value)) + "}"
+
+
+def java_long(value: int) -> int:
+    """Java keeps the lowest 64 bits of what is too large."""
+    return (value + 2**63) % 2**64 - 2**63
+
+
+def java_double(value: float) -> str:
+    return _decimal(repr(value))
+
+
+def java_float(value: float) -> str:
+    return _decimal(str(np.float32(value)))
+
+
+def java_date(epoch_ms: int) -> str:
+    """`java.util.Date.toString()`, in the zone of this machine."""
+    return time.strftime("%a %b %d %H:%M:%S %Z %Y", time.localtime(epoch_ms // 1000))
+
+
+def _decimal(shortest: str) -> str:
+    """The shortest digits in Java's form: plain from 0.001 to 10 million, else with an exponent."""
+    special = {"inf": "Infinity", "-inf": "-Infinity", "nan": "NaN"}
+    if shortest in special:
+        return special[shortest]
+    sign, text = ("-", shortest[1:]) if shortest.startswith("-") else ("", shortest)
+    mantissa, _, exponent = text.partition("e")
+    whole, _, fraction = mantissa.partition(".")
+    digits = whole + fraction
+    point = len(whole) + int(exponent or 0)
+    stripped = digits.lstrip("0")
+    point -= len(digits) - len(stripped)
+    digits = stripped.rstrip("0")
+    if not digits:
+        return f"{sign}0.0"
+    if -3 < point <= 7:
+        padded = digits.ljust(point, "0")
+        if point <= 0:
+            return f"{sign}0.{'0' * -point}{digits}"
+        return f"{sign}{padded[:point]}.{padded[point:] or '0'}"
+    return f"{sign}{digits[0]}.{digits[1:] or '0'}E{point - 1}"
+
+
+def hash_order(keys: Iterable[str]) -> list[str]:
+    """Keys in the order in which a `java.util.HashMap` with them is walked."""
+    known = list(dict.fromkeys(keys))
+    buckets = 16
+    while buckets * 3 // 4 < len(known):
+        buckets *= 2
+    return sorted(known, key=lambda key: _spread(key) & (buckets - 1))
+
+
+def _spread(key: str) -> int:
+    """How HashMap mixes `String.hashCode`, which counts UTF-16 units."""
+    units = np.frombuffer(key.encode("utf-16-le", "surrogatepass"), np.uint16)
+    code = 0
+    for unit in units.tolist():
+        code = (31 * code + unit) & 0xFFFFFFFF
+    return code ^ (code >> 16)

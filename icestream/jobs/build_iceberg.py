@@ -1,0 +1,65 @@
+"""From the config of an Iceberg sink to its manager. Called late: Spark is slow to import."""
+
+from __future__ import annotations
+
+import datetime as dt
+import time
+from collections.abc import Callable, Mapping
+
+from icestream.api.config import Config, subset
+from icestream.api.errors import ConfigError, IcestreamError, Problem
+from icestream.jobs.channel import Channel, KafkaChannel, prepare_topics
+from icestream.jobs.job import Job, job_from
+from icestream.jobs.manager import JobManager
+from icestream.kafka.clients import client_settings
+from icestream.kafka.topics import Topics
+from icestream.pipeline.run import SparkPlane, SparkRunner
+from icestream.sinks.iceberg.catalogs import open_catalog
+from icestream.sinks.iceberg.table import IcebergTable
+
+_WRITE_PROPS = ("iceberg.tables.write-props.", "iceberg.table.write-props.")
+
+
+def spark_runner(spark: SparkPlane, name: str, config: Config, worker: Mapping[str, str]) -> SparkRunner:
+    tasks_max = job_from(name, config).tasks_max
+    reads = client_settings(worker, "consumer", subset(config, "consumer.override."))
+    return spark.runner(name, reads, tasks_max)
+
+
+def job_manager(
+    name: str,
+    config: Config,
+    worker: Mapping[str, str],
+    runner: SparkRunner,
+    reached: Callable[[str], None] = lambda point: None,
+) -> JobManager:
+    job = job_from(name, config)
+    topics = Topics(client_settings(worker, "admin", subset(config, "admin.override.")))
+    catalog = open_catalog(config)
+    write_props = {key: value for prefix in _WRITE_PROPS for key, value in subset(config, prefix).items()}
+    tables = [IcebergTable(catalog, table, name, write_props=write_props) for table in job.tables]
+
+    def open_channel() -> Channel:
+        prepare_topics(job, topics)
+        overrides = {**subset(config, "iceberg.kafka."), **subset(config, "producer.override.")}
+        return KafkaChannel(job, client_settings(worker, "producer", overrides), _now)
+
+    return JobManager(job, topics, tables, runner, open_channel, time.monotonic, _now, reached)
+
+
+def _now() -> dt.datetime:
+    return dt.datetime.now(dt.UTC)
+
+
+def check_connector(config: Config) -> list[Problem]:
+    """Open what the config points at: what is wrong with it, by key."""
+    try:
+        job: Job = job_from(config.get("name", ""), config)
+        catalog = open_catalog(config)
+        for table in job.tables:
+            IcebergTable(catalog, table, job.name, write_props={}).plan({})
+    except ConfigError as error:
+        return list(error.problems)
+    except IcestreamError as error:
+        return [Problem("iceberg.catalog.uri", str(error))]
+    return []

@@ -1,0 +1,260 @@
+"""One turn of a FileStreamSink job: plan a batch with fixed ends, append its lines, then move the group.
+
+The file and its journal decide, the consumer group follows. Repeated by `jobs.job_thread`.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import logging
+import uuid
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Final, Protocol
+
+from icestream.api.batch import Batch, Rejected, Slice
+from icestream.api.errors import RecordRejected, SourceUnavailable
+from icestream.api.offsets import Offsets, Partition
+from icestream.api.status import Progress
+from icestream.converters.to_text import Decoder
+from icestream.jobs import planning
+from icestream.jobs.borders import SourceFacts
+from icestream.jobs.channel import Channel
+from icestream.jobs.job import Job
+from icestream.kafka.reader import Chunk
+from icestream.sinks.file_stream import Landed, LineSink
+
+_log = logging.getLogger(__name__)
+
+_ROWS: Final = 50_000
+_CHUNK_ROWS: Final = 10_000
+_POLL_SECONDS: Final = 0.1
+_NO_TOPIC_SECONDS: Final = 0.5
+_FACTS_SECONDS: Final = 5.0
+_CONVERTER: Final = "VALUE_CONVERTER"
+
+
+class Reader(Protocol):
+    """`icestream.kafka.reader.SliceReader` is the real one."""
+
+    def read(self, piece: Slice, chunk_rows: int) -> Iterable[Chunk]: ...
+
+    def close(self) -> None: ...
+
+
+@dataclass
+class _Lines:
+    text: list[bytes] = field(default_factory=list)
+    rejected: list[Rejected] = field(default_factory=list)
+
+
+class FileSinkManager:
+    def __init__(
+        self,
+        job: Job,
+        source: SourceFacts,
+        reader: Reader,
+        decode: Decoder,
+        open_file: Callable[[], LineSink],
+        open_channel: Callable[[], Channel],
+        clock: Callable[[], float],
+        wall: Callable[[], dt.datetime],
+        reached: Callable[[str], None] = lambda point: None,
+    ) -> None:
+        self._job = job
+        self._source = source
+        self._reader = reader
+        self._decode = decode
+        self._open_file = open_file
+        self._open_channel = open_channel
+        self._clock = clock
+        self._wall = wall
+        self._reached = reached
+        """Told of each point between two steps; the crash tests end the process there."""
+        self._file: LineSink | None = None
+        self._channel: Channel | None = None
+        self._floor: Offsets | None = None
+        self._facts_at = 0.0
+        self._latest: Offsets | None = None
+        self.progress = Progress()
+
+    def tick(self) -> float:
+        """One turn. Returns how many seconds may pass before the next."""
+        try:
+            if self._floor is None:
+                self._floor = self._find_floor()
+            return self._turn(self._floor)
+        except SourceUnavailable:
+            self._abandon_channel()
+            raise
+        finally:
+            if self._clock() - self._facts_at > _FACTS_SECONDS:
+                # Look again for new topics and partitions, and at what the group says.
+                self._floor = None
+
+    def close(self) -> None:
+        if self._channel is not None:
+            channel, self._channel = self._channel, None
+            channel.close()
+        if self._file is not None:
+            file, self._file = self._file, None
+            file.close()
+        self._reader.close()
+
+    # -- where the job stands --
+
+    def _find_floor(self) -> Offsets:
+        # First, because it ends the transaction that an earlier manager may have left open.
+        self._opened_channel()
+        partitions = self._partitions()
+        group = {p: at.next for p, at in self._source.group_offsets(self._job.group, partitions).items()}
+        fresh = self._fresh(partitions)
+        floor = {partition: group.get(partition, fresh[partition]) for partition in partitions}
+        landed = self._opened_file().pending()
+        if landed is not None:
+            if self._is_owed(landed, floor, group):
+                self._pay(landed)
+                floor |= {p: landed.end[p] for p in landed.end if p in floor}
+            # Otherwise the group has it already, or somebody has moved the group: then the group decides.
+            self._opened_file().settle()
+        return self._within_topic(Offsets(floor))
+
+    def _is_owed(
+        self, landed: Landed, floor: Mapping[Partition, int], group: Mapping[Partition, int]
+    ) -> bool:
+        """Whether the group stands where the batch began."""
+        begins_late = self._job.begins_at == "latest"
+        return all(
+            floor.get(partition) == landed.start[partition] or (begins_late and partition not in group)
+            for partition in landed.start
+        )
+
+    def _partitions(self) -> list[Partition]:
+        job = self._job
+        names = self._source.matching(job.topics_pattern) if job.topics_pattern else list(job.topics)
+        facts = self._source.describe(names)
+        self._facts_at = self._clock()
+        return [Partition(name, number) for name, fact in facts.items() for number in range(fact.partitions)]
+
+    def _fresh(self, partitions: Sequence[Partition]) -> Offsets:
+        """Where partitions begin that the group does not know. Where `latest` was is decided once."""
+        beginnings = self._source.beginnings(partitions)
+        if self._job.begins_at != "latest":
+            return beginnings
+        if self._latest is None:
+            self._latest = self._source.ends(partitions)
+        return Offsets({**beginnings.positions, **self._latest.positions})
+
+    def _within_topic(self, floor: Offsets) -> Offsets:
+        """An offset that the topic no longer has, or not yet, is moved as Kafka's consumers do."""
+        beginnings, ends = self._source.beginnings(floor), self._source.ends(floor)
+        moved = {}
+        for partition in floor:
+            at = floor[partition]
+            moved[partition] = at
+            if not beginnings[partition] <= at <= ends[partition]:
+                anew = ends if self._job.begins_at == "latest" else beginnings
+                moved[partition] = anew[partition]
+                _log.warning(
+                    "%s does not have offset %s; going on at %s",
+                    partition,
+                    at,
+                    anew[partition],
+                    extra=self._context(),
+                )
+        return Offsets(moved)
+
+    def _pay(self, landed: Landed) -> None:
+        """The file has this batch and the group does not: publish its dead letters and offsets now."""
+        rejected = self._read(Batch(landed.commit, landed.start, landed.end)).rejected
+        self._publish(landed.commit, rejected, landed.end)
+
+    # -- one turn --
+
+    def _turn(self, floor: Offsets) -> float:
+        if not floor:
+            self._floor = None
+            return _NO_TOPIC_SECONDS
+        ends = self._source.ends(floor)
+        rows = planning.waiting(floor, ends)
+        self.progress = replace(self.progress, lag=rows)
+        if rows == 0:
+            return _POLL_SECONDS
+        batch = Batch(str(uuid.uuid4()), floor, planning.cut(floor, ends, _ROWS))
+        found = self._read(batch)
+        if found.rejected and not self._job.tolerates_all:
+            self._land_before(batch, found.rejected)
+        self._land(batch, found)
+        return 0.0
+
+    def _read(self, batch: Batch) -> _Lines:
+        found = _Lines()
+        for piece in batch.slices():
+            for chunk in self._reader.read(piece, _CHUNK_ROWS):
+                texts = self._decode(chunk.values())
+                found.text += texts.texts
+                found.rejected += [chunk.rejected(at, _CONVERTER, why) for at, why in texts.bad.items()]
+        return found
+
+    def _land_before(self, batch: Batch, rejected: Sequence[Rejected]) -> None:
+        """Land what precedes the first bad record of each partition, then fail with the first of them."""
+        part = Batch(str(uuid.uuid4()), batch.start, planning.before_rejected(batch.end, rejected))
+        if part.span:
+            self._land(part, self._read(part))
+        first = min(rejected, key=lambda record: (record.partition, record.offset))
+        raise RecordRejected(
+            f"{first}; fix the producer, or set errors.tolerance=all and "
+            "errors.deadletterqueue.topic.name to go on without it"
+        )
+
+    def _land(self, batch: Batch, found: _Lines) -> None:
+        self._reached("read")
+        text = b"".join(line + b"\n" for line in found.text)
+        self._floor = None
+        self._opened_file().append(Landed(batch.id, batch.start, batch.end), text)
+        self._reached("appended")
+        self._publish(batch.id, found.rejected, batch.end)
+        self._reached("published")
+        self._opened_file().settle()
+        self._floor = Offsets({**batch.start.positions, **batch.end.positions})
+        self._note(batch, found)
+
+    def _publish(self, commit: str, rejected: Sequence[Rejected], end: Offsets) -> None:
+        self._opened_channel().publish(commit, rejected, [], end)
+
+    def _opened_channel(self) -> Channel:
+        if self._channel is None:
+            self._channel = self._open_channel()
+        return self._channel
+
+    def _abandon_channel(self) -> None:
+        if self._channel is not None:
+            channel, self._channel = self._channel, None
+            channel.abandon()
+
+    def _opened_file(self) -> LineSink:
+        if self._file is None:
+            self._file = self._open_file()
+        return self._file
+
+    def _note(self, batch: Batch, found: _Lines) -> None:
+        if found.rejected:
+            _log.warning(
+                "rejected %s records, the first: %s",
+                len(found.rejected),
+                found.rejected[0],
+                extra=self._context(),
+            )
+        topics = {piece.partition.topic for piece in batch.slices()}
+        self.progress = replace(
+            self.progress,
+            rows=self.progress.rows + len(found.text),
+            rejected=self.progress.rejected + len(found.rejected),
+            lag=max(0, (self.progress.lag or 0) - batch.span),
+            batches=self.progress.batches + 1,
+            last_commit_ms=int(self._wall().timestamp() * 1000),
+            topics=tuple(sorted({*self.progress.topics, *topics})),
+        )
+
+    def _context(self) -> dict[str, str]:
+        return {"connector": self._job.name}

@@ -1,0 +1,165 @@
+"""FileStreamSource: the lines of a file that is only ever appended to, or of standard input.
+
+Line ends are those of the Java connector: \\n, \\r\\n, and \\r once the byte after it is known.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import select
+from collections.abc import Sequence
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+
+from icestream.api.errors import FatalError
+from icestream.api.offset_admin import OffsetEntry
+from icestream.sources.source import SourceSlice
+
+_log = logging.getLogger(__name__)
+
+_BLOCK_BYTES: Final = 4 * 1024 * 1024
+_STDIN: Final = 0
+_LF, _CR = 10, 13
+
+
+class FileLines:
+    """Keeps its file open: one that is renamed is read on, as the Java connector does."""
+
+    def __init__(self, path: str, topic: str) -> None:
+        self._path = path
+        self._topic = topic
+        self._file: int | None = None
+        self._position = 0
+        self._is_short = False
+
+    def seek(self, offsets: Sequence[OffsetEntry]) -> None:
+        self._position = stored_position(self._path, offsets)
+
+    def read(self, limit: int) -> SourceSlice | None:
+        if self._file is None and not self._open():
+            return None
+        block = self._block(limit)
+        ends = line_ends(block)[:limit]
+        if not len(ends):
+            return None
+        size = int(ends[-1]) + 1
+        self._position += size
+        after = OffsetEntry({"filename": self._path}, {"position": self._position})
+        return SourceSlice(self._topic, lines(block[:size], ends), after)
+
+    def close(self) -> None:
+        if self._file is not None:
+            os.close(self._file)
+            self._file = None
+
+    def _open(self) -> bool:
+        try:
+            self._file = os.open(self._path, os.O_RDONLY | os.O_CLOEXEC)
+        except FileNotFoundError:
+            _log.debug("waiting for %s", self._path)
+            return False
+        except OSError as error:
+            raise FatalError(
+                f"cannot read '{self._path}': {error.strerror}; check the file's owner and mode"
+            ) from error
+        return True
+
+    def _block(self, limit: int) -> bytes:
+        """Bytes from the position on, with at least one line end if the file has one there."""
+        assert self._file is not None
+        size = min(_BLOCK_BYTES, max(64 * 1024, limit * 256))
+        try:
+            while True:
+                block = os.pread(self._file, size, self._position)
+                if len(block) < size or len(line_ends(block)):
+                    break
+                size *= 2
+            if not block:
+                self._note_short_file()
+        except OSError as error:
+            raise FatalError(f"cannot read '{self._path}': {error.strerror}") from error
+        return block
+
+    def _note_short_file(self) -> None:
+        """A file that was cut is read on once it is longer than it was."""
+        assert self._file is not None
+        is_short = os.fstat(self._file).st_size < self._position
+        if is_short and not self._is_short:
+            _log.warning("%s is shorter than what was read of it; waiting for it to grow", self._path)
+        self._is_short = is_short
+
+
+class StdinLines:
+    """Standard input: what was read is gone, so there is no position to remember."""
+
+    def __init__(self, topic: str) -> None:
+        self._topic = topic
+        self._rest = b""
+        self._is_ended = False
+
+    def seek(self, offsets: Sequence[OffsetEntry]) -> None:
+        pass
+
+    def read(self, limit: int) -> SourceSlice | None:
+        if not self._is_ended and select.select([_STDIN], [], [], 0)[0]:
+            got = os.read(_STDIN, _BLOCK_BYTES)
+            self._is_ended = not got
+            self._rest += got
+        ends = line_ends(self._rest)[:limit]
+        if not len(ends):
+            return None
+        size = int(ends[-1]) + 1
+        block, self._rest = self._rest[:size], self._rest[size:]
+        # Kafka Connect stores these nulls for standard input.
+        after = OffsetEntry({"filename": None}, {"position": None})
+        return SourceSlice(self._topic, lines(block, ends), after)
+
+    def close(self) -> None:
+        pass
+
+
+def stored_position(path: str, offsets: Sequence[OffsetEntry]) -> int:
+    for entry in offsets:
+        if entry.partition.get("filename") == path and entry.offset is not None:
+            position = entry.offset.get("position")
+            if position is None:
+                return 0
+            if not isinstance(position, int) or isinstance(position, bool):
+                raise FatalError(
+                    f"the stored offset of '{path}' has position {position!r}, which is no number; "
+                    "reset the connector's offsets"
+                )
+            return position
+    return 0
+
+
+def line_ends(block: bytes) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+    """Where lines end: the index of the last byte of each line's end. A final \\r may yet become \\r\\n."""
+    array = np.frombuffer(block, np.uint8)
+    ends = array == _LF
+    if _CR in block:
+        returns = array == _CR
+        returns[:-1] &= ~ends[1:]
+        returns[-1:] = False
+        ends = ends | returns
+    return np.flatnonzero(ends)
+
+
+def lines(block: bytes, ends: np.ndarray[tuple[int], np.dtype[np.int64]]) -> pa.Array:
+    """The lines as a column of strings, without their ends; bytes that are no UTF-8 become U+FFFD."""
+    array = np.frombuffer(block, np.uint8)
+    starts = np.concatenate(([0], ends[:-1] + 1))
+    lengths = ends - starts
+    if _CR in block:
+        lengths -= (array[ends] == _LF) & (lengths > 0) & (array[ends - 1] == _CR)
+    offsets = np.concatenate(([0], np.cumsum(lengths))).astype(np.int32)
+    text = block.translate(None, b"\r\n")
+    column = pa.Array.from_buffers(pa.binary(), len(ends), [None, pa.py_buffer(offsets), pa.py_buffer(text)])
+    try:
+        text.decode()
+    except UnicodeDecodeError:
+        return pa.array([line.decode(errors="replace") for line in column.to_pylist()], pa.string())
+    return column.view(pa.string())

@@ -1,0 +1,35 @@
+"""What a source offers to the job that runs it: slices with fixed ends. Sources know nothing of Kafka."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import pyarrow as pa
+
+from icestream.api.offset_admin import OffsetEntry
+
+
+@dataclass(frozen=True)
+class SourceSlice:
+    """Some records of a source, as a column of values, and where the source stands after them."""
+
+    topic: str
+    values: pa.Array
+    after: OffsetEntry
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+
+class Source(Protocol):
+    """Read from one thread. The same position and limit yield the same records again."""
+
+    def seek(self, offsets: Sequence[OffsetEntry]) -> None:
+        """Go on where the stored offsets say; called before the first `read` and after every failure."""
+
+    def read(self, limit: int) -> SourceSlice | None:
+        """The next records, at most `limit` of them; None when there are none now. Never waits."""
+
+    def close(self) -> None: ...
