@@ -56,14 +56,21 @@ def parse_properties(text: str, source: str = "properties") -> dict[str, str]:
 
 def _logical_lines(text: str) -> Iterator[tuple[int, str]]:
     """Lines with their continuations joined, comments and blank lines left out, each with its number."""
-    natural = enumerate(_LINE_END.split(text), start=1)
-    for number, line in natural:
-        content = line.lstrip(_BLANK)
-        if not content or content[0] in "#!":
-            continue
-        while _is_continued(content):
-            _, following = next(natural, (0, ""))
-            content = content[:-1] + following.lstrip(_BLANK)
+    number, content = 0, ""
+    for here, line in enumerate(_LINE_END.split(text), start=1):
+        stripped = line.lstrip(_BLANK)
+        if not content:
+            # As long as a line has nothing but continuations, a comment or a blank line may follow them.
+            if stripped[:1] in ("", "#", "!"):
+                continue
+            number = here
+        content += stripped
+        if _is_continued(content):
+            content = content[:-1]
+        else:
+            yield number, content
+            content = ""
+    if content:
         yield number, content
 
 

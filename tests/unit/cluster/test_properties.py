@@ -36,6 +36,10 @@ from icestream.cluster.properties import parse_properties, read_connector, read_
         ("a=\\uD83D\\uDE00", {"a": "😀"}),
         ("a=1\na=2", {"a": "2"}),
         ("a=1\\", {"a": "1"}),
+        ("\\\n# note\nb=1", {"b": "1"}),
+        ("\\\n\nb=1", {"b": "1"}),
+        ("a=1\\\n\nb=2", {"a": "1", "b": "2"}),
+        ("a=\\uD83D", {"a": "\N{REPLACEMENT CHARACTER}"}),
         ("", {}),
     ],
 )
