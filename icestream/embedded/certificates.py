@@ -28,7 +28,7 @@ class Certificates:
 
 
 def certificates(folder: Path, password: str) -> Certificates:
-    """The stores of a folder, made at the first call: one certificate for the loopback address."""
+    """The stores of a folder, made at the first call: one certificate, for the loopback address only."""
     made = Certificates(
         folder / "broker.p12",
         folder / "truststore.p12",
@@ -47,7 +47,7 @@ def certificates(folder: Path, password: str) -> Certificates:
 def _make(wanted: Certificates) -> None:
     keytool(
         *("-genkeypair", "-alias", "broker", "-keyalg", "RSA", "-keysize", "2048", "-validity", "3650"),
-        *("-dname", "CN=localhost", "-ext", f"san=ip:{HOST},dns:localhost", "-ext", "bc=ca:true"),
+        *("-dname", "CN=icestream", "-ext", f"san=ip:{HOST}", "-ext", "bc=ca:true"),
         *("-storetype", "PKCS12", "-keystore", str(wanted.keystore)),
         password=wanted.password,
     )

@@ -119,19 +119,26 @@ def kafka_errors(doing: str, ask: Callable[[float], object] | None = None) -> It
     `ask` is the client's `poll`, for clients that do not poll by themselves: it tells why nobody answered.
     """
     before = getattr(_met, "errors", None)
+    _met.errors = None
+    # What the client met before is not why this fails.
+    _hear(ask)
     _met.errors = deque[KafkaError](maxlen=_REMEMBERED)
     try:
         yield
     except (TimeoutError, KafkaException, SystemError) as error:
         told = _told(error)
         if told is None or told.code() in _UNREACHABLE:
-            if ask is not None:
-                with suppress(KafkaException, SystemError):
-                    ask(0)
+            _hear(ask)
             raise_if_refused(doing)
-        raise _ours(doing, error, told) from error
+        raise _ours(doing, told) from error
     finally:
         _met.errors = before
+
+
+def _hear(ask: Callable[[float], object] | None) -> None:
+    if ask is not None:
+        with suppress(KafkaException, SystemError):
+            ask(0)
 
 
 def _told(error: Exception) -> KafkaError | None:
@@ -145,7 +152,7 @@ def _told(error: Exception) -> KafkaError | None:
     return None
 
 
-def _ours(doing: str, error: Exception, told: KafkaError | None) -> IcestreamError:
+def _ours(doing: str, told: KafkaError | None) -> IcestreamError:
     if told is not None and told.code() in _FENCED:
         return Fenced(f"{doing}: another manager of this job is alive ({told.str()})")
     if told is not None and told.code() == KafkaError._INVALID_ARG:
@@ -157,11 +164,8 @@ def _ours(doing: str, error: Exception, told: KafkaError | None) -> IcestreamErr
     reasons = [_text(met) for met in _met.errors or () if met.code() != KafkaError._ALL_BROKERS_DOWN]
     if reasons:
         return SourceUnavailable(f"{doing}: {reasons[-1]}")
-    if told is not None:
-        return SourceUnavailable(f"{doing}: {told.str()}")
-    return SourceUnavailable(
-        f"{doing}: Kafka did not answer in {ANSWER_SECONDS:.0f} s; check bootstrap.servers and the broker"
-    )
+    silence = told.str() if told is not None else f"Kafka did not answer in {ANSWER_SECONDS:.0f} s"
+    return SourceUnavailable(f"{doing}: {silence}; check bootstrap.servers, security.protocol and the broker")
 
 
 def raise_if_refused(doing: str) -> None:
@@ -176,8 +180,8 @@ def raise_if_refused(doing: str) -> None:
         if met.code() == KafkaError._SSL and "certificate verify failed" in met.str():
             raise _refused(
                 "ssl.truststore.location",
-                f"{doing}: the broker's certificate is not trusted; check ssl.truststore.* and the host names "
-                f"in bootstrap.servers ({_text(met)})",
+                f"{doing}: the broker's certificate is not trusted; check ssl.truststore.* and the host "
+                f"names in bootstrap.servers ({_text(met)})",
             )
 
 

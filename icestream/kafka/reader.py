@@ -15,7 +15,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Topic
 from icestream.api.batch import Rejected, Slice
 from icestream.api.errors import SourceUnavailable
 from icestream.api.offsets import Partition
-from icestream.kafka.clients import kafka_errors, quiet
+from icestream.kafka.clients import kafka_errors, quiet, raise_if_refused
 
 _READ_SETTINGS: Mapping[str, str | int | bool] = {
     "group.id": "icestream-reader",
@@ -121,6 +121,7 @@ class SliceReader:
             wanted = max(1, min(_MESSAGES_A_CALL, piece.until - position))
             messages = self._consumer.consume(wanted, timeout=0.2)
             if not messages:
+                raise_if_refused(f"reading {piece.partition}")
                 if self._clock() - last_heard > _SILENCE_SECONDS:
                     raise SourceUnavailable(
                         f"{piece.partition} sent nothing for {_SILENCE_SECONDS:.0f} s at {piece.start}; "

@@ -54,12 +54,12 @@ class Topics:
         self._members: dict[str, Consumer] = {}
 
     def cluster_id(self) -> str:
-        with kafka_errors("asking for the cluster id"):
+        with kafka_errors("asking for the cluster id", self._admin.poll):
             described = self._admin.describe_cluster(request_timeout=ANSWER_SECONDS).result(ANSWER_SECONDS)
             return str(described.cluster_id)
 
     def names(self) -> list[str]:
-        with kafka_errors("listing topics"):
+        with kafka_errors("listing topics", self._admin.poll):
             listed = self._admin.list_topics(timeout=ANSWER_SECONDS).topics
         return sorted(name for name in listed if not name.startswith("__"))
 
@@ -72,7 +72,7 @@ class Topics:
         facts: dict[str, TopicFacts] = {}
         if not wanted:
             return facts
-        with kafka_errors(f"describing topics {', '.join(wanted)}"):
+        with kafka_errors(f"describing topics {', '.join(wanted)}", self._admin.poll):
             futures = self._admin.describe_topics(TopicCollection(wanted), request_timeout=ANSWER_SECONDS)
             for name, future in futures.items():
                 try:
@@ -95,7 +95,7 @@ class Topics:
         asked = {TopicPartition(topic, number): spec for topic, number in partitions}
         if not asked:
             return Offsets({})
-        with kafka_errors("asking for offsets"):
+        with kafka_errors("asking for offsets", self._admin.poll):
             futures = self._admin.list_offsets(
                 asked, isolation_level=IsolationLevel.READ_COMMITTED, request_timeout=ANSWER_SECONDS
             )
@@ -110,8 +110,10 @@ class Topics:
         """What a consumer group has committed, for the partitions where it has."""
         asked = [TopicPartition(topic, number) for topic, number in partitions]
         # Not by the admin client: librdkafka 2.16 crashes there when the coordinator asks for patience.
-        with kafka_errors(f"asking for the offsets of group {group}"):
-            answers = self._member(group).committed(asked, timeout=ANSWER_SECONDS)
+        with kafka_errors("connecting to Kafka"):
+            member = self._member(group)
+        with kafka_errors(f"asking for the offsets of group {group}", member.poll):
+            answers = member.committed(asked, timeout=ANSWER_SECONDS)
         return {
             Partition(answer.topic, answer.partition): GroupOffset(answer.offset, answer.metadata or "")
             for answer in answers
@@ -138,7 +140,7 @@ class Topics:
     ) -> bool:
         """Create a topic; False if it exists."""
         topic = NewTopic(name, partitions, replication, config=dict(config or {}))
-        with kafka_errors(f"creating topic '{name}'"):
+        with kafka_errors(f"creating topic '{name}'", self._admin.poll):
             for attempt in range(_CREATE_ATTEMPTS):
                 # A client that asks while the controller changes waits for an answer that never comes; asking
                 # again finds the new one.
@@ -160,17 +162,17 @@ class Topics:
     def config(self, name: str) -> dict[str, str]:
         """The settings of a topic, the broker's defaults included."""
         resource = ConfigResource(ResourceType.TOPIC, name)
-        with kafka_errors(f"asking for the config of topic '{name}'"):
+        with kafka_errors(f"asking for the config of topic '{name}'", self._admin.poll):
             future = self._admin.describe_configs([resource], request_timeout=ANSWER_SECONDS)[resource]
             entries = future.result(ANSWER_SECONDS)
         return {key: entry.value or "" for key, entry in entries.items()}
 
     def delete(self, name: str) -> None:
-        with kafka_errors(f"deleting topic '{name}'"):
+        with kafka_errors(f"deleting topic '{name}'", self._admin.poll):
             self._admin.delete_topics([name], request_timeout=ANSWER_SECONDS)[name].result(ANSWER_SECONDS)
 
     def brokers(self) -> int:
-        with kafka_errors("listing brokers"):
+        with kafka_errors("listing brokers", self._admin.poll):
             found = len(self._admin.list_topics(timeout=ANSWER_SECONDS).brokers)
         if not found:
             raise SourceUnavailable("no broker answers; check bootstrap.servers")

@@ -32,14 +32,15 @@ class Transactions:
             self._producer = Producer(
                 quiet(
                     {
+                        "linger.ms": 5,
+                        "message.max.bytes": 16 * 1024 * 1024,
                         **settings,
                         "transactional.id": transactional_id,
                         "transaction.timeout.ms": 60_000,
-                        "linger.ms": 5,
-                        "message.max.bytes": 16 * 1024 * 1024,
                     }
                 )
             )
+        with kafka_errors(self._doing, self._producer.poll):
             self._producer.init_transactions(ANSWER_SECONDS)
             # Never subscribed: it only tells the coordinator which group the offsets belong to.
             member = Consumer(quiet({**settings, "group.id": group, "enable.auto.commit": False}))
@@ -52,7 +53,7 @@ class Transactions:
         Returns the highest offset that a message got, -1 without messages.
         After an error the outcome is open and this object is of no more use: a new one ends what is left.
         """
-        with kafka_errors(self._doing):
+        with kafka_errors(self._doing, self._producer.poll):
             self._producer.begin_transaction()
             last = self._produce(messages)
             positions = [

@@ -1,10 +1,12 @@
 """What several integration tests share."""
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from icestream.embedded.home import home
+from icestream.embedded.kafka import Login, SecureBroker, running_secure_broker
 
 
 @pytest.fixture
@@ -16,3 +18,28 @@ def demo_home(tmp_path: Path) -> Path:
         (home() / cache).mkdir(exist_ok=True)
         (own / cache).symlink_to(home() / cache)
     return own
+
+
+@pytest.fixture(scope="session")
+def secure_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecureBroker]:
+    """A broker that wants TLS and SCRAM-SHA-512 at `.bootstrap`; `.plain.bootstrap` is its open door."""
+    login = Login("alice", "alice-secret")
+    with running_secure_broker(tmp_path_factory.mktemp("secure-kafka"), login) as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def secure_settings(secure_broker: SecureBroker) -> dict[str, str]:
+    """The client settings of a worker's config for that broker, in the words of Java."""
+    return {
+        "bootstrap.servers": secure_broker.bootstrap,
+        "security.protocol": "SASL_SSL",
+        "sasl.mechanism": "SCRAM-SHA-512",
+        "sasl.jaas.config": (
+            "org.apache.kafka.common.security.scram.ScramLoginModule required "
+            f'username="{secure_broker.login.user}" password="{secure_broker.login.password}";'
+        ),
+        "ssl.truststore.type": "PKCS12",
+        "ssl.truststore.location": str(secure_broker.certificates.truststore_pkcs12),
+        "ssl.truststore.password": secure_broker.certificates.password,
+    }

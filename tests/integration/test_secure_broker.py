@@ -1,0 +1,126 @@
+"""Every way to Kafka, through TLS and SASL/SCRAM, with the settings that Java's clients take."""
+
+from pathlib import Path
+
+import pytest
+
+from icestream.api.batch import Slice
+from icestream.api.errors import ConfigError, SourceUnavailable
+from icestream.api.offsets import Offsets, Partition
+from icestream.embedded.certificates import certificates
+from icestream.embedded.kafka import SecureBroker
+from icestream.kafka import topics as topics_module
+from icestream.kafka import transactions as transactions_module
+from icestream.kafka.clients import client_settings
+from icestream.kafka.reader import SliceReader
+from icestream.kafka.topics import Topics
+from icestream.kafka.transactions import Outgoing, Transactions
+
+pytestmark = pytest.mark.network
+
+WRONG = "not-the-password"
+
+
+def truststore(broker: SecureBroker, kind: str) -> dict[str, str]:
+    stores = broker.certificates
+    if kind == "inline PEM":
+        return {
+            "ssl.truststore.type": "PEM",
+            "ssl.truststore.certificates": stores.truststore_pem.read_text(),
+        }
+    file = {
+        "PKCS12": stores.truststore_pkcs12,
+        "JKS": stores.truststore_jks,
+        "PEM": stores.truststore_pem,
+    }[kind]
+    password = {} if kind == "PEM" else {"ssl.truststore.password": stores.password}
+    return {"ssl.truststore.type": kind, "ssl.truststore.location": str(file), **password}
+
+
+def without_truststore(settings: dict[str, str]) -> dict[str, str]:
+    return {key: value for key, value in settings.items() if not key.startswith("ssl.truststore.")}
+
+
+@pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Gives up early on a broker of which we know that it will not let us in."""
+    for module in (topics_module, transactions_module):
+        monkeypatch.setattr(module, "ANSWER_SECONDS", 3.0)
+
+
+@pytest.fixture(scope="module")
+def topic(secure_settings: dict[str, str]) -> str:
+    Topics(client_settings(secure_settings, "admin")).create("secrets", 1, 1)
+    producer = Transactions(client_settings(secure_settings, "producer"), "secure-test", "secure-group")
+    producer.write(
+        [Outgoing("secrets", b"key", b"value")], Offsets({Partition("secrets", 0): 1}), "a note beside it"
+    )
+    producer.close()
+    return "secrets"
+
+
+@pytest.mark.parametrize("kind", ["PKCS12", "JKS", "PEM", "inline PEM"])
+def test_a_topic_is_read_with_each_kind_of_trust_store(
+    secure_broker: SecureBroker, secure_settings: dict[str, str], topic: str, kind: str
+) -> None:
+    worker = {**without_truststore(secure_settings), **truststore(secure_broker, kind)}
+    topics = Topics(client_settings(worker, "admin"))
+    partition = Partition(topic, 0)
+    assert topics.group_offsets("secure-group", [partition])[partition].note == "a note beside it"
+    end = topics.ends([partition])[partition]
+    reader = SliceReader(client_settings(worker, "consumer"))
+    try:
+        read = [value for chunk in reader.read(Slice(partition, 0, end), 10) for value in chunk.values()]
+    finally:
+        reader.close()
+    assert read == [b"value"]
+
+
+def test_a_wrong_password_is_one_sentence_for_every_client(
+    secure_settings: dict[str, str], topic: str, impatient: None
+) -> None:
+    worker = {
+        **secure_settings,
+        "sasl.jaas.config": secure_settings["sasl.jaas.config"].replace("alice-secret", WRONG),
+    }
+    refused = r"Kafka refuses the login; check sasl\.jaas\.config and sasl\.mechanism"
+    with pytest.raises(ConfigError, match=f"listing topics: {refused}") as caught:
+        Topics(client_settings(worker, "admin")).names()
+    assert caught.value.problems[0].key == "sasl.jaas.config"
+    assert WRONG not in str(caught.value)
+    with pytest.raises(ConfigError, match=f"transaction of t: {refused}"):
+        Transactions(client_settings(worker, "producer"), "t", "g")
+    reader = SliceReader(client_settings(worker, "consumer"))
+    try:
+        with pytest.raises(ConfigError, match=f"reading secrets-0: {refused}"):
+            list(reader.read(Slice(Partition(topic, 0), 0, 1), 10))
+    finally:
+        reader.close()
+
+
+def test_a_certificate_of_somebody_else_is_not_trusted(
+    secure_settings: dict[str, str], tmp_path: Path, impatient: None
+) -> None:
+    other = certificates(tmp_path, "changeit")
+    worker = {
+        **secure_settings,
+        "ssl.truststore.location": str(other.truststore_pkcs12),
+        "ssl.truststore.password": "changeit",
+    }
+    with pytest.raises(ConfigError, match=r"the broker's certificate is not trusted; check ssl\.truststore"):
+        Topics(client_settings(worker)).names()
+
+
+def test_the_name_of_the_broker_is_compared_unless_that_is_turned_off(
+    secure_broker: SecureBroker, secure_settings: dict[str, str], impatient: None
+) -> None:
+    by_name = {**secure_settings, "bootstrap.servers": f"localhost:{secure_broker.port}"}
+    with pytest.raises(ConfigError, match=r"certificate is not trusted; .* the host names in bootstrap"):
+        Topics(client_settings(by_name)).cluster_id()
+    not_compared = {**by_name, "ssl.endpoint.identification.algorithm": ""}
+    assert Topics(client_settings(not_compared)).cluster_id()
+
+
+def test_a_plain_client_at_a_secure_door_is_told_so(secure_broker: SecureBroker, impatient: None) -> None:
+    with pytest.raises(SourceUnavailable, match=r"listing topics: .*security\.protocol"):
+        Topics(client_settings({"bootstrap.servers": secure_broker.bootstrap})).names()
