@@ -33,9 +33,9 @@ class LoggerLevel:
 
 
 def configure(level: str = "INFO", stream: TextIO | None = None) -> None:
-    """Send all logs to `stream` (stderr), one line each; full traces at DEBUG only."""
+    """Send all logs to `stream` (stderr), one line each; full traces where a logger is at DEBUG."""
     handler = logging.StreamHandler(stream or sys.stderr)
-    handler.setFormatter(LineFormatter(traces=level.upper() == "DEBUG"))
+    handler.setFormatter(LineFormatter())
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(level.upper())
@@ -67,7 +67,8 @@ class LineFormatter(logging.Formatter):
 
     def _trace(self, record: logging.LogRecord) -> str:
         assert record.exc_info is not None
-        if self._traces:
+        # Asked at each line: levels change while the worker runs.
+        if self._traces or logging.getLogger(record.name).isEnabledFor(logging.DEBUG):
             return "\n" + self.formatException(record.exc_info)
         error = record.exc_info[1]
         return f" ({type(error).__name__}: {' '.join(str(error).splitlines())})"

@@ -39,6 +39,7 @@ def distributed(worker_file: Path | None, log_level: str | None) -> None:
     Ctrl-C or SIGTERM stops its jobs, and other workers take them; a second Ctrl-C ends it at once.
     """
     from icestream import logs
+    from icestream.cluster.logger_levels import LoggerLevels
     from icestream.cluster.properties import read_properties
     from icestream.cluster.worker_config import parse_distributed
     from icestream.cluster.worker_env import worker_properties_from
@@ -46,6 +47,7 @@ def distributed(worker_file: Path | None, log_level: str | None) -> None:
     given = read_properties(worker_file) if worker_file else worker_properties_from(os.environ)
     config = parse_distributed(given)
     logs.configure(log_level or config.log_level)
+    LoggerLevels().set_levels(config.raw.get("icestream.log.loggers", ""))
     run_until_told(DistributedWorker(config))
 
 

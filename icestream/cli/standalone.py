@@ -42,12 +42,14 @@ def standalone(worker_file: Path, connector_files: tuple[Path, ...], log_level: 
     Ctrl-C or SIGTERM stops the jobs and ends it; a second Ctrl-C ends it at once.
     """
     from icestream import logs
+    from icestream.cluster.logger_levels import LoggerLevels
     from icestream.cluster.properties import read_connector, read_properties
     from icestream.cluster.worker_config import parse_standalone
 
     config = parse_standalone(read_properties(worker_file))
     files = [read_connector(path) for path in connector_files]
     logs.configure(log_level or config.log_level)
+    LoggerLevels().set_levels(config.raw.get("icestream.log.loggers", ""))
     run_until_told(StandaloneWorker(config, files))
 
 

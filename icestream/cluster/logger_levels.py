@@ -90,6 +90,12 @@ class LoggerLevels:
                 self._changed[name] = int(self._clock() * 1000)
         return sorted(changed)
 
+    def set_levels(self, named: str) -> None:
+        """Set what a list such as `org.apache.kafka=DEBUG,pyiceberg=WARN` names, in its order."""
+        for item in filter(None, map(str.strip, named.split(","))):
+            name, _, level = item.partition("=")
+            self.set_level(name.strip(), level.strip())
+
     def _shown(self, logger: logging.Logger) -> LoggerLevel:
         return LoggerLevel(level_name(logger.getEffectiveLevel()), self._changed.get(logger.name))
 
@@ -100,6 +106,15 @@ def level_number(level: str) -> int:
     if number is None:
         raise NotFoundError(f"invalid log level '{level}'.")
     return number
+
+
+def levels_problem(named: str) -> str | None:
+    """What is wrong with a list of loggers and levels, as a setting's check."""
+    for item in filter(None, map(str.strip, named.split(","))):
+        name, _, level = item.partition("=")
+        if not name.strip() or level.strip().upper() not in LEVELS:
+            return f"'{item}' is not logger=level with one of {', '.join(LEVELS)}"
+    return None
 
 
 def level_name(number: int) -> str:

@@ -7,6 +7,7 @@ from typing import Final
 
 from icestream.api.config import REQUIRED, ConfigDef, Setting, Type
 from icestream.api.connector_settings import converter_settings
+from icestream.cluster.logger_levels import levels_problem
 from icestream.cluster.rest_settings import REST
 
 
@@ -61,6 +62,13 @@ _ICESTREAM: Final = (
         "INFO",
         "DEBUG, INFO, WARNING or ERROR.",
         choices=("DEBUG", "INFO", "WARNING", "ERROR"),
+    ),
+    Setting(
+        "icestream.log.loggers",
+        Type.STRING,
+        "",
+        "Levels of single loggers, such as org.apache.kafka.connect=DEBUG,pyiceberg=WARN.",
+        check=levels_problem,
     ),
     Setting(
         "icestream.unknown.keys",

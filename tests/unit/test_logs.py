@@ -65,3 +65,18 @@ def test_traces_are_for_debugging() -> None:
         line = LineFormatter(traces=True).format(record("failed", error))
     assert "Traceback" in line
     assert sys.exc_info() == (None, None, None)
+
+
+def test_traces_follow_the_level_of_the_logger() -> None:
+    logger = logging.getLogger("icestream")
+    before = logger.level
+    try:
+        shown = []
+        for level in (logging.INFO, logging.DEBUG):
+            logger.setLevel(level)
+            shown.append(
+                "ValueError" in LineFormatter().format(record("x", ValueError("bad"))).partition("\n")[2]
+            )
+        assert shown == [False, True]
+    finally:
+        logger.setLevel(before)

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from icestream.api.errors import NotFoundError
-from icestream.cluster.logger_levels import LoggerLevels, level_name, level_number
+from icestream.cluster.logger_levels import LoggerLevels, level_name, level_number, levels_problem
 from icestream.logs import LoggerLevel
 
 
@@ -89,6 +89,17 @@ def test_levels_translate_both_ways(level: str) -> None:
 
 def test_numbers_between_levels_have_a_name() -> None:
     assert [level_name(number) for number in (0, 7, 15, 35, 99)] == ["ALL", "TRACE", "DEBUG", "WARN", "OFF"]
+
+
+def test_a_list_of_levels_is_set_in_its_order(levels: LoggerLevels) -> None:
+    levels.set_levels(" listed.a=WARN , listed.a.b = debug,")
+    assert (levels.level("listed.a").level, levels.level("listed.a.b").level) == ("WARN", "DEBUG")
+
+
+@pytest.mark.parametrize("named", ["a", "a=", "=INFO", "a=LOUD", "a=INFO,b"])
+def test_a_list_that_is_none_is_told(named: str) -> None:
+    assert "is not logger=level" in (levels_problem(named) or "")
+    assert levels_problem("a=INFO, b=warn") is levels_problem("") is None
 
 
 def test_off_lets_nothing_through(levels: LoggerLevels) -> None:
