@@ -21,10 +21,11 @@ import requests
 import sqlalchemy.exc
 
 from icestream.api.config import Config, subset
-from icestream.api.errors import ConfigError, IcestreamError, Problem, SinkUnavailable
+from icestream.api.errors import ConfigError, IcestreamError, Problem, SinkUnavailable, SourceUnavailable
 from icestream.jobs.deadlines import Overdue, started
 from icestream.jobs.job import Job, job_from
 from icestream.kafka.clients import client_settings
+from icestream.kafka.reach import reach
 from icestream.kafka.topics import Topics
 from icestream.plugins import ICEBERG_SETTINGS, find_connector
 from icestream.sinks.iceberg.catalogs import PREFIX, catalog_kind, catalog_properties, first_line, new_catalog
@@ -34,6 +35,8 @@ from icestream.sinks.iceberg.table import IcebergTable
 _log = logging.getLogger(__name__)
 
 SECONDS = 10.0
+_SPARE_SECONDS = 2.0
+"""Kafka's client is told to answer sooner: it knows why nobody does."""
 _MOST_AT_ONCE = 64
 _free = threading.BoundedSemaphore(_MOST_AT_ONCE)
 """A client that hangs keeps its thread: there must not be ever more of them."""
@@ -64,7 +67,7 @@ def check_connector(config: Config, worker: Config, seconds: float = SECONDS) ->
         return []
     try:
         job = job_from(config.get("name", ""), config)
-        probes = [*_catalog_probes(config, job), *_kafka_probes(config, worker, job)]
+        probes = [*_catalog_probes(config, job), *_kafka_probes(config, worker, job, seconds)]
     except ConfigError as error:
         return list(error.problems)
     # One thing that is away may be met by two probes.
@@ -206,7 +209,7 @@ def _address(uri: str) -> str:
 # -- Kafka --
 
 
-def _kafka_probes(config: Config, worker: Config, job: Job) -> Iterator[Probe]:
+def _kafka_probes(config: Config, worker: Config, job: Job, seconds: float) -> Iterator[Probe]:
     """One per different way to reach Kafka: a connector may override the worker's for each kind of client."""
     seen: list[Mapping[str, str]] = []
     for role in _ROLES:
@@ -215,9 +218,9 @@ def _kafka_probes(config: Config, worker: Config, job: Job) -> Iterator[Probe]:
         if way in seen:
             continue
         seen.append(way)
-        key = _blamed(config, role)
-        doing = Doing(key, f"Kafka at {settings['bootstrap.servers']}")
-        yield doing, lambda doing, way=way: _check_kafka(way, job, doing)  # type: ignore[misc]
+        doing = Doing(_blamed(config, role), f"Kafka at {settings['bootstrap.servers']}")
+        check = _KafkaCheck(config, job, role, way, max(1.0, seconds - _SPARE_SECONDS))
+        yield doing, check
 
 
 def _is_of_connection(key: str) -> bool:
@@ -228,20 +231,41 @@ def _is_of_connection(key: str) -> bool:
 
 def _blamed(config: Config, role: str) -> str:
     """The connector's own key if it overrides how Kafka is reached; otherwise the one that needs Kafka."""
-    own = [key for key in sorted(config) if key.startswith(f"{role}.override.")]
-    own = [key for key in own if _is_of_connection(key.removeprefix(f"{role}.override."))]
+    prefix = f"{role}.override."
+    own = [key for key in sorted(config) if _is_of_connection(key.removeprefix(prefix)) and prefix in key]
     addresses = [key for key in own if key.endswith(".bootstrap.servers")]
     return (addresses or own or ["topics.regex" if config.get("topics.regex") else "topics"])[0]
 
 
-def _check_kafka(settings: Mapping[str, str], job: Job, doing: Doing) -> list[Problem]:
+@dataclass(frozen=True)
+class _KafkaCheck:
     """Topics that do not exist yet are no error: a connector may be there first, as in Kafka Connect."""
-    topics = Topics(settings)
-    topics.cluster_id()
-    if job.topics:
-        doing.key = "topics"
-        topics.describe(job.topics)
-    if job.dead_letters:
-        doing.key = _DEAD_LETTERS
-        topics.describe([job.dead_letters.topic])
-    return []
+
+    config: Config
+    job: Job
+    role: str
+    settings: Mapping[str, str]
+    seconds: float
+
+    def __call__(self, doing: Doing) -> list[Problem]:
+        try:
+            reach(self.settings, self.seconds)
+        except ConfigError as error:
+            return [self._on_own_key(problem, doing.key) for problem in error.problems]
+        except SourceUnavailable as error:
+            reason = f"{doing.what} does not answer ({error}); check address, login and network"
+            return [_problem(doing.key, reason)]
+        topics = Topics(self.settings)
+        if self.job.topics:
+            doing.key = "topics"
+            topics.describe(self.job.topics)
+        if self.job.dead_letters:
+            doing.key = _DEAD_LETTERS
+            topics.describe([self.job.dead_letters.topic])
+        return []
+
+    def _on_own_key(self, problem: Problem, otherwise: str) -> Problem:
+        """The connector has the key only if it overrides the worker's."""
+        own = f"{self.role}.override.{problem.key}"
+        key = own if own in self.config else otherwise
+        return Problem(key, f"{key}: {problem.message}.")

@@ -37,6 +37,7 @@ from icestream.jobs.standing import owed, refuse_other_source, standing
 from icestream.kafka.clients import client_settings
 from icestream.kafka.group_offsets import delete_group, set_group_offsets
 from icestream.kafka.topics import GroupOffset, TopicFacts, Topics
+from icestream.kafka.transactions import Transactions
 from icestream.pipeline.plan import Plan, TableTask
 from icestream.pipeline.worker import SliceWork
 from icestream.plugins import ICEBERG_SETTINGS, find_connector
@@ -90,7 +91,7 @@ class SinkOffsets:
     def _ledger(self, name: str, config: Config) -> _Ledger:
         kafka = ConnectorKafka.of(name, config, self._worker)
         if find_connector(config.get("connector.class", "")).settings_module != ICEBERG_SETTINGS:
-            return GroupLedger(kafka, f"connect-{name}")
+            return GroupLedger(kafka, job_from(name, config))
         return iceberg_ledger(kafka, job_from(name, config), config)
 
 
@@ -101,7 +102,7 @@ def iceberg_ledger(
     catalog = open_catalog(config)
     tables = [IcebergTable(catalog, table, job.name, write_props={}) for table in job.tables]
     existing = [table for table in tables if _exists(table)]
-    return IcebergLedger(kafka, job, existing, reached) if existing else GroupLedger(kafka, job.group)
+    return IcebergLedger(kafka, job, existing, reached) if existing else GroupLedger(kafka, job)
 
 
 def _in_time(seconds: float, name: str, call: Callable[[], _T]) -> _T:
@@ -167,9 +168,10 @@ def _partitions(facts: Mapping[str, TopicFacts]) -> list[Partition]:
 class GroupLedger:
     """Of a sink that keeps its offsets in its consumer group only."""
 
-    def __init__(self, kafka: ConnectorKafka, group: str) -> None:
+    def __init__(self, kafka: ConnectorKafka, job: Job) -> None:
         self._kafka = kafka
-        self._group = group
+        self._job = job
+        self._group = job.group
 
     def read(self) -> Offsets:
         found = self._kafka.topics.group_offsets(self._group, _partitions(self._kafka.facts()))
@@ -179,12 +181,18 @@ class GroupLedger:
         self._kafka.refuse_absent(moves, self._kafka.facts([topic for topic, _ in moves]))
         begins = self._kafka.topics.beginnings([p for p, target in moves.items() if target is None])
         targets = {p: begins[p] if target is None else target for p, target in moves.items()}
+        self._shut_out_managers()
         set_group_offsets(self._kafka.reads, self._group, Offsets(targets))
         return ALTERED
 
     def reset(self) -> str:
+        self._shut_out_managers()
         delete_group(self._kafka.reads, self._group)
         return RESET
+
+    def _shut_out_managers(self) -> None:
+        """One that still lives could undo the change with its next batch."""
+        Transactions(self._kafka.writes, self._job.transactional_id, self._group).close()
 
 
 @dataclass(frozen=True)
@@ -224,7 +232,7 @@ class IcebergLedger:
         floors = [_told(found) for found in (table.found() for table in self._tables)]
         known = [floor for floor in floors if floor is not None]
         if not known:
-            return GroupLedger(self._kafka, self._job.group).read()
+            return GroupLedger(self._kafka, self._job).read()
         shared = set(known[0]).intersection(*known[1:])
         return Offsets({partition: min(floor[partition] for floor in known) for partition in shared})
 

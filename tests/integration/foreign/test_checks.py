@@ -231,7 +231,7 @@ def test_an_override_that_leads_nowhere_is_an_error_on_it(
     wrong = {**config, "producer.override.bootstrap.servers": silent}
     (problem,) = check_connector(wrong, worker, SHORT)
     assert problem.key == "producer.override.bootstrap.servers"
-    assert f"Kafka at {silent} did not answer" in problem.message
+    assert f"Kafka at {silent} does not answer" in problem.message
 
 
 def test_a_dead_letter_queue_that_cannot_be_is_an_error_on_it(
@@ -239,3 +239,15 @@ def test_a_dead_letter_queue_that_cannot_be_is_an_error_on_it(
 ) -> None:
     (problem,) = check_connector({**config, "errors.deadletterqueue.topic.name": "no topic!"}, worker)
     assert problem.key == "errors.deadletterqueue.topic.name"
+
+
+def test_a_login_that_kafka_refuses_is_an_error_on_it(
+    secure_settings: dict[str, str], config: dict[str, str]
+) -> None:
+    login = secure_settings["sasl.jaas.config"]
+    assert check_connector(config, secure_settings) == []
+    wrong = {**config, "consumer.override.sasl.jaas.config": login.replace("alice-secret", "not-hers")}
+    (problem,) = check_connector(wrong, secure_settings)
+    assert problem.key == "consumer.override.sasl.jaas.config"
+    assert "Kafka refuses the login" in problem.message
+    assert "not-hers" not in problem.message
