@@ -30,6 +30,7 @@ from icestream.kafka.topics import Topics
 from icestream.plugins import ICEBERG_SETTINGS, find_connector
 from icestream.sinks.iceberg.catalogs import PREFIX, catalog_kind, catalog_properties, first_line, new_catalog
 from icestream.sinks.iceberg.places import check_place, is_checkable, storage_key, storage_problem
+from icestream.sinks.iceberg.settings import write_props
 from icestream.sinks.iceberg.table import IcebergTable
 
 _log = logging.getLogger(__name__)
@@ -143,7 +144,7 @@ def _check_tables(config: Config, job: Job, doing: Doing) -> list[Problem]:
     problems: list[Problem] = []
     with closing(catalog):
         for name in job.tables:
-            table = IcebergTable(catalog, name, job.name, write_props={})
+            table = IcebergTable(catalog, name, job.name, write_props=write_props(config))
             if catalog_kind(subset(config, PREFIX)) == "sql":
                 # The catalog has answered; the rest is read from where the tables are.
                 properties = catalog_properties(config)

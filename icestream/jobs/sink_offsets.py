@@ -43,6 +43,7 @@ from icestream.pipeline.worker import SliceWork
 from icestream.plugins import ICEBERG_SETTINGS, find_connector
 from icestream.sinks.iceberg.catalogs import open_catalog
 from icestream.sinks.iceberg.marks import Found, JobMark, Source, mark_moved
+from icestream.sinks.iceberg.settings import write_props
 from icestream.sinks.iceberg.table import IcebergTable
 
 _log = logging.getLogger(__name__)
@@ -100,7 +101,7 @@ def iceberg_ledger(
 ) -> _Ledger:
     """Of the tables that exist; without any, the consumer group's."""
     catalog = open_catalog(config)
-    tables = [IcebergTable(catalog, table, job.name, write_props={}) for table in job.tables]
+    tables = [IcebergTable(catalog, name, job.name, write_props=write_props(config)) for name in job.tables]
     existing = [table for table in tables if _exists(table)]
     return IcebergLedger(kafka, job, existing, reached) if existing else GroupLedger(kafka, job)
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from icestream.api.errors import BadOffsets, Fenced
+from icestream.api.errors import BadOffsets, Fenced, LostOffsets
 from icestream.api.offset_admin import OffsetEntry
 from icestream.api.offsets import Offsets
 from icestream.jobs.accounts import Verdict, judge
@@ -23,7 +23,7 @@ from icestream.jobs.manager import JobManager
 from icestream.jobs.sink_offsets import ALTERED, RESET, InProcessRunner, SinkOffsets
 from icestream.pipeline.run import SparkPlane
 from tests.crashes.conftest import MakePipeline
-from tests.crashes.pipeline import PARTITIONS, Pipeline, drain
+from tests.crashes.pipeline import PARTITIONS, SCHEMA, SPEC, Pipeline, drain
 from tests.crashes.processes import ROOT
 
 
@@ -241,6 +241,23 @@ def test_a_topic_that_was_created_anew_is_read_after_a_reset(pipeline: Pipeline,
     run(pipeline)
     assert pipeline.ids() == Counter(range(360))
     assert_good(pipeline, "360 read, 360 in the table. None missing, none too many.")
+
+
+def test_a_table_that_was_dropped_and_made_again_is_filled_after_a_reset(
+    pipeline: Pipeline, hand: Hand
+) -> None:
+    pipeline.produce(range(300))
+    run(pipeline)
+    pipeline.catalog.drop_table("db.t")
+    pipeline.catalog.create_table("db.t", SCHEMA, partition_spec=SPEC)
+    with pytest.raises(LostOffsets, match="reset the connector's offsets"):
+        run(pipeline)
+    with pytest.raises(BadOffsets, match="reset the connector's offsets"):
+        hand.alter({0: 5})
+    hand.reset()
+    run(pipeline)
+    assert pipeline.ids() == Counter(range(300))
+    assert_good(pipeline, "300 in the topic, 300 in the table. None missing, none twice.")
 
 
 @pytest.mark.parametrize(

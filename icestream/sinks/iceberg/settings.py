@@ -9,7 +9,7 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
-from icestream.api.config import Config, ConfigDef, Setting, Type
+from icestream.api.config import Config, ConfigDef, Setting, Type, subset
 from icestream.api.errors import Problem
 
 _GROUP: Final = "Iceberg"
@@ -145,6 +145,12 @@ def definition(config: Config) -> ConfigDef:
 
 def tables(config: Config) -> list[str]:
     return [table.strip() for table in config.get("iceberg.tables", "").split(",") if table.strip()]
+
+
+def write_props(config: Config) -> dict[str, str]:
+    """The table properties that the connector sets for its own writes."""
+    prefixes = ("iceberg.tables.write-props.", "iceberg.table.write-props.")
+    return {key: value for prefix in prefixes for key, value in subset(config, prefix).items()}
 
 
 def problems(config: Config) -> list[Problem]:

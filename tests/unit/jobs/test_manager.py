@@ -186,6 +186,15 @@ def test_the_first_batch_starts_at_once_and_the_next_one_after_the_interval() ->
     assert world.kafka.published[-1][3] == Offsets({Partition("t", 0): 20, Partition("t", 1): 5})
 
 
+def test_only_topics_that_had_records_count_as_read() -> None:
+    world = World({0: 0})
+    world.tick()
+    assert world.manager.progress.topics == ()
+    world.kafka.end[0] = 5
+    world.tick(2.0)
+    assert world.manager.progress.topics == ("t",)
+
+
 def test_a_bad_record_fails_the_job_at_once_also_while_other_partitions_have_traffic() -> None:
     world = World({0: 10, 1: 10})
     world.runner.bad = {(1, 0)}
