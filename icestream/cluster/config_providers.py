@@ -1,0 +1,194 @@
+"""Values that a config only points to: `${file:/path:key}`, `${dir:/path:file}`, `${env:NAME}`.
+
+The worker resolves its own config at start, and a connector's when its job starts or is validated: what is
+stored and shown keeps the placeholders.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final, Protocol
+
+from icestream.api.config import Config, subset
+from icestream.api.errors import ConfigError, Problem
+from icestream.cluster.properties import read_properties
+
+_log = logging.getLogger(__name__)
+
+_PACKAGE: Final = "org.apache.kafka.common.config.provider."
+_CLASSES: Final = ("FileConfigProvider", "DirectoryConfigProvider", "EnvVarConfigProvider")
+_PLACEHOLDER: Final = re.compile(r"\$\{([^}]*?):(?:([^}]*?):)?([^}]*?)\}")
+
+
+class NotAvailable(Exception):
+    """Why a provider cannot look at all, as the end of a sentence; never with a value."""
+
+
+class ConfigProvider(Protocol):
+    def value(self, path: str, key: str) -> str | None:
+        """None if it is not there, or not allowed; raises NotAvailable."""
+
+
+@dataclass(frozen=True)
+class _AllowedPaths:
+    """Where a provider may look: everywhere if no path is named."""
+
+    roots: tuple[Path, ...] = ()
+
+    def permits(self, path: str) -> bool:
+        plain = Path(os.path.normpath(path))
+        return not self.roots or any(plain.is_relative_to(root) for root in self.roots)
+
+
+@dataclass(frozen=True)
+class FileProvider:
+    """Keys of a `.properties` file."""
+
+    allowed: _AllowedPaths = _AllowedPaths()
+
+    def value(self, path: str, key: str) -> str | None:
+        if not path or not self.allowed.permits(path):
+            return None
+        try:
+            return read_properties(Path(path)).get(key)
+        except ConfigError:
+            raise NotAvailable(f"cannot read {path} as a properties file; check that it exists") from None
+
+
+@dataclass(frozen=True)
+class DirectoryProvider:
+    """A file per key, its whole content the value: how Kubernetes mounts secrets."""
+
+    allowed: _AllowedPaths = _AllowedPaths()
+
+    def value(self, path: str, key: str) -> str | None:
+        # A key is the name of a file in the folder, not a way out of it.
+        if not path or key != Path(key).name or not self.allowed.permits(path):
+            return None
+        file = Path(path) / key
+        try:
+            return file.read_text(encoding="utf-8") if file.is_file() else None
+        except (OSError, UnicodeDecodeError):
+            raise NotAvailable(f"cannot read {file}; check its permissions") from None
+
+
+@dataclass(frozen=True)
+class EnvironmentProvider:
+    """Environment variables whose whole name fits the pattern."""
+
+    pattern: re.Pattern[str] = re.compile(".*")
+    variables: Mapping[str, str] = field(default_factory=lambda: os.environ, repr=False)
+
+    def value(self, path: str, key: str) -> str | None:
+        if path:
+            raise NotAvailable(f"takes no path, but the placeholder has '{path}'; write only the variable")
+        return self.variables.get(key) if self.pattern.fullmatch(key) else None
+
+
+@dataclass(frozen=True)
+class Providers:
+    """The providers of a worker, by the name that placeholders use."""
+
+    by_name: Mapping[str, ConfigProvider] = field(default_factory=dict)
+
+    def resolved(self, config: Config) -> dict[str, str]:
+        """The config with the values in place, in one pass.
+
+        As in Kafka, a placeholder of an unknown provider, or of a value that is not there, stays as it is.
+        Raises ConfigError with the keys whose provider cannot look.
+        """
+        problems: list[Problem] = []
+        found: dict[str, str] = {}
+        for key, value in config.items():
+            try:
+                found[key] = self._with_values(key, value)
+            except NotAvailable as error:
+                problems.append(Problem(key, f"'{key}' cannot be resolved: {error}"))
+        if problems:
+            raise ConfigError(problems)
+        return found
+
+    def _with_values(self, key: str, value: str) -> str:
+        return _PLACEHOLDER.sub(lambda placeholder: self._value_of(key, placeholder), value)
+
+    def _value_of(self, key: str, placeholder: re.Match[str]) -> str:
+        name, path, variable = placeholder[1], placeholder[2] or "", placeholder[3]
+        provider = self.by_name.get(name)
+        if provider is None:
+            return placeholder[0]
+        try:
+            value = provider.value(path, variable)
+        except NotAvailable as error:
+            raise NotAvailable(f"config provider '{name}' {error}") from None
+        if value is None:
+            _log.warning("'%s' has %s, which config provider '%s' does not have", key, placeholder[0], name)
+            return placeholder[0]
+        return value
+
+
+def providers_from(worker: Config) -> Providers:
+    """The providers that a worker's config names; raises ConfigError with every problem."""
+    names = [name.strip() for name in worker.get("config.providers", "").split(",") if name.strip()]
+    problems: list[Problem] = []
+    found: dict[str, ConfigProvider] = {}
+    for name in names:
+        try:
+            found[name] = _provider(name, worker)
+        except ConfigError as error:
+            problems += error.problems
+    if problems:
+        raise ConfigError(problems)
+    return Providers(found)
+
+
+def _provider(name: str, worker: Config) -> ConfigProvider:
+    key = f"config.providers.{name}.class"
+    given = worker.get(key, "").strip()
+    if not given:
+        raise _problem(
+            key,
+            f"'config.providers' names '{name}', but '{key}' is not set; set it to {_PACKAGE}{_CLASSES[0]}",
+        )
+    simple = given.removeprefix(_PACKAGE)
+    known = {alias: full for full in _CLASSES for alias in (full, full.removesuffix("ConfigProvider"))}
+    if simple not in known:
+        raise _problem(
+            key,
+            f"'{key}={given}' is a Java class that cannot run here; use one of {', '.join(_CLASSES)} "
+            f"of {_PACKAGE.rstrip('.')}",
+        )
+    parameters = subset(worker, f"config.providers.{name}.param.")
+    prefix = f"config.providers.{name}.param."
+    if known[simple] == "EnvVarConfigProvider":
+        return EnvironmentProvider(_pattern(parameters, prefix))
+    allowed = _allowed_paths(parameters, prefix)
+    return FileProvider(allowed) if known[simple] == "FileConfigProvider" else DirectoryProvider(allowed)
+
+
+def _pattern(parameters: Config, prefix: str) -> re.Pattern[str]:
+    text = parameters.get("allowlist.pattern", ".*")
+    try:
+        return re.compile(text)
+    except re.error as error:
+        key = f"{prefix}allowlist.pattern"
+        raise _problem(key, f"'{key}={text}' is not a regular expression: {error}") from None
+
+
+def _allowed_paths(parameters: Config, prefix: str) -> _AllowedPaths:
+    key = f"{prefix}allowed.paths"
+    roots = []
+    for text in filter(None, parameters.get("allowed.paths", "").split(",")):
+        root = Path(os.path.normpath(text.strip()))
+        if not root.is_absolute() or not root.exists():
+            raise _problem(key, f"'{key}' has '{text.strip()}', which must be absolute and exist; correct it")
+        roots.append(root)
+    return _AllowedPaths(tuple(roots))
+
+
+def _problem(key: str, message: str) -> ConfigError:
+    return ConfigError([Problem(key, message)])
