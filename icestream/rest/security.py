@@ -123,6 +123,6 @@ def _user_and_password(authorization: str) -> tuple[str, str]:
 
 
 def _is_between_workers(scope: Scope) -> bool:
-    return any(
-        scope["method"] == method and path.fullmatch(scope["path"]) for method, path in _BETWEEN_WORKERS
-    )
+    # As it was sent: an encoded slash is part of a name.
+    raw = scope["raw_path"].decode("ascii", "replace")
+    return any(scope["method"] == method and path.fullmatch(raw) for method, path in _BETWEEN_WORKERS)
