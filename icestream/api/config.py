@@ -6,6 +6,7 @@ Each part of the product declares a `ConfigDef` next to the code that uses it.
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -16,12 +17,15 @@ from icestream.api.errors import ConfigError, Problem
 Config = Mapping[str, str]
 
 _TYPO_CUTOFF: Final = 0.86
+_BLANKS: Final = "".join(map(chr, range(33)))
+_WHOLE_NUMBER: Final = re.compile(r"[+-]?[0-9]{1,20}")
 
 
 class Type(StrEnum):
     """Kafka's names for the types of settings, as REST shows them."""
 
     STRING = "STRING"
+    SHORT = "SHORT"
     INT = "INT"
     LONG = "LONG"
     BOOLEAN = "BOOLEAN"
@@ -50,7 +54,13 @@ class Setting:
     at_least: int | None = None
     check: Callable[[Any], str | None] | None = None
     importance: str = "MEDIUM"
-    group: str = "Common"
+    group: str | None = None
+    order: int = -1
+    """The place within the group, as REST shows it."""
+    width: str = "NONE"
+    display_name: str = ""
+    spoken: str = ""
+    """Its name in messages, where that is not the key."""
 
     @property
     def is_required(self) -> bool:
@@ -59,21 +69,61 @@ class Setting:
     def parse(self, text: str) -> Any:
         """The value of `text` in this setting's type; raises ValueError with the reason."""
         value = _PARSERS[self.type](text)
-        if self.choices and value not in self.choices:
-            raise ValueError(f"String must be one of: {', '.join(self.choices)}")
-        if self.at_least is not None and value < self.at_least:
-            raise ValueError(f"Value must be at least {self.at_least}")
-        if self.check and (reason := self.check(value)):
+        if reason := self._refusal(value):
             raise ValueError(reason)
         return value
+
+    def value_of(self, text: str) -> Any:
+        """The value of `text`, also of one that is refused; None if it cannot be parsed."""
+        try:
+            return _PARSERS[self.type](text)
+        except ValueError:
+            return None
+
+    def problems(self, text: str | None) -> list[str]:
+        """What is wrong with a text, or with a null; what cannot be parsed is also judged as a null."""
+        value, found = None, []
+        if text is not None:
+            try:
+                value = _PARSERS[self.type](text)
+            except ValueError as error:
+                found.append(self._problem(text, str(error)))
+        if reason := self._refusal(value):
+            found.append(self._problem(value, reason))
+        return found
+
+    def _refusal(self, value: Any) -> str | None:
+        if self.choices and value not in self.choices:
+            return f"String must be one of: {', '.join(self.choices)}"
+        if self.at_least is not None:
+            if value is None:
+                return None if self.default is None else "Value must be non-null"
+            if value < self.at_least:
+                return f"Value must be at least {self.at_least}"
+        return self.check(value) if self.check and value is not None else None
+
+    def _problem(self, value: Any, reason: str) -> str:
+        shown = "[hidden]" if self.type is Type.PASSWORD else _in_words(value)
+        return f"Invalid value {shown} for configuration {self.spoken or self.name}: {reason}"
+
+
+def _in_words(value: Any) -> str:
+    """A value as Java prints it."""
+    if isinstance(value, list):
+        return f"[{', '.join(value)}]"
+    if isinstance(value, bool):
+        return str(value).lower()
+    return "null" if value is None else str(value)
+
+
+def trimmed(text: str) -> str:
+    """Without what Java's `trim` takes away: blanks and control characters, but no other space."""
+    return text.strip(_BLANKS)
 
 
 def _whole_number(bits: int, name: str) -> Callable[[str], int]:
     def parse(text: str) -> int:
-        try:
-            value = int(text)
-        except ValueError:
-            raise ValueError(f"Not a number of type {name}") from None
+        value = int(trimmed(text)) if _WHOLE_NUMBER.fullmatch(trimmed(text)) else 2**bits
         if not -(2 ** (bits - 1)) <= value < 2 ** (bits - 1):
             raise ValueError(f"Not a number of type {name}")
         return value
@@ -82,7 +132,7 @@ def _whole_number(bits: int, name: str) -> Callable[[str], int]:
 
 
 def _boolean(text: str) -> bool:
-    lowered = text.strip().lower()
+    lowered = trimmed(text).lower()
     if lowered not in ("true", "false"):
         raise ValueError("Expected value to be either true or false")
     return lowered == "true"
@@ -93,9 +143,10 @@ def _list(text: str) -> list[str]:
 
 
 _PARSERS: Mapping[Type, Callable[[str], Any]] = {
-    Type.STRING: str.strip,
-    Type.CLASS: str.strip,
+    Type.STRING: trimmed,
+    Type.CLASS: trimmed,
     Type.PASSWORD: str,
+    Type.SHORT: _whole_number(16, "SHORT"),
     Type.INT: _whole_number(32, "INT"),
     Type.LONG: _whole_number(64, "LONG"),
     Type.BOOLEAN: _boolean,
@@ -119,37 +170,18 @@ class ConfigDef:
 
     def parse(self, config: Config) -> dict[str, Any]:
         """All settings by name, defaults filled in; raises ConfigError with every problem at once."""
-        values: dict[str, Any] = {}
-        problems: list[Problem] = []
-        for setting in self.settings:
-            value, problem = self._value(setting, config)
-            values[setting.name] = value
-            if problem:
-                problems.append(problem)
+        problems = self.problems(config)
         if problems:
             raise ConfigError(problems)
-        return values
+        return {setting.name: _value(setting, config) for setting in self.settings}
 
-    def problems(self, config: Config) -> list[Problem]:
-        found = (self._value(setting, config)[1] for setting in self.settings)
-        return [problem for problem in found if problem]
-
-    def _value(self, setting: Setting, config: Config) -> tuple[Any, Problem | None]:
-        text = config.get(setting.name)
-        if text is None:
-            if setting.is_required:
-                return None, Problem(
-                    setting.name,
-                    f'Missing required configuration "{setting.name}" which has no default value.',
-                )
-            return setting.default, None
-        try:
-            return setting.parse(text), None
-        except ValueError as error:
-            shown = "[hidden]" if setting.type is Type.PASSWORD else text
-            return None, Problem(
-                setting.name, f"Invalid value {shown} for configuration {setting.name}: {error}"
-            )
+    def problems(self, config: Mapping[str, str | None]) -> list[Problem]:
+        """What is wrong with the keys of this definition; a null is judged as such, not as a missing key."""
+        return [
+            Problem(setting.name, message)
+            for setting in self.settings
+            for message in _problems(setting, config)
+        ]
 
     def knows(self, key: str) -> bool:
         return key in self.names or any(key.startswith(prefix) for prefix in self.prefixes)
@@ -169,6 +201,19 @@ class ConfigDef:
             if difflib.get_close_matches(head, [prefix], n=1, cutoff=_TYPO_CUTOFF):
                 return f"{prefix}*"
         return None
+
+
+def _problems(setting: Setting, config: Mapping[str, str | None]) -> list[str]:
+    if setting.name in config:
+        return setting.problems(config[setting.name])
+    if setting.is_required:
+        return [f'Missing required configuration "{setting.name}" which has no default value.']
+    return []
+
+
+def _value(setting: Setting, config: Config) -> Any:
+    text = config.get(setting.name)
+    return setting.default if text is None else setting.parse(text)
 
 
 def subset(config: Config, prefix: str) -> dict[str, str]:

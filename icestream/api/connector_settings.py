@@ -6,19 +6,80 @@ The control plane validates with them, the data plane reads them.
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import Any, Final
 
 from icestream.api.config import REQUIRED, ConfigDef, Setting, Type
 
 CONVERTER_KINDS: Final = ("key", "value", "header")
 
-_CONVERTER_SETTINGS: Final = (
-    ("schemas.enable", Type.BOOLEAN, True, "Whether each JSON value carries its schema beside the payload."),
-    ("schemas.cache.size", Type.INT, 1000, "How many schemas the JSON converter remembers."),
-    ("schema.content", Type.STRING, "", "The schema of all values, when they do not carry it themselves."),
-    ("decimal.format", Type.STRING, "BASE64", "How decimals are written as JSON: BASE64 or NUMERIC."),
-    ("replace.null.with.default", Type.BOOLEAN, True, "Whether a null becomes the default of its field."),
-    ("converter.encoding", Type.STRING, "UTF-8", "The character set of the string converter."),
+JSON_CONVERTER: Final = (
+    Setting(
+        "schemas.enable",
+        Type.BOOLEAN,
+        True,
+        "Whether each JSON value carries its schema beside the payload.",
+        importance="HIGH",
+        group="Schemas",
+        order=0,
+        width="MEDIUM",
+        display_name="Enable Schemas",
+    ),
+    Setting(
+        "schemas.cache.size",
+        Type.INT,
+        1000,
+        "How many schemas the JSON converter remembers.",
+        importance="HIGH",
+        group="Schemas",
+        order=1,
+        width="MEDIUM",
+        display_name="Schema Cache Size",
+    ),
+    Setting(
+        "schema.content",
+        Type.STRING,
+        None,
+        "The schema of all values, when they do not carry it themselves.",
+        importance="HIGH",
+        group="Schemas",
+        order=2,
+        width="MEDIUM",
+        display_name="Schema Content",
+    ),
+    Setting(
+        "decimal.format",
+        Type.STRING,
+        "BASE64",
+        "How decimals are written as JSON: BASE64 or NUMERIC.",
+        importance="LOW",
+        group="Serialization",
+        order=0,
+        width="MEDIUM",
+        display_name="Decimal Format",
+    ),
+    Setting(
+        "replace.null.with.default",
+        Type.BOOLEAN,
+        True,
+        "Whether a null becomes the default of its field.",
+        importance="LOW",
+        group="Serialization",
+        order=1,
+        width="MEDIUM",
+        display_name="Replace null with default",
+    ),
+)
+STRING_CONVERTER: Final = (
+    Setting(
+        "converter.encoding",
+        Type.STRING,
+        "UTF-8",
+        "The character set of the string converter.",
+        importance="HIGH",
+        width="MEDIUM",
+        display_name="Encoding",
+    ),
 )
 
 
@@ -45,9 +106,14 @@ def converter_settings(kinds: tuple[str, ...] = CONVERTER_KINDS) -> ConfigDef:
     """The sub-keys of the converters, such as `value.converter.schemas.enable`."""
     return ConfigDef(
         tuple(
-            Setting(f"{kind}.converter.{name}", type_, default, doc, importance="LOW", group="Converters")
+            replace(
+                setting,
+                name=f"{kind}.converter.{setting.name}",
+                spoken=setting.name,
+                display_name=setting.display_name or setting.name,
+            )
             for kind in kinds
-            for name, type_, default, doc in _CONVERTER_SETTINGS
+            for setting in (*JSON_CONVERTER, *STRING_CONVERTER)
         )
     )
 
@@ -93,103 +159,195 @@ RESTARTS: Final = ConfigDef(
     )
 )
 
+
+def _converter_choice(kind: str, order: int) -> tuple[Setting, Setting]:
+    title = kind.capitalize()
+    return (
+        Setting(
+            f"{kind}.converter",
+            Type.CLASS,
+            None,
+            f"Turns the bytes of the record's {kind} into data; the worker's when absent.",
+            importance="LOW",
+            group="Common",
+            order=order,
+            width="SHORT",
+            display_name=f"{title} converter class",
+        ),
+        Setting(
+            f"{kind}.converter.plugin.version",
+            Type.STRING,
+            None,
+            f"The version of {kind}.converter.",
+            importance="LOW",
+            group="Common",
+            order=order + 1,
+            width="SHORT",
+            display_name=f"{title} converter version",
+        ),
+    )
+
+
+FRAMEWORK: Final = ConfigDef(
+    (
+        Setting(
+            "name",
+            Type.STRING,
+            REQUIRED,
+            "The connector's name, unique in the cluster.",
+            check=_no_control_characters,
+            importance="HIGH",
+            group="Common",
+            order=1,
+            width="MEDIUM",
+            display_name="Connector name",
+        ),
+        Setting(
+            "connector.class",
+            Type.STRING,
+            REQUIRED,
+            "The connector's class: full name, simple name, or the simple name without 'Connector'.",
+            importance="HIGH",
+            group="Common",
+            order=2,
+            width="LONG",
+            display_name="Connector class",
+        ),
+        Setting(
+            "connector.plugin.version",
+            Type.STRING,
+            None,
+            "The version of the class.",
+            group="Common",
+            order=3,
+            width="MEDIUM",
+            display_name="Connector version",
+        ),
+        Setting(
+            "tasks.max",
+            Type.INT,
+            1,
+            "How many slices run at the same time.",
+            at_least=1,
+            importance="HIGH",
+            group="Common",
+            order=4,
+            width="SHORT",
+            display_name="Tasks max",
+        ),
+        Setting(
+            "tasks.max.enforce",
+            Type.BOOLEAN,
+            True,
+            "Whether tasks.max is a hard limit.",
+            importance="LOW",
+            group="Common",
+            order=5,
+            width="SHORT",
+            display_name="Enforce tasks max",
+        ),
+        *_converter_choice("key", 6),
+        *_converter_choice("value", 8),
+        *_converter_choice("header", 10),
+        Setting(
+            "transforms",
+            Type.LIST,
+            [],
+            "Names of the transforms, in order.",
+            importance="LOW",
+            group="Transforms",
+            order=12,
+            width="LONG",
+            display_name="Transforms",
+        ),
+        Setting(
+            "predicates",
+            Type.LIST,
+            [],
+            "Names of the predicates.",
+            importance="LOW",
+            group="Predicates",
+            order=13,
+            width="LONG",
+            display_name="Predicates",
+        ),
+        Setting(
+            "config.action.reload",
+            Type.STRING,
+            "restart",
+            "What to do when a config provider's value changes.",
+            choices=("none", "restart"),
+            importance="LOW",
+            group="Common",
+            order=14,
+            width="MEDIUM",
+            display_name="Reload Action",
+        ),
+        Setting(
+            "errors.retry.timeout",
+            Type.LONG,
+            0,
+            "How long a failed operation is tried again, in ms; -1 is for ever.",
+            group="Error Handling",
+            order=1,
+            width="MEDIUM",
+            display_name="Retry Timeout for Errors",
+        ),
+        Setting(
+            "errors.retry.delay.max.ms",
+            Type.LONG,
+            60_000,
+            "The longest wait between two tries.",
+            group="Error Handling",
+            order=2,
+            width="MEDIUM",
+            display_name="Maximum Delay Between Retries for Errors",
+        ),
+        Setting(
+            "errors.tolerance",
+            Type.STRING,
+            "none",
+            "none: the first bad record fails the connector; all: bad records go aside.",
+            choices=("none", "all"),
+            group="Error Handling",
+            order=3,
+            width="SHORT",
+            display_name="Error Tolerance",
+        ),
+        Setting(
+            "errors.log.enable",
+            Type.BOOLEAN,
+            False,
+            "Log each bad record.",
+            group="Error Handling",
+            order=4,
+            width="SHORT",
+            display_name="Log Errors",
+        ),
+        Setting(
+            "errors.log.include.messages",
+            Type.BOOLEAN,
+            False,
+            "Log topic, partition, offset and timestamp of each bad record.",
+            group="Error Handling",
+            order=5,
+            width="SHORT",
+            display_name="Log Error Details",
+        ),
+    ),
+    prefixes=(
+        "transforms.",
+        "predicates.",
+        "producer.override.",
+        "consumer.override.",
+        "admin.override.",
+    ),
+)
+
 CONNECTOR: Final = (
-    ConfigDef(
+    FRAMEWORK
+    + ConfigDef(
         (
-            Setting(
-                "name",
-                Type.STRING,
-                REQUIRED,
-                "The connector's name, unique in the cluster.",
-                check=_no_control_characters,
-                importance="HIGH",
-            ),
-            Setting(
-                "connector.class",
-                Type.STRING,
-                REQUIRED,
-                "The connector's class: full name, simple name, or the simple name without 'Connector'.",
-                importance="HIGH",
-            ),
-            Setting(
-                "tasks.max",
-                Type.INT,
-                1,
-                "How many slices run at the same time.",
-                at_least=1,
-                importance="HIGH",
-            ),
-            Setting(
-                "tasks.max.enforce",
-                Type.BOOLEAN,
-                True,
-                "Whether tasks.max is a hard limit.",
-                importance="LOW",
-            ),
-            Setting(
-                "connector.plugin.version", Type.STRING, None, "The version of the class.", importance="LOW"
-            ),
-            *(
-                Setting(
-                    f"{kind}.converter",
-                    Type.CLASS,
-                    None,
-                    f"Turns the bytes of the record's {kind} into data; the worker's when absent.",
-                    importance="LOW",
-                )
-                for kind in CONVERTER_KINDS
-            ),
-            Setting(
-                "transforms",
-                Type.LIST,
-                [],
-                "Names of the transforms, in order.",
-                importance="LOW",
-                group="Transforms",
-            ),
-            Setting(
-                "predicates", Type.LIST, [], "Names of the predicates.", importance="LOW", group="Predicates"
-            ),
-            Setting(
-                "config.action.reload",
-                Type.STRING,
-                "restart",
-                "What to do when a config provider's value changes.",
-                choices=("none", "restart"),
-                importance="LOW",
-            ),
-            Setting(
-                "errors.retry.timeout",
-                Type.LONG,
-                0,
-                "How long a failed operation is tried again, in ms; -1 is for ever.",
-                at_least=-1,
-                group="Error Handling",
-            ),
-            Setting(
-                "errors.retry.delay.max.ms",
-                Type.LONG,
-                60_000,
-                "The longest wait between two tries.",
-                at_least=0,
-                group="Error Handling",
-            ),
-            Setting(
-                "errors.tolerance",
-                Type.STRING,
-                "none",
-                "none: the first bad record fails the connector; all: bad records go aside.",
-                choices=("none", "all"),
-                group="Error Handling",
-            ),
-            Setting("errors.log.enable", Type.BOOLEAN, False, "Log each bad record.", group="Error Handling"),
-            Setting(
-                "errors.log.include.messages",
-                Type.BOOLEAN,
-                False,
-                "Log topic, partition, offset and timestamp of each bad record.",
-                group="Error Handling",
-            ),
             Setting(
                 "icestream.unknown.keys",
                 Type.STRING,
@@ -201,13 +359,6 @@ CONNECTOR: Final = (
                 group="Icestream",
             ),
         ),
-        prefixes=(
-            "transforms.",
-            "predicates.",
-            "producer.override.",
-            "consumer.override.",
-            "admin.override.",
-        ),
     )
     + converter_settings()
     + RESTARTS
@@ -215,7 +366,17 @@ CONNECTOR: Final = (
 
 SINK_CONNECTOR: Final = CONNECTOR + ConfigDef(
     (
-        Setting("topics", Type.LIST, [], "The topics to read, separated by commas.", importance="HIGH"),
+        Setting(
+            "topics",
+            Type.LIST,
+            [],
+            "The topics to read, separated by commas.",
+            importance="HIGH",
+            group="Common",
+            order=4,
+            width="LONG",
+            display_name="Topics",
+        ),
         Setting(
             "topics.regex",
             Type.STRING,
@@ -223,6 +384,10 @@ SINK_CONNECTOR: Final = CONNECTOR + ConfigDef(
             "The topics to read, as a pattern on their whole name.",
             check=_is_pattern,
             importance="HIGH",
+            group="Common",
+            order=4,
+            width="LONG",
+            display_name="Topics regex",
         ),
         Setting(
             "errors.deadletterqueue.topic.name",
@@ -230,13 +395,19 @@ SINK_CONNECTOR: Final = CONNECTOR + ConfigDef(
             "",
             "Where bad records go under errors.tolerance=all; empty: nowhere.",
             group="Error Handling",
+            order=6,
+            width="MEDIUM",
+            display_name="Dead Letter Queue Topic Name",
         ),
         Setting(
             "errors.deadletterqueue.topic.replication.factor",
-            Type.INT,
+            Type.SHORT,
             3,
             "Replicas of the dead letter queue when we create it.",
             group="Error Handling",
+            order=7,
+            width="MEDIUM",
+            display_name="Dead Letter Queue Topic Replication Factor",
         ),
         Setting(
             "errors.deadletterqueue.context.headers.enable",
@@ -244,6 +415,9 @@ SINK_CONNECTOR: Final = CONNECTOR + ConfigDef(
             False,
             "Whether a dead letter says in its headers where it came from and why.",
             group="Error Handling",
+            order=8,
+            width="MEDIUM",
+            display_name="Enable Error Context Headers",
         ),
         Setting(
             "icestream.commit.rows",

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Final
 
 from icestream.api.config import Config, ConfigDef
 from icestream.api.connector_settings import CONVERTER_KINDS, SINK_CONNECTOR
 from icestream.api.errors import ConfigError, NotFoundError, Problem, UnknownConnectorClass
 from icestream.api.source_settings import SOURCE_CONNECTOR, source_problems
+from icestream.cluster.converter_plugins import SIMPLE_HEADERS, VERSION, find_converter
 from icestream.cluster.unknown_keys import judge_unknown_keys
 from icestream.logs import masked
 from icestream.plugins import BYTES, JSON, STRING, Plugin, find_connector
@@ -18,9 +19,10 @@ from icestream.plugins import BYTES, JSON, STRING, Plugin, find_connector
 DeepCheck = Callable[[Config], list[Problem]]
 """Opens what the config points at (catalog, table, topic) and says what is wrong with it."""
 
-_SIMPLE_HEADERS: Final = "org.apache.kafka.connect.storage.SimpleHeaderConverter"
-_KEY_CONVERTERS: Final = (JSON, STRING, BYTES)
-_HEADER_CONVERTERS: Final = (_SIMPLE_HEADERS, *_KEY_CONVERTERS)
+_CONVERTERS_OF_OTHERS: Final = ("org.apache.kafka.connect.converters.", "io.confluent.", "io.apicurio.")
+"""They exist, only not here."""
+_KEY_CONVERTERS: Final = (BYTES, JSON, STRING)
+_HEADER_CONVERTERS: Final = (BYTES, JSON, SIMPLE_HEADERS, STRING)
 
 
 @dataclass(frozen=True)
@@ -33,6 +35,14 @@ class Validation:
     problems: tuple[Problem, ...]
     warnings: tuple[str, ...] = ()
     suggestions: Mapping[str, str] | None = None
+    nulls: frozenset[str] = frozenset()
+    """Keys that were given, but null."""
+    worker: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+    @property
+    def class_name(self) -> str:
+        """The connector's class as the user wrote it."""
+        return self.config.get("connector.class", self.plugin.class_name)
 
     def raise_if_invalid(self) -> None:
         if self.problems:
@@ -56,34 +66,55 @@ def validate_connector(
 ) -> Validation:
     """Check a config on its own, then, if nothing is wrong so far, what it points at."""
     given = {key: value for key, value in config.items() if value is not None}
-    plugin = _plugin(given)
+    plugin = _plugin(config)
     settings = plugin.settings()
-    definition = (SOURCE_CONNECTOR if plugin.is_source else SINK_CONNECTOR) + settings.definition(given)
+    definition = framework_of(plugin) + settings.definition(given)
     policy = given.get("icestream.unknown.keys", "typos").strip()
     unknown = judge_unknown_keys(definition, given, policy)
     effective = with_worker_defaults(given, worker)
     problems = [
-        *_nulls(config),
-        *definition.problems(given),
-        *(_source(plugin, given, worker) if plugin.is_source else _topics(given)),
+        *definition.problems(config),
+        *(_source(plugin, given, worker) if plugin.is_source else _topics(config)),
+        *_versions(given, plugin),
         *_framework_not_yet(given),
-        *_converters(effective, plugin),
+        *_converters(given, effective, plugin),
         *settings.problems(given),
         *unknown.problems,
+        *_nulls(config),
     ]
     if not problems and deep is not None:
         problems = deep(effective)
     warnings = (*unknown.warnings, *_without_effect(given), *settings.warnings(given))
-    return Validation(plugin, definition, given, tuple(problems), warnings, unknown.suggestions)
+    return Validation(
+        plugin,
+        definition,
+        given,
+        tuple(sorted(problems, key=_places(definition))),
+        warnings,
+        unknown.suggestions,
+        frozenset(config) - frozenset(given),
+        worker,
+    )
 
 
-def _plugin(config: Config) -> Plugin:
+def framework_of(plugin: Plugin) -> ConfigDef:
+    return SOURCE_CONNECTOR if plugin.is_source else SINK_CONNECTOR
+
+
+def _places(definition: ConfigDef) -> Callable[[Problem], int]:
+    """Problems are told in the order of the settings; those of other keys come last."""
+    places = {name: place for place, name in enumerate(definition.names)}
+    return lambda problem: places.get(problem.key, len(places))
+
+
+def _plugin(config: Mapping[str, str | None]) -> Plugin:
     """Without its class nothing can be said about the other keys."""
-    named = config.get("connector.class", "").strip()
+    named = config.get("connector.class")
     try:
-        if named:
+        if named is not None:
             return find_connector(named)
-        shown = ", ".join(f"{key}={value}" for key, value in masked(config).items())
+        hidden = masked({key: "null" if value is None else value for key, value in config.items()})
+        shown = ", ".join(f"{key}={value}" for key, value in hidden.items())
         reason = f"Connector config {{{shown}}} contains no connector type"
     except NotFoundError as error:
         reason = str(error)
@@ -107,7 +138,23 @@ def _source(plugin: Plugin, config: Config, worker: Config) -> list[Problem]:
     return source_problems(config, worker, plugin.source_settings().exactly_once_problem(config))
 
 
-def _topics(config: Config) -> list[Problem]:
+def _topics(config: Mapping[str, str | None]) -> list[Problem]:
+    return [*_topic_names(config), *_topic_choice({key: value or "" for key, value in config.items()})]
+
+
+def _topic_names(config: Mapping[str, str | None]) -> list[Problem]:
+    given = config.get("topics", "")
+    if given is None:
+        return [Problem("topics", "Configuration 'topics' values must not be null.")]
+    names = [name.strip() for name in given.split(",")] if given.strip() else []
+    if "" in names:
+        return [Problem("topics", "Configuration 'topics' values must not be empty.")]
+    if len(set(names)) < len(names):
+        return [Problem("topics", "Configuration 'topics' values must not be duplicated.")]
+    return []
+
+
+def _topic_choice(config: Config) -> list[Problem]:
     topics = [topic.strip() for topic in config.get("topics", "").split(",") if topic.strip()]
     pattern = config.get("topics.regex", "").strip()
     if topics and pattern:
@@ -143,10 +190,32 @@ def _matches(pattern: str, topic: str) -> bool:
         return False
 
 
+def _versions(config: Config, plugin: Plugin) -> list[Problem]:
+    """A version that is asked for must be the one we have; we have one of each."""
+    asked = [("connector.class", "connector.plugin.version", plugin.class_name, plugin.version)]
+    for kind in CONVERTER_KINDS:
+        converter = find_converter(config.get(f"{kind}.converter", "").strip())
+        if converter is not None:
+            # Kafka Connect lists a class once as a converter of records and once as one of headers.
+            available = ", ".join([VERSION] * (1 + converter.is_for_records))
+            key = f"{kind}.converter"
+            asked.append((key, f"{key}.plugin.version", converter.class_name, available))
+    found = []
+    for key, version_key, class_name, available in asked:
+        version = config.get(version_key)
+        if version is not None and version.strip() != available.split(",")[0]:
+            message = (
+                f"Plugin {class_name} not found that matches the version range [{version},{version}], "
+                f"available versions: [{available}]"
+            )
+            found += [Problem(key, message), Problem(version_key, message)]
+    return found
+
+
 def _framework_not_yet(config: Config) -> list[Problem]:
     found = [
         Problem(key, f"'{key}' is not supported by this version; remove it")
-        for key in ("transforms", "predicates", "connector.plugin.version")
+        for key in ("transforms", "predicates")
         if config.get(key, "").strip()
     ]
     for kind in ("transforms", "predicates"):
@@ -156,28 +225,23 @@ def _framework_not_yet(config: Config) -> list[Problem]:
     return found
 
 
-def _converters(config: Config, plugin: Plugin) -> list[Problem]:
+def supported_converters(plugin: Plugin) -> dict[str, Sequence[str]]:
+    """By kind, what the jobs of this connector can read and write."""
+    return {
+        "key": _KEY_CONVERTERS,
+        "value": sorted(plugin.value_converters),
+        "header": _HEADER_CONVERTERS,
+    }
+
+
+def _converters(given: Config, effective: Config, plugin: Plugin) -> list[Problem]:
     found: list[Problem] = []
-    converters = {"key": _KEY_CONVERTERS, "value": plugin.value_converters, "header": _HEADER_CONVERTERS}
-    for kind, supported in converters.items():
+    for kind, supported in supported_converters(plugin).items():
         key = f"{kind}.converter"
-        named = config.get(key, "").strip()
-        if not named:
-            if kind == "value":
-                found.append(
-                    Problem(key, f"'{key}' is set neither here nor in the worker's config; set {key}={JSON}")
-                )
-        elif named not in supported and named not in [name.rpartition(".")[2] for name in supported]:
-            found.append(
-                Problem(
-                    key, f"'{key}={named}' is not supported by this version; use {' or '.join(supported)}"
-                )
-            )
-        elif (
-            kind == "value"
-            and not plugin.takes_json_schemas
-            and config.get(f"{key}.schemas.enable", "true").strip().lower() != "false"
-        ):
+        named = (given.get(key) if key in given else effective.get(key, "")) or ""
+        found += _converter_problems(key, named.strip(), supported, is_given=key in given)
+        is_schemaless = effective.get(f"{key}.schemas.enable", "true").strip().lower() == "false"
+        if kind == "value" and not found and not plugin.takes_json_schemas and not is_schemaless:
             found.append(
                 Problem(
                     f"{key}.schemas.enable",
@@ -186,3 +250,20 @@ def _converters(config: Config, plugin: Plugin) -> list[Problem]:
                 )
             )
     return found
+
+
+def _converter_problems(key: str, named: str, supported: Sequence[str], *, is_given: bool) -> list[Problem]:
+    converter = find_converter(named)
+    if converter is not None and converter.class_name in supported:
+        return []
+    if converter is not None or named.startswith(_CONVERTERS_OF_OTHERS):
+        return [
+            Problem(key, f"'{key}={named}' is not supported by this version; use {' or '.join(supported)}")
+        ]
+    if is_given or named:
+        return [
+            Problem(key, f"Invalid value {named} for configuration {key}: Class {named} could not be found.")
+        ]
+    if key != "value.converter":
+        return []
+    return [Problem(key, f"'{key}' is set neither here nor in the worker's config; set {key}={JSON}")]

@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Final
 
-from icestream.api.config import Setting, Type
-from icestream.api.connector_settings import SINK_CONNECTOR
+from icestream.api.config import ConfigDef, Setting, Type
+from icestream.api.connector_settings import CONVERTER_KINDS, converter_settings
 from icestream.api.errors import NotFoundError
-from icestream.cluster.connector_config import Validation
+from icestream.cluster.connector_config import Validation, framework_of, supported_converters
+from icestream.cluster.converter_plugins import (
+    SIMPLE_HEADERS,
+    VERSION,
+    find_converter,
+    named_converter_settings,
+)
 from icestream.cluster.views import CheckedSetting, ConfigReport
-from icestream.plugins import find_connector
+from icestream.plugins import Plugin, find_connector
+
+_CONVERTER_KEYS: Final = frozenset(converter_settings().names)
+_OVERRIDES: Final = {"sink": "consumer.override.", "source": "producer.override."}
 
 
 def report_from(validation: Validation) -> ConfigReport:
@@ -17,10 +28,7 @@ def report_from(validation: Validation) -> ConfigReport:
     errors: dict[str, list[str]] = {}
     for problem in validation.problems:
         errors.setdefault(problem.key, []).append(problem.message)
-    known = [
-        _checked(setting, validation, errors.pop(setting.name, []))
-        for setting in validation.definition.settings
-    ]
+    known = [_checked(setting, validation, errors.pop(setting.name, [])) for setting in _reported(validation)]
     suggestions = validation.suggestions or {}
     strangers = [
         CheckedSetting(
@@ -28,21 +36,36 @@ def report_from(validation: Validation) -> ConfigReport:
             None,
             validation.config.get(key),
             recommended=(suggestions[key],) if key in suggestions else (),
-            errors=tuple(messages),
+            errors=tuple(errors.get(key, ())),
         )
-        for key, messages in errors.items()
+        for key in dict.fromkeys((*errors, *_overrides(validation)))
     ]
-    return ConfigReport(validation.plugin.class_name, (*known, *strangers), validation.warnings)
+    return ConfigReport(validation.class_name, (*known, *strangers), validation.warnings)
 
 
 def definition_of(plugin_name: str) -> tuple[CheckedSetting, ...]:
     """The settings of a plugin, its own first."""
+    converter = find_converter(plugin_name)
+    if converter is not None:
+        return _unchecked(converter.settings)
     try:
         plugin = find_connector(plugin_name)
     except NotFoundError:
         raise NotFoundError(f"Unknown plugin {plugin_name}.") from None
-    definition = plugin.settings().definition({}) + SINK_CONNECTOR
-    return tuple(CheckedSetting(setting.name, setting, None) for setting in definition.settings)
+    framework = ConfigDef(
+        [
+            replace(setting, default=plugin.version)
+            if setting.name == "connector.plugin.version"
+            else setting
+            for setting in framework_of(plugin).settings
+            if setting.name not in _CONVERTER_KEYS
+        ]
+    )
+    return _unchecked((plugin.settings().definition({}) + framework).settings)
+
+
+def _unchecked(settings: Sequence[Setting]) -> tuple[CheckedSetting, ...]:
+    return tuple(CheckedSetting(setting.name, setting, None) for setting in settings)
 
 
 def text_of(value: Any) -> str | None:
@@ -56,10 +79,65 @@ def text_of(value: Any) -> str | None:
     return str(value)
 
 
+def _reported(validation: Validation) -> list[Setting]:
+    """The settings of the class; those of converters only if the config names the converter itself."""
+    defaults = _defaults(validation.plugin, validation.worker)
+    own = [
+        replace(setting, default=defaults[setting.name]) if setting.name in defaults else setting
+        for setting in validation.definition.settings
+        if setting.name not in _CONVERTER_KEYS
+    ]
+    return [*own, *named_converter_settings(validation.config, CONVERTER_KINDS)]
+
+
+def _defaults(plugin: Plugin, worker: Mapping[str, str]) -> dict[str, str | None]:
+    """Defaults that depend on the class and on the worker."""
+    found: dict[str, str | None] = {"connector.plugin.version": plugin.version}
+    for kind in CONVERTER_KINDS:
+        named = worker.get(f"{kind}.converter", SIMPLE_HEADERS if kind == "header" else "").strip()
+        converter = find_converter(named)
+        found[f"{kind}.converter"] = converter.class_name if converter else named or None
+        found[f"{kind}.converter.plugin.version"] = VERSION if converter else None
+    return found
+
+
+def _recommended(name: str, plugin: Plugin) -> tuple[str, ...]:
+    if name == "connector.plugin.version":
+        return (plugin.version,)
+    if name.endswith(".converter.plugin.version"):
+        return (VERSION,)
+    kind, _, rest = name.partition(".")
+    return tuple(supported_converters(plugin).get(kind, ())) if rest == "converter" else ()
+
+
+def _overrides(validation: Validation) -> list[str]:
+    """Client settings of the kind that this connector uses."""
+    prefix = _OVERRIDES[validation.plugin.type]
+    return [key for key in validation.config if key.startswith(prefix)]
+
+
 def _checked(setting: Setting, validation: Validation, errors: list[str]) -> CheckedSetting:
-    value = validation.config.get(setting.name)
-    if value is None and not setting.is_required:
-        value = text_of(setting.default)
+    value = _shown(setting, validation, has_errors=bool(errors))
     if value is not None and setting.type is Type.PASSWORD:
         value = "[hidden]"
-    return CheckedSetting(setting.name, setting, value, tuple(setting.choices), tuple(errors))
+    recommended = _recommended(setting.name, validation.plugin)
+    return CheckedSetting(setting.name, setting, value, recommended, tuple(errors))
+
+
+def _shown(setting: Setting, validation: Validation, *, has_errors: bool) -> str | None:
+    """The value as it is understood; what cannot be understood is null."""
+    if setting.name in validation.nulls:
+        return None
+    text = validation.config.get(setting.name)
+    if text is None:
+        if setting.name.endswith(".converter.converter.type"):
+            return setting.name.partition(".")[0]
+        return None if setting.is_required else text_of(setting.default)
+    if setting.type is Type.LIST:
+        return ",".join(item.strip() for item in text.split(","))
+    if setting.type is Type.CLASS:
+        converter = find_converter(text.strip())
+        return converter.class_name if converter else None
+    value = setting.value_of(text)
+    # A placeholder of a config provider is no number, and yet nothing is wrong with it.
+    return text if value is None and not has_errors else text_of(value)

@@ -85,4 +85,4 @@ class ConfigReport:
     @property
     def groups(self) -> list[str]:
         found = (setting.definition.group for setting in self.settings if setting.definition)
-        return list(dict.fromkeys(found))
+        return list(dict.fromkeys(group for group in found if group is not None))

@@ -3,107 +3,171 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Awaitable, Callable, Iterable
-from typing import Any
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
 
+import anyio
+import anyio.to_thread
 from starlette.applications import Starlette
-from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
-from starlette.middleware import Middleware
 from starlette.requests import Request
-from starlette.responses import PlainTextResponse, Response
-from starlette.routing import Route
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.responses import Response
 
+from icestream.api.errors import NotLeader
 from icestream.cluster.service import ConnectorService
-from icestream.rest import connectors, plugins, worker
-from icestream.rest.errors import error_from, http_error_body
-from icestream.rest.exchange import Answer, Call, Handler
+from icestream.rest import connectors, loggers, media_types, offsets, plugins, worker
+from icestream.rest.errors import error_body, error_from, http_error_body
+from icestream.rest.exchange import Answer, Call, Handler, TopicTracking
+from icestream.rest.forward import Clients, Original, forwarded, plain_client
+from icestream.rest.routing import BadPath, PathRoute, allowed_verbs, by_path, raw_path
 
+MAX_BODY: Final = 5 * 2**20
+REQUEST_TIMEOUT_S: Final = 90.0
+_THREADS: Final = 40
+TABLE: Final[Mapping[tuple[str, str], Handler]] = (
+    worker.ROUTES | connectors.ROUTES | offsets.ROUTES | plugins.ROUTES | loggers.ROUTES
+)
 Endpoint = Callable[[Request], Awaitable[Response]]
+_MAY_WAIT_LONG: Final = frozenset(offsets.ROUTES.values()) | {plugins.validate_config}
 
 
-def build_app(service: ConnectorService) -> Starlette:
-    """The whole API over one service."""
-    table = worker.ROUTES | connectors.ROUTES | plugins.ROUTES
-    routes = [
-        Route(path, _endpoint(service, handler), methods=[verb]) for (verb, path), handler in table.items()
-    ]
-    routes += [
-        Route(path, _options(path, table.keys()), methods=["OPTIONS"])
-        for path in dict.fromkeys(path for _, path in table)
-    ]
+@dataclass(frozen=True)
+class ApiOptions:
+    """What the worker's config says about the API."""
+
+    topics: TopicTracking = field(default_factory=TopicTracking)
+    clients: Clients = plain_client
+    timeout: float = REQUEST_TIMEOUT_S
+
+
+class _Refused(Exception):
+    """Answered before any handler. Such answers name no media type, as in Kafka Connect, unless typed."""
+
+    def __init__(self, code: int, message: str = "", *, is_typed: bool = False) -> None:
+        super().__init__(code, message)
+        self.answer = Answer(code, error_body(code, message) if message else http_error_body(code))
+        self.media_type = media_types.JSON if is_typed else None
+
+
+def build_app(service: ConnectorService, options: ApiOptions | None = None) -> Starlette:
+    """The whole API over one service, a route for each path."""
+    api = _Api(service, options or ApiOptions())
     app = Starlette(
-        routes=routes,
-        middleware=[Middleware(_WithoutTrailingSlash)],
-        exception_handlers={HTTPException: _http_error},
+        routes=[
+            PathRoute(path, api.endpoint(verbs), allowed_verbs(verbs))
+            for path, verbs in by_path(TABLE).items()
+        ],
+        exception_handlers={HTTPException: _http_error, _Refused: _refusal, BadPath: _bad_path},
     )
     app.router.redirect_slashes = False
     return app
 
 
-class _WithoutTrailingSlash:
-    """`/connectors/` is `/connectors`."""
+class _Api:
+    def __init__(self, service: ConnectorService, options: ApiOptions) -> None:
+        self._service = service
+        self._options = options
+        self._limiters: dict[str, anyio.CapacityLimiter] = {}
 
-    def __init__(self, app: ASGIApp) -> None:
-        self._app = app
+    def endpoint(self, verbs: Mapping[str, Handler]) -> Endpoint:
+        allowed = allowed_verbs(verbs)
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "http" and len(scope["path"]) > 1:
-            scope = {**scope, "path": scope["path"].rstrip("/") or "/"}
-        await self._app(scope, receive, send)
+        async def endpoint(request: Request) -> Response:
+            if request.method == "OPTIONS":
+                headers = {"Allow": ",".join(allowed), "Content-Type": "text/plain"}
+                return Response(", ".join(allowed), headers=headers)
+            return await self._respond(verbs["GET" if request.method == "HEAD" else request.method], request)
+
+        return endpoint
+
+    async def _respond(self, handler: Handler, request: Request) -> Response:
+        is_readable = _is_readable(request)
+        answer_type = media_types.answer_type(request.headers.get("accept", ""))
+        if answer_type is None:
+            raise _Refused(406)
+        body = await _body(request)
+        if body and not is_readable:
+            raise _Refused(415, is_typed=True)
+        original = _original(request, body)
+        call = Call(request.path_params, original.query, body, original.base_url, self._options.topics)
+        return _response(await self._answer(handler, call, original), answer_type)
+
+    async def _answer(self, handler: Handler, call: Call, original: Original) -> Answer:
+        with anyio.move_on_after(self._options.timeout):
+            return await anyio.to_thread.run_sync(
+                self._answer_in_thread,
+                handler,
+                call,
+                original,
+                abandon_on_cancel=True,
+                limiter=self._limiter(handler, original.verb),
+            )
+        return Answer(500, error_body(500, "Request timed out"))
+
+    def _answer_in_thread(self, handler: Handler, call: Call, original: Original) -> Answer:
+        try:
+            return handler(self._service, call)
+        except NotLeader as elsewhere:
+            return forwarded(original, elsewhere.url, self._options.clients)
+        except Exception as error:  # the REST edge
+            return Answer(*error_from(error, original.raw_path))
+
+    def _limiter(self, handler: Handler, verb: str) -> anyio.CapacityLimiter:
+        """Threads of their own for reads, changes and what asks other systems: none starves the others."""
+        kind = "long" if handler in _MAY_WAIT_LONG else "read" if verb in ("GET", "HEAD") else "change"
+        if kind not in self._limiters:
+            self._limiters[kind] = anyio.CapacityLimiter(_THREADS)
+        return self._limiters[kind]
 
 
-def _endpoint(service: ConnectorService, handler: Handler) -> Endpoint:
-    async def endpoint(request: Request) -> Response:
-        body = await request.body()
-        _check_media_types(request, body)
-        query = {name: request.query_params.getlist(name) for name in request.query_params}
-        call = Call(request.path_params, query, body, str(request.base_url).rstrip("/"))
-        answer = await run_in_threadpool(_answer, handler, service, call, request.url.path)
-        return _response(answer)
-
-    return endpoint
-
-
-def _options(path: str, table: Iterable[tuple[str, str]]) -> Endpoint:
-    verbs = [verb for verb, known in table if known == path]
-    allowed = (["HEAD"] if "GET" in verbs else []) + [*verbs, "OPTIONS"]
-
-    async def endpoint(request: Request) -> Response:
-        return PlainTextResponse(", ".join(allowed), headers={"Allow": ",".join(allowed)})
-
-    return endpoint
-
-
-def _answer(handler: Handler, service: ConnectorService, call: Call, path: str) -> Answer:
+def _is_readable(request: Request) -> bool:
     try:
-        return handler(service, call)
-    except Exception as error:  # the REST edge
-        return Answer(*error_from(error, path))
+        is_json = media_types.is_json(request.headers.get("content-type", ""))
+    except media_types.UnreadableType:
+        raise _Refused(400, "Content-Type is no media type", is_typed=True) from None
+    if is_json is False:
+        raise _Refused(415)
+    return bool(is_json)
 
 
-def _check_media_types(request: Request, body: bytes) -> None:
-    sent = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    if sent not in ("", "application/json") or (body and not sent):
-        raise HTTPException(415)
-    accepted = request.headers.get("accept", "*/*")
-    kinds = {item.partition(";")[0].strip().lower() for item in accepted.split(",")}
-    if not kinds & {"*/*", "application/*", "application/json"}:
-        raise HTTPException(406)
+async def _body(request: Request) -> bytes:
+    chunks = bytearray()
+    async for chunk in request.stream():
+        chunks += chunk
+        if len(chunks) > MAX_BODY:
+            raise _Refused(
+                413, f"The body is larger than {MAX_BODY // 2**20} MiB, the most that is taken", is_typed=True
+            )
+    return bytes(chunks)
+
+
+def _original(request: Request, body: bytes) -> Original:
+    query = {name: request.query_params.getlist(name) for name in request.query_params}
+    base_url = str(request.base_url).rstrip("/")
+    return Original(request.method, raw_path(request.scope), query, request.headers, body, base_url)
 
 
 async def _http_error(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
-    return _response(Answer(error.status_code, http_error_body(error.status_code)))
+    return _response(Answer(error.status_code, http_error_body(error.status_code)), None)
 
 
-def _response(answer: Answer) -> Response:
+async def _refusal(request: Request, error: Exception) -> Response:
+    assert isinstance(error, _Refused)
+    return _response(error.answer, error.media_type)
+
+
+async def _bad_path(request: Request, error: Exception) -> Response:
+    return _response(Answer(400, error_body(400, str(error))), media_types.JSON)
+
+
+def _response(answer: Answer, media_type: str | None) -> Response:
     headers = dict(answer.headers)
     if answer.body is None:
         return Response(status_code=answer.status, headers=headers)
-    return Response(_dumped(answer.body), answer.status, headers, media_type="application/json")
+    return Response(_dumped(answer.body), answer.status, headers, media_type=media_type)
 
 
 def _dumped(body: Any) -> bytes:
-    return json.dumps(body, separators=(",", ":"), ensure_ascii=False).encode()
+    return json.dumps(body, separators=(",", ":"), ensure_ascii=False).encode(errors="replace")

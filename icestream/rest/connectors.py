@@ -7,8 +7,8 @@ from urllib.parse import quote
 
 from icestream.api.errors import NotFoundError
 from icestream.cluster.service import ConnectorService, target_from
-from icestream.rest.errors import BadRequest, MalformedBody
-from icestream.rest.exchange import Answer, Call, Handler, config_from
+from icestream.rest.errors import BadRequest, Forbidden, MalformedBody
+from icestream.rest.exchange import Answer, Call, Handler, checked_name, config_from, text_from
 from icestream.rest.shapes import info_json, progress_json, status_json, task_json, task_status_json
 
 _EXPANSIONS = {
@@ -16,6 +16,9 @@ _EXPANSIONS = {
     "info": lambda service, name: info_json(service.info(name)),
     "progress": lambda service, name: progress_json(service.progress(name)),
 }
+# Java's `trim` takes away control characters and blanks, but no other space.
+_TRIMMED = "".join(map(chr, range(33)))
+_UNQUOTED = "!$&'()*+,;=:@~"
 
 
 def list_connectors(service: ConnectorService, call: Call) -> Answer:
@@ -35,17 +38,20 @@ def list_connectors(service: ConnectorService, call: Call) -> Answer:
 
 def create_connector(service: ConnectorService, call: Call) -> Answer:
     document = call.json_object()
+    if document is None:
+        raise MalformedBody("The body is missing; send a connector with name and config")
     unknown = [key for key in document if key not in ("name", "config", "initial_state")]
     if unknown:
         raise MalformedBody(
             f"Unrecognized field '{unknown[0]}'; a connector has name, config and initial_state"
         )
-    name = str(document.get("name") or "").strip()
-    config = _named(name, config_from(document.get("config")))
+    name = checked_name((text_from(document.get("name"), "the name") or "").strip(_TRIMMED))
+    state = text_from(document.get("initial_state"), "initial_state")
     try:
-        target = target_from(document.get("initial_state"))
+        target = target_from(state if state != "" else "empty")
     except ValueError as error:
         raise MalformedBody(str(error)) from None
+    config = _named(name, config_from(document.get("config")))
     info = service.create(name, config, target)
     return Answer(201, info_json(info), _location(call, name))
 
@@ -64,14 +70,18 @@ def read_config(service: ConnectorService, call: Call) -> Answer:
 
 
 def put_config(service: ConnectorService, call: Call) -> Answer:
-    info, is_created = service.put_config(call.connector, _named(call.connector, call.config()))
+    name = checked_name(call.connector)
+    info, is_created = service.put_config(name, _named(name, call.config()))
     if is_created:
-        return Answer(201, info_json(info), _location(call, call.connector))
+        return Answer(201, info_json(info), _location(call, name))
     return Answer(200, info_json(info))
 
 
 def patch_config(service: ConnectorService, call: Call) -> Answer:
-    return Answer(body=info_json(service.patch_config(call.connector, call.config())))
+    document = call.json_object()
+    if document is None:
+        service.info(call.connector)
+    return Answer(body=info_json(service.patch_config(call.connector, config_from(document))))
 
 
 def read_status(service: ConnectorService, call: Call) -> Answer:
@@ -106,12 +116,30 @@ def list_tasks(service: ConnectorService, call: Call) -> Answer:
 
 
 def read_task_status(service: ConnectorService, call: Call) -> Answer:
-    return Answer(body=task_status_json(service.task_status(call.connector, call.path["task"])))
+    return Answer(body=task_status_json(service.task_status(call.connector, call.task)))
 
 
 def restart_task(service: ConnectorService, call: Call) -> Answer:
-    service.restart_task(call.connector, call.path["task"])
+    service.restart_task(call.connector, call.task)
     return Answer(204)
+
+
+def read_topics(service: ConnectorService, call: Call) -> Answer:
+    _require_tracking(call)
+    return Answer(body={call.connector: {"topics": service.topics(call.connector)}})
+
+
+def reset_topics(service: ConnectorService, call: Call) -> Answer:
+    _require_tracking(call)
+    if not call.topics.may_reset:
+        raise Forbidden("Topic tracking reset is disabled.")
+    service.reset_topics(call.connector)
+    return Answer(202)
+
+
+def _require_tracking(call: Call) -> None:
+    if not call.topics.is_enabled:
+        raise Forbidden("Topic tracking is disabled.")
 
 
 def _named(name: str, config: dict[str, str | None]) -> dict[str, str | None]:
@@ -124,7 +152,7 @@ def _named(name: str, config: dict[str, str | None]) -> dict[str, str | None]:
 
 
 def _location(call: Call, name: str) -> dict[str, str]:
-    return {"Location": f"{call.base_url}/connectors/{quote(name)}"}
+    return {"Location": f"{call.base_url}/connectors/{quote(name, safe=_UNQUOTED, errors='replace')}"}
 
 
 ROUTES: dict[tuple[str, str], Handler] = {
@@ -141,6 +169,8 @@ ROUTES: dict[tuple[str, str], Handler] = {
     ("PUT", "/connectors/{connector}/resume"): resume_connector,
     ("PUT", "/connectors/{connector}/stop"): stop_connector,
     ("GET", "/connectors/{connector}/tasks"): list_tasks,
-    ("GET", "/connectors/{connector}/tasks/{task:int}/status"): read_task_status,
-    ("POST", "/connectors/{connector}/tasks/{task:int}/restart"): restart_task,
+    ("GET", "/connectors/{connector}/tasks/{task}/status"): read_task_status,
+    ("POST", "/connectors/{connector}/tasks/{task}/restart"): restart_task,
+    ("GET", "/connectors/{connector}/topics"): read_topics,
+    ("PUT", "/connectors/{connector}/topics/reset"): reset_topics,
 }

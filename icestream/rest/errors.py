@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from icestream.api.errors import (
     AlreadyExistsError,
+    BadOffsets,
     ConfigError,
     NotFoundError,
     NotReadyError,
@@ -23,6 +24,10 @@ class BadRequest(Exception):
     """The request contradicts itself, such as two names for one connector."""
 
 
+class Forbidden(Exception):
+    """The worker's config does not allow this."""
+
+
 class MalformedBody(Exception):
     """The body cannot be read; Kafka Connect answers 500 here, and so do we."""
 
@@ -30,6 +35,8 @@ class MalformedBody(Exception):
 CODES: Final[Sequence[tuple[type[Exception], int]]] = (
     (ConfigError, 400),
     (BadRequest, 400),
+    (BadOffsets, 400),
+    (Forbidden, 403),
     (NotFoundError, 404),
     (AlreadyExistsError, 409),
     (NotReadyError, 409),

@@ -3,38 +3,61 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
+from icestream.api.errors import NotFoundError
 from icestream.cluster.service import ConnectorService
-from icestream.rest.errors import MalformedBody
+from icestream.rest.errors import BadRequest, MalformedBody
+
+MAX_NAME: Final = 4_000
+"""Characters of a connector's name: more would not fit into the URL of a request about it."""
+MAX_KEYS: Final = 5_000
+"""Keys of a config: it is one record in Kafka, and a megabyte there."""
+_WHOLE_NUMBER: Final = re.compile(r"[+-]?\d{1,10}", re.ASCII)
+_INT_MAX: Final = 2**31
+
+
+@dataclass(frozen=True)
+class TopicTracking:
+    """`topic.tracking.enable` and `topic.tracking.allow.reset` of the worker."""
+
+    is_enabled: bool = True
+    may_reset: bool = True
 
 
 @dataclass(frozen=True)
 class Call:
     """One request: parameters of the path and of the query, and the body's bytes."""
 
-    path: Mapping[str, Any]
+    path: Mapping[str, str]
     query: Mapping[str, list[str]]
     body: bytes
     base_url: str = ""
+    topics: TopicTracking = TopicTracking()
 
     @property
     def connector(self) -> str:
-        return str(self.path["connector"])
+        return self.path["connector"]
+
+    @property
+    def task(self) -> int:
+        text = self.path["task"]
+        number = int(text) if _WHOLE_NUMBER.fullmatch(text) else _INT_MAX
+        if not -_INT_MAX <= number < _INT_MAX:
+            raise NotFoundError("HTTP 404 Not Found")
+        return number
 
     def flag(self, name: str, default: bool = False) -> bool:
         values = self.query.get(name)
-        return values[0].strip().lower() == "true" if values else default
+        return values[0].lower() == "true" if values else default
 
-    def json_object(self) -> dict[str, Any]:
-        """The body as a JSON object; numbers stay as they were written."""
-        try:
-            document = json.loads(self.body, parse_int=str, parse_float=str, parse_constant=str)
-        except (json.JSONDecodeError, UnicodeDecodeError) as error:
-            raise MalformedBody(f"The body is not valid JSON: {error}") from None
-        if not isinstance(document, dict):
+    def json_object(self) -> dict[str, Any] | None:
+        """The body as a JSON object, None if there is none; numbers stay as they were written."""
+        document = _parsed(self.body) if self.body.strip() else None
+        if document is not None and not isinstance(document, dict):
             raise MalformedBody("The body is not a JSON object")
         return document
 
@@ -57,14 +80,40 @@ Handler = Callable[[ConnectorService, Call], Answer]
 def config_from(document: object) -> dict[str, str | None]:
     """A map of strings; numbers and booleans as they are written, nulls kept for the validation."""
     if not isinstance(document, dict):
-        raise MalformedBody("The config is not a JSON object; send a map of strings")
-    return {str(key): _text(str(key), value) for key, value in document.items()}
+        raise MalformedBody("The config is missing or not a JSON object; send a map of strings")
+    if len(document) > MAX_KEYS:
+        raise BadRequest(f"The config has {len(document)} keys; at most {MAX_KEYS} are possible")
+    return {key: text_from(value, f"the value of '{key}'") for key, value in document.items()}
 
 
-def _text(key: str, value: object) -> str | None:
+def checked_name(name: str) -> str:
+    if len(name) > MAX_NAME:
+        raise BadRequest(f"The connector's name has {len(name)} characters; at most {MAX_NAME} are possible")
+    return name
+
+
+def text_from(value: object, what: str) -> str | None:
+    """A scalar as text."""
     if value is None or isinstance(value, str):
         return value
     if isinstance(value, bool):
         return "true" if value else "false"
     kind = "an object" if isinstance(value, dict) else "a list"
-    raise MalformedBody(f"The value of '{key}' is {kind}; write a string, a number or a boolean")
+    raise MalformedBody(f"{what} is {kind}; write a string, a number or a boolean")
+
+
+class Number(str):
+    """A number as the body has it; only offsets need to know that it was one."""
+
+
+def _parsed(body: bytes) -> Any:
+    try:
+        return json.loads(body, parse_int=Number, parse_float=Number, parse_constant=_refuse)
+    except (ValueError, UnicodeDecodeError) as error:
+        raise MalformedBody(f"The body is not valid JSON: {error}") from None
+    except RecursionError:
+        raise MalformedBody("The body is not valid JSON: its objects and lists are nested too deep") from None
+
+
+def _refuse(constant: str) -> Any:
+    raise ValueError(f"{constant} is not JSON")

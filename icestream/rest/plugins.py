@@ -2,28 +2,35 @@
 
 from __future__ import annotations
 
+from icestream.api.errors import UnknownConnectorClass
+from icestream.cluster.converter_plugins import CONVERTERS
 from icestream.cluster.service import ConnectorService
-from icestream.rest.errors import BadRequest
+from icestream.rest.errors import BadRequest, MalformedBody
 from icestream.rest.exchange import Answer, Call, Handler
-from icestream.rest.shapes import definitions_json, plugin_json, report_json
+from icestream.rest.shapes import definitions_json, plugins_json, report_json
 
 _SUFFIX = "Connector"
 
 
 def list_plugins(service: ConnectorService, call: Call) -> Answer:
-    return Answer(body=[plugin_json(plugin) for plugin in service.plugins()])
+    converters = () if call.flag("connectorsOnly", default=True) else CONVERTERS
+    return Answer(body=plugins_json(service.plugins(), converters))
 
 
 def read_plugin_config(service: ConnectorService, call: Call) -> Answer:
-    return Answer(body=definitions_json(service.plugin_config(str(call.path["plugin"]))))
+    return Answer(body=definitions_json(service.plugin_config(call.path["plugin"])))
 
 
 def validate_config(service: ConnectorService, call: Call) -> Answer:
-    plugin, config = str(call.path["plugin"]), call.config()
+    plugin, config = call.path["plugin"], call.config()
     included = config.get("connector.class")
     if included is not None and not _short(included).endswith(_short(plugin)):
         raise BadRequest(f"Included connector type {included} does not match request type {plugin}")
-    return Answer(body=report_json(service.validate(config)))
+    try:
+        return Answer(body=report_json(service.validate(config)))
+    except UnknownConnectorClass as error:
+        # 400 when a connector is created, 500 here: so Kafka Connect does.
+        raise MalformedBody(str(error)) from None
 
 
 def _short(name: str) -> str:

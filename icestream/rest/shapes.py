@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
 from icestream.api.config import Setting
 from icestream.api.status import Progress
+from icestream.cluster.converter_plugins import VERSION, ConverterPlugin
 from icestream.cluster.reports import text_of
 from icestream.cluster.views import (
     CheckedSetting,
@@ -58,21 +60,29 @@ def progress_json(progress: Progress) -> Json:
     return {**asdict(progress), "warnings": list(progress.warnings)}
 
 
-def plugin_json(plugin: Plugin) -> Json:
-    return {"class": plugin.class_name, "type": plugin.type, "version": plugin.version}
+def plugins_json(connectors: Sequence[Plugin], converters: Sequence[ConverterPlugin]) -> list[Json]:
+    """Sinks, sources, converters of records, converters of headers, each by name."""
+    kinds: dict[str, list[tuple[str, str]]] = {
+        kind: [(plugin.class_name, plugin.version) for plugin in connectors if plugin.type == kind]
+        for kind in ("sink", "source")
+    }
+    kinds["converter"] = [(plugin.class_name, VERSION) for plugin in converters if plugin.is_for_records]
+    kinds["header_converter"] = [(plugin.class_name, VERSION) for plugin in converters]
+    return [
+        {"class": name, "type": kind, "version": version}
+        for kind, listed in kinds.items()
+        for name, version in sorted(listed)
+    ]
 
 
 def report_json(report: ConfigReport) -> Json:
-    orders = _orders(report.settings)
     shape: Json = {
         "name": report.name,
         "error_count": report.error_count,
         "groups": report.groups,
         "configs": [
             {
-                "definition": key_json(checked.definition, orders[checked.name])
-                if checked.definition
-                else None,
+                "definition": key_json(checked.definition) if checked.definition else None,
                 "value": {
                     "name": checked.name,
                     "value": checked.value,
@@ -90,11 +100,10 @@ def report_json(report: ConfigReport) -> Json:
 
 
 def definitions_json(settings: tuple[CheckedSetting, ...]) -> list[Json]:
-    orders = _orders(settings)
-    return [key_json(checked.definition, orders[checked.name]) for checked in settings if checked.definition]
+    return [key_json(checked.definition) for checked in settings if checked.definition]
 
 
-def key_json(setting: Setting, order: int) -> Json:
+def key_json(setting: Setting) -> Json:
     return {
         "name": setting.name,
         "type": setting.type.value,
@@ -103,18 +112,8 @@ def key_json(setting: Setting, order: int) -> Json:
         "importance": setting.importance,
         "documentation": setting.doc,
         "group": setting.group,
-        "order_in_group": order,
-        "width": "NONE",
-        "display_name": setting.name,
+        "order_in_group": setting.order,
+        "width": setting.width,
+        "display_name": setting.display_name or setting.name,
         "dependents": [],
     }
-
-
-def _orders(settings: tuple[CheckedSetting, ...]) -> dict[str, int]:
-    """The place of each setting within its group, from 1."""
-    counts: dict[str, int] = {}
-    orders: dict[str, int] = {}
-    for checked in settings:
-        group = checked.definition.group if checked.definition else ""
-        counts[group] = orders[checked.name] = counts.get(group, 0) + 1
-    return orders

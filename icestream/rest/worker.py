@@ -7,7 +7,7 @@ from dataclasses import asdict
 from icestream.cluster.service import ConnectorService
 from icestream.rest.exchange import Answer, Call, Handler
 
-_HEALTH_CODES = {"healthy": 200, "starting": 503}
+_HEALTH_CODES = {"healthy": 200, "starting": 503, "unhealthy": 500}
 
 
 def read_server(service: ConnectorService, call: Call) -> Answer:

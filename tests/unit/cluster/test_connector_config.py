@@ -124,7 +124,10 @@ def test_all_problems_come_at_once() -> None:
 
 def test_null_is_no_value() -> None:
     found = validate(tasks_max=None)
-    assert messages(found) == "Null value can not be supplied as the configuration value."
+    assert messages(found).splitlines() == [
+        "Invalid value null for configuration tasks.max: Value must be non-null",
+        "Null value can not be supplied as the configuration value.",
+    ]
 
 
 @pytest.mark.parametrize(

@@ -205,7 +205,7 @@ def test_wrong_verbs_and_media_types(api: httpx.Client) -> None:
     html = api.get("/connectors", headers={"accept": "text/html"})
     assert html.json() == {"error_code": 406, "message": "HTTP 406 Not Acceptable"}
     options = api.options("/connectors")
-    assert (options.status_code, options.headers["allow"]) == (200, "HEAD,GET,POST,OPTIONS")
+    assert (options.status_code, options.headers["allow"]) == (200, "HEAD,POST,GET,OPTIONS")
 
 
 @pytest.mark.parametrize(
@@ -291,9 +291,11 @@ def test_validate_shows_values_errors_and_warnings(api: httpx.Client) -> None:
     report = answer.json()
     values = {entry["value"]["name"]: entry["value"] for entry in report["configs"]}
     assert answer.status_code == 200
-    assert report["error_count"] == 2
+    assert report["error_count"] == 3
+    assert values["tasks.max"]["value"] is None
     assert values["tasks.max"]["errors"] == [
-        "Invalid value x for configuration tasks.max: Not a number of type INT"
+        "Invalid value x for configuration tasks.max: Not a number of type INT",
+        "Invalid value null for configuration tasks.max: Value must be non-null",
     ]
     assert values["topic"]["recommended_values"] == ["topics"]
     assert values["iceberg.control.topic"]["value"] == "control-iceberg"

@@ -1,0 +1,81 @@
+"""Both answers to one request, side by side: equal, different as agreed, or different."""
+
+from __future__ import annotations
+
+import json
+import time
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from tests.parity.differences import ALLOWED
+from tests.parity.sending import Answer, Side, send
+from tests.parity.table import Request
+
+_SETTLE_S: Final = 6.0
+
+
+@dataclass(frozen=True)
+class Outcome:
+    request: Request
+    theirs: Answer
+    ours: Answer
+    allowed: str = ""
+    """The agreed difference that makes them equal."""
+
+    @property
+    def agrees(self) -> bool:
+        return _same(self.theirs, self.ours)
+
+    @property
+    def is_good(self) -> bool:
+        return self.agrees or bool(self.allowed)
+
+    def __str__(self) -> str:
+        return f"{self.request}\n  theirs {_shown(self.theirs)}\n  ours   {_shown(self.ours)}"
+
+
+@dataclass
+class Tally:
+    """All outcomes of a run."""
+
+    outcomes: list[Outcome] = field(default_factory=list)
+
+    def __str__(self) -> str:
+        agreeing = sum(outcome.agrees for outcome in self.outcomes)
+        allowed = sum(bool(outcome.allowed) for outcome in self.outcomes)
+        return f"parity: {agreeing} of {len(self.outcomes)} requests agree, {allowed} allowed differences"
+
+
+def compare(request: Request, theirs: Side, ours: Side) -> Outcome:
+    deadline = time.monotonic() + (_SETTLE_S if request.settles else 0.0)
+    while True:
+        outcome = _judged(Outcome(request, send(theirs, request), send(ours, request)))
+        if outcome.is_good or time.monotonic() > deadline:
+            return outcome
+        time.sleep(0.1)
+
+
+def _judged(outcome: Outcome) -> Outcome:
+    if outcome.agrees:
+        return outcome
+    names = [outcome.request.differs] if outcome.request.differs else ALLOWED
+    for name in names:
+        difference = ALLOWED[name]
+        if not outcome.request.differs and not difference.is_everywhere:
+            continue
+        if difference.applies(outcome.request, outcome.theirs, outcome.ours):
+            return replace(outcome, allowed=name)
+    return outcome
+
+
+def _same(one: Answer, other: Answer) -> bool:
+    # As text: the order of keys counts.
+    return (one.status, dict(one.headers), json.dumps(one.body)) == (
+        other.status,
+        dict(other.headers),
+        json.dumps(other.body),
+    )
+
+
+def _shown(answer: Answer) -> str:
+    return f"{answer.status} {dict(answer.headers)} {json.dumps(answer.body, ensure_ascii=False)[:1500]}"

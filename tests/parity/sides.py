@@ -1,0 +1,128 @@
+"""The two workers that are compared, each a process of its own on the same broker."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+from urllib.parse import quote
+
+from icestream.embedded.jars import fetch_all
+from icestream.embedded.java import java
+from icestream.embedded.ports import free_port
+from tests.parity.sending import Side
+
+_VERSION: Final = "4.3.1"
+_MODULES: Final = ("connect-runtime", "connect-json", "connect-transforms", "connect-file")
+_COORDINATES: Final = (
+    *(f"org.apache.kafka:{module}:{_VERSION}" for module in _MODULES),
+    "org.apache.logging.log4j:log4j-slf4j-impl:2.25.4",
+)
+_JSON: Final = "org.apache.kafka.connect.json.JsonConverter"
+_READY_S: Final = 90.0
+_STOP_S: Final = 10.0
+
+
+@contextmanager
+def kafka_connect(bootstrap: str, folder: Path) -> Iterator[Side]:
+    """The real one, version 4.3.1, with the file-stream connectors."""
+    library = fetch_all(f"connect-parity-{_VERSION}", _COORDINATES)
+    command = [
+        *(java(), "-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Dlog4j2.level=INFO"),
+        *("-cp", f"{library}/*", "org.apache.kafka.connect.cli.ConnectDistributed"),
+    ]
+    with _running("kafka-connect", command, bootstrap, folder) as side:
+        yield side
+
+
+@contextmanager
+def icestream(bootstrap: str, folder: Path) -> Iterator[Side]:
+    program = Path(sys.executable).with_name("icestream")
+    with _running("icestream", [str(program), "distributed"], bootstrap, folder) as side:
+        yield side
+
+
+@contextmanager
+def _running(name: str, command: Sequence[str], bootstrap: str, folder: Path) -> Iterator[Side]:
+    port = free_port()
+    properties = folder / f"{name}.properties"
+    properties.write_text(
+        "".join(f"{key}={value}\n" for key, value in _worker(name, bootstrap, port).items())
+    )
+    log = folder / f"{name}.log"
+    with log.open("wb") as output:
+        process = subprocess.Popen(
+            [*command, str(properties)], stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT
+        )
+    side = Side(name, port, str(folder))
+    try:
+        _wait_until_ready(side, process, log)
+        yield side
+    finally:
+        process.terminate()
+        try:
+            process.wait(_STOP_S)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait(_STOP_S)
+
+
+def _worker(name: str, bootstrap: str, port: int) -> Mapping[str, str]:
+    return {
+        "bootstrap.servers": bootstrap,
+        "listeners": f"http://127.0.0.1:{port}",
+        "group.id": f"parity-{name}",
+        "key.converter": _JSON,
+        "value.converter": _JSON,
+        "offset.flush.interval.ms": "1000",
+        "access.control.allow.origin": "http://ui",
+        **{
+            f"{kind}.storage.{key}": value
+            for kind in ("config", "offset", "status")
+            for key, value in (("topic", f"parity-{name}-{kind}"), ("replication.factor", "1"))
+        },
+        "offset.storage.partitions": "1",
+        "status.storage.partitions": "1",
+    }
+
+
+def _wait_until_ready(side: Side, process: subprocess.Popen[bytes], log: Path) -> None:
+    deadline = time.monotonic() + _READY_S
+    # A worker is healthy before its group has a leader, and refuses changes till then.
+    while _status(side, "/health") != 200 or _status(side, "/connectors/nobody", "DELETE") != 404:
+        if process.poll() is not None or time.monotonic() > deadline:
+            raise RuntimeError(f"{side.name} did not start: {log.read_text(errors='replace')[-2000:]}")
+        time.sleep(0.2)
+
+
+def _status(side: Side, path: str, method: str = "GET") -> int:
+    try:
+        return _answer(side, path, method)[0]
+    except OSError:
+        return 0
+
+
+def clear(side: Side) -> None:
+    """Delete all connectors; wait until they are gone."""
+    deadline = time.monotonic() + _STOP_S
+    while names := json.loads(_answer(side, "/connectors", "GET")[1]):
+        for name in names:
+            _status(side, f"/connectors/{quote(name, safe='')}", "DELETE")
+        if time.monotonic() > deadline:
+            raise RuntimeError(f"{side.name} does not delete {names}")
+
+
+def _answer(side: Side, path: str, method: str) -> tuple[int, bytes]:
+    connection = http.client.HTTPConnection("127.0.0.1", side.port, timeout=_READY_S)
+    try:
+        connection.request(method, path)
+        response = connection.getresponse()
+        return response.status, response.read()
+    finally:
+        connection.close()
