@@ -21,8 +21,10 @@ from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from icestream.api.errors import PreconditionError
 from icestream.cluster.rest_settings import RestConfig
 from icestream.cluster.rest_tls import Tls
+from icestream.kafka.keystores import Identity
 
 _BETWEEN_WORKERS: Final = (
     ("POST", re.compile(r"/connectors/[^/]+/tasks/?")),
@@ -56,14 +58,26 @@ def _apply(context: ssl.SSLContext, tls: Tls) -> None:
     context.maximum_version = tls.newest
     if tls.ciphers:
         context.set_ciphers(":".join(tls.ciphers))
-    if tls.identity is None:
-        return
-    # OpenSSL's binding takes certificates from files only; this folder is for us alone, and gone at once.
-    with tempfile.TemporaryDirectory(prefix="icestream-tls-") as folder:
-        file = Path(folder) / "identity.pem"
-        file.touch(mode=0o600)
-        file.write_text(tls.identity.key_pem + tls.identity.certificates_pem)
-        context.load_cert_chain(file)
+    if tls.identity is not None:
+        _identify(context, tls.identity)
+
+
+def _identify(context: ssl.SSLContext, identity: Identity) -> None:
+    try:
+        # OpenSSL's binding takes certificates from files only; this folder is for us alone, and gone at once.
+        with tempfile.TemporaryDirectory(prefix="icestream-tls-") as folder:
+            file = Path(folder) / "identity.pem"
+            file.touch(mode=0o600)
+            file.write_text(identity.key_pem + identity.certificates_pem)
+            context.load_cert_chain(file)
+    except ssl.SSLError as error:
+        raise PreconditionError(
+            f"the certificate and key for https do not do ({error.reason}); make the key store anew"
+        ) from None
+    except OSError as error:
+        raise PreconditionError(
+            f"cannot write a temporary file ({error.strerror}); set TMPDIR to a folder that we may write to"
+        ) from None
 
 
 def _trust(context: ssl.SSLContext, tls: Tls, purpose: ssl.Purpose) -> None:
