@@ -37,6 +37,7 @@ _KNOWN: Final = ConfigDef([Setting(key, Type.STRING, None, "") for key in TABLE]
 _TLS_ONLY: Final = ("ssl.", "enable.ssl.", "https.")
 _SASL_ONLY: Final = ("sasl.", "enable.sasl.")
 _SECRET: Final = ("password", "passphrase", "secret", "pem", "jaas", "oauthbearer.config")
+_JAVAS_BACKOFF_MS: Final = 50
 _TLS_OFFERED: Final = {"TLSV1.2", "TLSV1.3"}
 
 
@@ -100,6 +101,7 @@ def translated(settings: Mapping[str, str], role: str | None, named: Named = str
     translator = _Translator(role, named)
     for key, value in used.items():
         translator.take(key, value)
+    translator.reconcile_backoff()
     translator.take_connection(used)
     if role == "producer":
         translator.settings.setdefault("partitioner", librdkafka.JAVAS_PARTITIONER)
@@ -136,6 +138,15 @@ class _Translator:
                 self._apply(rule, value.strip(), name)
         except ConfigError as error:
             self.problems += error.problems
+
+    def reconcile_backoff(self) -> None:
+        """As in Java, a pause is never longer than the longest one, which is the first if it is not set."""
+        first, longest = "reconnect.backoff.ms", "reconnect.backoff.max.ms"
+        if first in self.settings:
+            self.settings.setdefault(longest, self.settings[first])
+        if longest in self.settings:
+            limit = int(self.settings[longest])
+            self.settings[first] = str(min(int(self.settings.get(first, _JAVAS_BACKOFF_MS)), limit))
 
     def take_connection(self, settings: Mapping[str, str]) -> None:
         try:

@@ -220,7 +220,8 @@ _OF_CONSUMERS: Final[Mapping[str, Rule]] = {
     "allow.auto.create.topics": Switch("allow.auto.create.topics"),
     "check.crcs": Switch("check.crcs"),
     "fetch.min.bytes": Number("fetch.min.bytes", 1, 100_000_000),
-    "fetch.max.bytes": Number("fetch.max.bytes", 0, _MAX_INT - 512),
+    # Not below librdkafka's message.max.bytes.
+    "fetch.max.bytes": Number("fetch.max.bytes", 1_000_000, _MAX_INT - 512),
     "fetch.max.wait.ms": Number("fetch.wait.max.ms", 0, 300_000),
     "max.partition.fetch.bytes": Number("fetch.message.max.bytes", 1, 1_000_000_000),
     "auto.offset.reset": Ours("a connector begins where its offsets say", ("earliest", "latest", "none")),

@@ -46,14 +46,11 @@ def read(data: bytes, password: str | None) -> Store:
         expected = hashlib.sha1(_secret(password) + _SALT + content).digest()
         if not hmac.compare_digest(expected, digest):
             raise WrongPassword
-    try:
-        return _entries(io.BytesIO(content))
-    except (struct.error, UnicodeDecodeError) as error:
-        raise ValueError("the store is damaged") from error
+    return _entries(io.BytesIO(content))
 
 
 def _entries(stream: io.BytesIO) -> Store:
-    magic, version, entries = struct.unpack(">4sII", stream.read(12))
+    magic, version, entries = struct.unpack(">4sII", _bytes(stream, 12))
     if magic != MAGIC or version not in (1, 2):
         raise ValueError("not a JKS store")
     keys: list[KeyEntry] = []
@@ -63,7 +60,7 @@ def _entries(stream: io.BytesIO) -> Store:
         _text(stream)  # the alias
         stream.read(8)  # the time it was made
         if kind == _KEY:
-            protected = stream.read(_number(stream))
+            protected = _bytes(stream, _number(stream))
             keys.append(
                 KeyEntry(protected, tuple(_certificate(stream, version) for _ in range(_number(stream))))
             )
@@ -77,15 +74,22 @@ def _entries(stream: io.BytesIO) -> Store:
 def _certificate(stream: io.BytesIO, version: int) -> bytes:
     if version == 2:
         _text(stream)  # always X.509
-    return stream.read(_number(stream))
+    return _bytes(stream, _number(stream))
+
+
+def _bytes(stream: io.BytesIO, size: int) -> bytes:
+    found = stream.read(size)
+    if len(found) < size:
+        raise ValueError("it ends too early")
+    return found
 
 
 def _number(stream: io.BytesIO) -> int:
-    return int(struct.unpack(">I", stream.read(4))[0])
+    return int(struct.unpack(">I", _bytes(stream, 4))[0])
 
 
 def _text(stream: io.BytesIO) -> str:
-    return stream.read(int(struct.unpack(">H", stream.read(2))[0])).decode("utf-8", "replace")
+    return _bytes(stream, int(struct.unpack(">H", _bytes(stream, 2))[0])).decode("utf-8", "replace")
 
 
 def private_key(entry: KeyEntry, password: str) -> bytes:

@@ -164,9 +164,7 @@ class _Store:
         looks_like_pem = b"-----BEGIN " in data
         if self.type == "PEM":
             if not looks_like_pem:
-                raise _Unreadable(
-                    f"is not a PEM file; set {self._type_key} to JKS or PKCS12, or name another"
-                )
+                raise _Unreadable(f"is not a PEM file; set {self._type_key}=PKCS12 or =JKS, or name another")
             return self._pem_content(data, with_key)
         if looks_like_pem:
             raise _Unreadable(f"is a PEM file, but {self._type_key} is {self.type}; set {self._type_key}=PEM")
@@ -199,7 +197,7 @@ class _Store:
         except ValueError as error:
             raise _Unreadable(f"cannot be read as JKS ({error}); make it anew") from None
         leaves = [key.chain[0] for key in store.keys if key.chain]
-        certificates = tuple(map(x509.load_der_x509_certificate, (*store.trusted, *leaves)))
+        certificates = tuple(map(_from_der, (*store.trusted, *leaves)))
         entry = next((key for key in store.keys if key.chain), None)
         if not with_key or entry is None:
             return _Content(certificates)
@@ -207,7 +205,7 @@ class _Store:
             opened = jks.private_key(entry, self.key_password or self.password or "")
         except jks.WrongPassword:
             raise self._locked(self._key_password_key if self.key_password else self._password_key) from None
-        chain = tuple(map(x509.load_der_x509_certificate, entry.chain))
+        chain = tuple(map(_from_der, entry.chain))
         return _Content(certificates, Identity(_pem(chain), _key_pem(load_der_private_key(opened, None))))
 
     def _pkcs12_content(self, data: bytes) -> _Content:
@@ -248,6 +246,13 @@ def _chain(leaf: x509.Certificate, others: Iterable[x509.Certificate]) -> list[x
     while (issuer := by_subject.pop(chain[-1].issuer, None)) is not None:
         chain.append(issuer)
     return chain
+
+
+def _from_der(der: bytes) -> x509.Certificate:
+    try:
+        return x509.load_der_x509_certificate(der)
+    except ValueError:
+        raise _Unreadable("has a certificate that is damaged; import it again") from None
 
 
 def _certificates_in(text: str) -> tuple[x509.Certificate, ...]:

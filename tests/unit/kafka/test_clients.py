@@ -38,8 +38,8 @@ def test_settings_come_from_worker_role_and_connector_in_this_order() -> None:
     worker = {
         "bootstrap.servers": "a:1",
         "consumer.fetch.min.bytes": "1",
-        "consumer.fetch.max.bytes": "5",
+        "consumer.fetch.max.bytes": "5000000",
         "group.id": "g",
     }
     settings = client_settings(worker, "consumer", {"fetch.min.bytes": "2", "max.poll.records": "9"})
-    assert settings == {"bootstrap.servers": "a:1", "fetch.min.bytes": "2", "fetch.max.bytes": "5"}
+    assert settings == {"bootstrap.servers": "a:1", "fetch.min.bytes": "2", "fetch.max.bytes": "5000000"}
