@@ -10,9 +10,10 @@ import ssl
 import threading
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
+import httpx
 import uvicorn
 from starlette.applications import Starlette
 from starlette.routing import BaseRoute
@@ -22,9 +23,10 @@ from icestream.api.errors import PreconditionError
 from icestream.cluster.rest_settings import Listener, RestConfig, bracketed
 from icestream.cluster.rest_tls import Tls
 from icestream.cluster.service import ConnectorService
-from icestream.rest.app import build_app
+from icestream.rest.app import ApiOptions, build_app
+from icestream.rest.forward import Clients
 from icestream.rest.headers import CrossOriginHeaders, ResponseHeaders
-from icestream.rest.security import guarded, server_context
+from icestream.rest.security import client_context, guarded, server_context
 
 _LOG = logging.getLogger(__name__)
 _START_TIMEOUT: Final = 10.0
@@ -135,22 +137,33 @@ def bind(config: RestConfig = HERE) -> Bound:
     return Bound(config, tuple(opened[:first_admin]), tuple(opened[first_admin:]))
 
 
-def serve(service: ConnectorService, bound: Bound | None = None) -> RestServer:
+def serve(
+    service: ConnectorService, bound: Bound | None = None, options: ApiOptions | None = None
+) -> RestServer:
     """Start the API and return when it answers; `stop` closes the sockets too.
 
     Without sockets it is on a free port that only this machine reaches.
     """
     bound = bound or bind()
     config = bound.config
-    servers = _servers(_regular_app(service, config), bound.regular, config.tls)
-    servers += _servers(_admin_app(service), bound.admin, config.admin_tls)
+    options = options or ApiOptions()
+    if config.tls is not None:
+        options = replace(options, clients=_clients(config))
+    servers = _servers(_regular_app(service, config, options), bound.regular, config.tls)
+    servers += _servers(_admin_app(service, options), bound.admin, config.admin_tls)
     server = RestServer(bound, servers)
     server.start()
     return server
 
 
-def _regular_app(service: ConnectorService, config: RestConfig) -> ASGIApp:
-    app = build_app(service)
+def _clients(config: RestConfig) -> Clients:
+    """For requests that another worker must answer."""
+    context = client_context(config)
+    return lambda: httpx.Client(trust_env=False, verify=context)
+
+
+def _regular_app(service: ConnectorService, config: RestConfig, options: ApiOptions) -> ASGIApp:
+    app = build_app(service, options)
     if config.admin_listeners is not None:
         _keep(app, lambda route: not _is_admin(route))
     if config.credentials is not None:
@@ -163,9 +176,9 @@ def _regular_app(service: ConnectorService, config: RestConfig) -> ASGIApp:
     return wrapped
 
 
-def _admin_app(service: ConnectorService) -> ASGIApp:
+def _admin_app(service: ConnectorService, options: ApiOptions) -> ASGIApp:
     """Only /admin, and plain: Kafka Connect puts neither users nor headers on listeners of their own."""
-    app = build_app(service)
+    app = build_app(service, options)
     _keep(app, _is_admin)
     return app
 
