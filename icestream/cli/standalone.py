@@ -65,6 +65,8 @@ class StandaloneWorker:
         from icestream.cluster.stores import FileStore
         from icestream.cluster.supervisor import Supervisor
         from icestream.cluster.worker import Patience, Worker
+        from icestream.rest.app import ApiOptions
+        from icestream.rest.exchange import TopicTracking
         from icestream.rest.server import bind, serve
 
         self._plane = plane or data_plane(config)
@@ -92,7 +94,8 @@ class StandaloneWorker:
         for warning in config.warnings:
             _LOG.warning("%s", warning)
         self.service.restore(files)
-        self._rest = serve(self.service, bound)
+        topics = TopicTracking(config.tracks_topics, config.resets_topics)
+        self._rest = serve(self.service, bound, ApiOptions(topics))
         self.url = self._rest.url
         _LOG.info("REST API on %s, state in %s", self.url, config.state_file)
 
