@@ -211,7 +211,8 @@ def _verify(stack: Stack) -> bool:
 
     click.echo()
     # All three are looked at, also when the first does not hold.
-    verdicts = [holds(log.connector, stack.config(log), stack.bootstrap, deep=True) for log in LOG_TABLES]
+    worker = {"bootstrap.servers": stack.bootstrap}
+    verdicts = [holds(log.connector, stack.config(log), worker, deep=True) for log in LOG_TABLES]
     return all(verdicts)
 
 

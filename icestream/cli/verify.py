@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import click
@@ -11,7 +12,8 @@ import click
     epilog="""\b
 Examples:
   icestream verify iceberg-sink-apilogs
-  icestream verify iceberg-sink-apilogs --deep --bootstrap-servers localhost:9092"""
+  icestream verify iceberg-sink-apilogs --deep --bootstrap-servers localhost:9092
+  icestream verify iceberg-sink-apilogs --worker worker.properties"""
 )
 @click.argument("connector")
 @click.option(
@@ -28,11 +30,21 @@ Examples:
 @click.option(
     "--bootstrap-servers",
     envvar="ICESTREAM_BOOTSTRAP_SERVERS",
-    default="localhost:9092",
-    show_default=True,
-    help="Kafka's address.",
+    help="Kafka's address.  [default: that of the worker's file, or localhost:9092]",
 )
-def verify(connector: str, deep: bool, url: str, config: Path | None, bootstrap_servers: str) -> None:
+@click.option(
+    "--worker",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="The worker's properties file: how to reach a Kafka that wants TLS or a login.",
+)
+def verify(
+    connector: str,
+    deep: bool,
+    url: str,
+    config: Path | None,
+    bootstrap_servers: str | None,
+    worker: Path | None,
+) -> None:
     """Check that nothing of CONNECTOR's topics is missing from its table and nothing is in it twice.
 
     Exits with 1 if something is, and says which offsets.
@@ -40,8 +52,23 @@ def verify(connector: str, deep: bool, url: str, config: Path | None, bootstrap_
     from icestream import logs
 
     logs.configure("ERROR")
-    if not holds(connector, _config(connector, url, config), bootstrap_servers, deep=deep):
+    given, resolve = _worker(worker)
+    if bootstrap_servers:
+        given["bootstrap.servers"] = bootstrap_servers
+    if not holds(connector, resolve(_config(connector, url, config)), given, deep=deep):
         raise SystemExit(1)
+
+
+def _worker(file: Path | None) -> tuple[dict[str, str], Callable[[Mapping[str, str]], dict[str, str]]]:
+    """The worker's settings, and what puts the values of its config providers into a config."""
+    if file is None:
+        return {}, dict
+    from icestream.cluster.config_providers import providers_from
+    from icestream.cluster.properties import read_properties
+
+    given = read_properties(file)
+    providers = providers_from(given)
+    return providers.resolved(given), providers.resolved
 
 
 def _config(connector: str, url: str, file: Path | None) -> dict[str, str]:
@@ -55,12 +82,11 @@ def _config(connector: str, url: str, file: Path | None) -> dict[str, str]:
         return client.config(connector)
 
 
-def holds(connector: str, config: dict[str, str], bootstrap: str, *, deep: bool) -> bool:
+def holds(connector: str, config: Mapping[str, str], worker: Mapping[str, str], *, deep: bool) -> bool:
     """Print the verdict on every table of a connector; whether all are good."""
     from icestream.jobs.accounts import judge
     from icestream.jobs.evidence import gather
 
-    worker = {"bootstrap.servers": bootstrap}
     good = True
     for table, evidence in gather(connector, config, worker, deep=deep):
         verdict = judge(evidence)

@@ -11,7 +11,7 @@ from pyiceberg.table import Table
 from pyroaring import BitMap64
 
 from icestream.api.batch import Slice
-from icestream.api.config import Config
+from icestream.api.config import Config, subset
 from icestream.api.errors import NotFoundError
 from icestream.api.offsets import Offsets, Partition
 from icestream.jobs.accounts import Deep, Evidence, Letters, layered
@@ -31,9 +31,9 @@ _HEADER = "__connect.errors."
 def gather(name: str, config: Config, worker: Mapping[str, str], *, deep: bool) -> list[tuple[str, Evidence]]:
     """Evidence for each table of a connector."""
     job = job_from(name, config)
-    settings = client_settings(worker)
-    topics, catalog = Topics(settings), open_catalog(config)
-    reader = SliceReader(settings)
+    topics = Topics(client_settings(worker, "admin", subset(config, "admin.override.")))
+    catalog = open_catalog(config)
+    reader = SliceReader(client_settings(worker, "consumer", subset(config, "consumer.override.")))
     try:
         letters = _letters(job, topics, reader)
         found = []

@@ -97,7 +97,7 @@ def _verdict(parts: Iterable[tuple[Mapping[str, str], str, Mapping[str, str]]]) 
 
 
 def _worker_settings(worker: Mapping[str, str], role: str | None) -> dict[str, str]:
-    return {"bootstrap.servers": "localhost:9092", **_shared(worker, role), **_own(worker, role)}
+    return {**_shared(worker, role), **_own(worker, role)}
 
 
 def _shared(worker: Mapping[str, str], role: str | None) -> dict[str, str]:

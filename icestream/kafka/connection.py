@@ -17,6 +17,7 @@ from icestream.kafka.keystores import Identity, Named
 from icestream.kafka.logins import Kerberos, OAuth, login_facts
 
 PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
+_KAFKAS_PLACE: Final = "localhost:9092"
 _ADDRESS: Final = re.compile(r"(?:[\w\-%.]*://)?(\[[\w:%.\-]+\]|[\w\-%.]+):(\d+)")
 
 JAVA_KEYS: Final = (
@@ -90,7 +91,11 @@ def _problem(key: str, message: str) -> ConfigError:
 
 def _servers(settings: Mapping[str, str], named: Named) -> tuple[str, ...]:
     key = named("bootstrap.servers")
-    given = [server.strip() for server in settings.get("bootstrap.servers", "").split(",") if server.strip()]
+    given = [
+        server.strip()
+        for server in settings.get("bootstrap.servers", _KAFKAS_PLACE).split(",")
+        if server.strip()
+    ]
     if not given:
         raise _problem(key, f"'{key}' is empty; name at least one host:port")
     found = []

@@ -83,7 +83,7 @@ def _judged(settings: Mapping[str, str], prefix: str, under: Mapping[str, str]) 
     role = next((role for role in ROLES if prefix.startswith(f"{role}.")), None)
     inherited = under.keys() - own.keys()
     found = translated(
-        {"bootstrap.servers": "localhost:9092", **under, **own},
+        {**under, **own},
         role,
         lambda key: key if key in inherited else f"{prefix}{key}",
     )
