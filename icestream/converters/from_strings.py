@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import codecs
+import re
 from collections.abc import Callable, Mapping
 from typing import Final
 
@@ -11,6 +12,7 @@ import pyarrow.compute as pc
 
 from icestream.api.config import Config, subset
 from icestream.api.errors import ConfigError, Problem
+from icestream.api.jackson import jackson_bytes
 
 Encoder = Callable[[pa.Array], pa.Array]
 """A column of strings to a column of binaries of the same length; null where a string cannot be converted."""
@@ -18,6 +20,8 @@ Encoder = Callable[[pa.Array], pa.Array]
 _ENVELOPE: Final = '{"schema":{"type":"string","optional":false},"payload":"'
 _SHORT_ESCAPES: Final[Mapping[int, str]] = {8: "\\b", 9: "\\t", 10: "\\n", 12: "\\f", 13: "\\r"}
 _CONTROLS: Final = bytes(range(32))
+_BEYOND_BMP: Final = re.compile(rb"[\xf0-\xf4]")
+_TWO_UNITS: Final = re.compile("[\U00010000-\U0010ffff]")
 
 
 def string_encoder(config: Config, kind: str = "value") -> Encoder:
@@ -71,4 +75,11 @@ def json_escaped(column: pa.Array) -> pa.Array:
     if len(text.translate(None, _CONTROLS)) != len(text):
         for code in sorted(set(text) & set(_CONTROLS)):
             column = pc.replace_substring(column, chr(code), _SHORT_ESCAPES.get(code, f"\\u{code:04X}"))
+    if _BEYOND_BMP.search(text):
+        # What Java keeps as two characters, such as emoji, is escaped too, and nothing else beyond ASCII.
+        column = pa.array([_TWO_UNITS.sub(_escaped, line) for line in column.to_pylist()], pa.string())
     return column
+
+
+def _escaped(found: re.Match[str]) -> str:
+    return jackson_bytes(found[0]).decode()[1:-1]

@@ -23,6 +23,8 @@ _SETTINGS: Mapping[str, str | int | bool] = {
     "message.max.bytes": 1024 * 1024,
     # Keys land in the partitions where Java's producer puts them.
     "partitioner": "murmur2_random",
+    # Records without a key that come together stay together, as with Java's producer.
+    "sticky.partitioning.linger.ms": 100,
     "delivery.report.only.error": True,
 }
 

@@ -7,17 +7,18 @@ import logging
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from icestream.api.jackson import jackson_bytes
 from icestream.api.offset_admin import OffsetEntry
 
 _log = logging.getLogger(__name__)
 
 
 def offset_key(connector: str, partition: Mapping[str, Any]) -> bytes:
-    return _json([connector, partition])
+    return jackson_bytes([connector, partition])
 
 
 def offset_value(offset: Mapping[str, Any] | None) -> bytes | None:
-    return None if offset is None else _json(offset)
+    return None if offset is None else jackson_bytes(offset)
 
 
 def entries_of(connector: str, stored: Iterable[tuple[bytes, bytes | None]]) -> list[OffsetEntry]:
@@ -55,8 +56,3 @@ def _offset(connector: str, value: bytes) -> dict[str, Any] | None:
         return decoded
     _log.warning("a stored offset of '%s' is no JSON object and is passed over", connector)
     return None
-
-
-def _json(data: Any) -> bytes:
-    # Jackson writes characters beyond ASCII as they are, and no blanks.
-    return json.dumps(data, separators=(",", ":"), ensure_ascii=False).encode()
