@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib import import_module
@@ -48,6 +49,9 @@ class Plugin:
     value_converters: Sequence[str] = (JSON,)
     takes_json_schemas: bool = False
     """Whether JSON values may carry their schema beside the payload."""
+    most_tasks: int = sys.maxsize
+    numbers_tasks: bool = False
+    """Whether the config of a task says which one it is, as the Java class has it."""
 
     @property
     def is_source(self) -> bool:
@@ -72,12 +76,14 @@ CONNECTORS: Final[Sequence[Plugin]] = (
         "sink",
         "org.apache.iceberg.connect.IcebergSinkTask",
         ICEBERG_SETTINGS,
+        numbers_tasks=True,
     ),
     Plugin(
         "io.tabular.iceberg.connect.IcebergSinkConnector",
         "sink",
         "io.tabular.iceberg.connect.IcebergSinkTask",
         ICEBERG_SETTINGS,
+        numbers_tasks=True,
     ),
     Plugin(
         "org.apache.kafka.connect.file.FileStreamSinkConnector",
@@ -96,6 +102,7 @@ CONNECTORS: Final[Sequence[Plugin]] = (
         _KAFKA_VERSION,
         (JSON, STRING, BYTES),
         takes_json_schemas=True,
+        most_tasks=1,
     ),
 )
 

@@ -10,14 +10,14 @@ import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
-from icestream.api.errors import ConfigError, IcestreamError
+from icestream.api.errors import ConfigError, IcestreamError, NotFoundError
 from icestream.api.status import JobStatus
 from icestream.cluster.connector_config import Validation
 from icestream.cluster.job_slot import Wish
 from icestream.cluster.stores import ConnectorStore, StoredConnector, TargetState
 from icestream.cluster.worker import Worker
 from icestream.logs import for_connector
-from icestream.plugins import Plugin
+from icestream.plugins import Plugin, find_connector
 
 _LOG = logging.getLogger(__name__)
 
@@ -54,7 +54,12 @@ def task_ids(connector: StoredConnector) -> tuple[int, ...]:
     if connector.target is TargetState.STOPPED:
         return ()
     text = connector.config.get("tasks.max", "1").strip()
-    return tuple(range(int(text) if text.isdecimal() else 1))
+    wanted = int(text) if text.isdecimal() else 1
+    try:
+        most = find_connector(connector.config.get("connector.class", "")).most_tasks
+    except NotFoundError:
+        most = wanted
+    return tuple(range(min(wanted, most)))
 
 
 class Roster:
