@@ -195,9 +195,14 @@ class ConnectClient:
     def stop(self, name: str) -> None:
         self._call("PUT", f"{_path(name)}/stop")
 
-    def restart(self, name: str, *, include_tasks: bool = True, only_failed: bool = False) -> None:
+    def restart(self, name: str, *, include_tasks: bool = True, only_failed: bool = False) -> int | None:
+        """How many parts (connector, tasks) are restarted; None if the worker does not tell."""
         flags = {"includeTasks": str(include_tasks).lower(), "onlyFailed": str(only_failed).lower()}
-        self._call("POST", f"{_path(name)}/restart", flags)
+        plan = self._json("POST", f"{_path(name)}/restart", flags)
+        if not isinstance(plan, dict):
+            return None
+        parts = [plan.get("connector", {}), *plan.get("tasks", ())]
+        return sum(part.get("state") == "RESTARTING" for part in parts)
 
     def delete(self, name: str) -> None:
         self._call("DELETE", _path(name))

@@ -228,8 +228,8 @@ def restart(
     """Restart connectors."""
 
     def restart_one(name: str) -> str:
-        client.restart(name, include_tasks=tasks, only_failed=only_failed)
-        return "restarted"
+        parts = client.restart(name, include_tasks=tasks, only_failed=only_failed)
+        return "has nothing to restart" if parts == 0 else "restarted"
 
     names = matching(client, patterns)
     change_all(output, names, restart_one, _settles(client, timeout) if wait else None)
