@@ -62,6 +62,8 @@ class DistributedWorker:
         from icestream.cluster.supervisor import Supervisor
         from icestream.cluster.worker import Patience, Worker
         from icestream.kafka.clients import client_settings
+        from icestream.rest.app import ApiOptions
+        from icestream.rest.exchange import TopicTracking
         from icestream.rest.server import bind, serve
 
         self._config = config
@@ -95,19 +97,21 @@ class DistributedWorker:
         self._stopping = threading.Event()
         for warning in config.warnings:
             _LOG.warning("%s", warning)
-        self._rest = serve(self.service, bound)
+        topics = TopicTracking(config.tracks_topics, config.resets_topics)
+        self._rest = serve(self.service, bound, ApiOptions(topics))
         _LOG.info("REST API on %s, group %s", self.url, config.group)
 
     def start(self) -> None:
         """Read the cluster's topics, start what runs the jobs, join the group."""
-        from icestream.kafka.group import GroupMember, group_connection
+        from icestream.kafka.connection import connection_facts
+        from icestream.kafka.group import GroupMember
 
         self._cluster_id.start()
         self._until_kafka_answers(self._prepare)
         self.service.restore()
         self._worker.use(self._plane.make_starter())
         member = GroupMember(
-            self._config.group, group_connection(self._config.raw), self._config.timing, self._coordinator
+            self._config.group, connection_facts(self._config.raw), self._config.timing, self._coordinator
         )
         self._coordinator.join(member, self.service.roster)
         threading.Thread(target=self._coordinator.run, name="coordinator", daemon=True).start()

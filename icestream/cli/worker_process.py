@@ -50,20 +50,30 @@ def data_plane(config: WorkerConfig) -> DataPlane:
         return ResolvingStarter(job_starter(config.raw), config.providers.resolved)
 
     def deep_check(connector: Config) -> list[Problem]:
-        from icestream.jobs.build import check_connector
+        from icestream.jobs.check import check_connector
 
-        return check_connector(connector)
+        return check_connector(connector, config.raw)
 
     return DataPlane(make_starter, deep_check)
 
 
 def extras(config: WorkerConfig, plane: DataPlane, cluster_id: ClusterId) -> Extras:
+    from icestream.cluster.override_policy import policy_problems
     from icestream.cluster.service import Extras
+    from icestream.jobs.offsets_admin import offset_admin
+    from icestream.kafka.clients import ClientVerdict, judge_overrides
+
+    def judge(connector: Config) -> ClientVerdict:
+        verdict = judge_overrides(config.raw, connector)
+        forbidden = policy_problems(config.raw, connector)
+        return ClientVerdict((*forbidden, *verdict.problems), verdict.warnings)
 
     return Extras(
         deep_check=plane.deep_check,
         cluster_id=cluster_id,
+        offsets=offset_admin(config.raw),
         resolve=config.providers.resolved,
+        judge_overrides=judge,
     )
 
 

@@ -44,6 +44,7 @@ from icestream.cluster.views import (
     TaskStatus,
 )
 from icestream.cluster.worker import Worker
+from icestream.kafka.clients import ClientVerdict
 from icestream.logs import LoggerLevel, for_connector, masked
 from icestream.plugins import CONNECTORS, Plugin, find_connector
 
@@ -61,8 +62,8 @@ class Extras:
     offsets: OffsetAdmin | None = None
     resolve: Callable[[Config], dict[str, str]] = dict
     """Replaces the placeholders of config providers, as late as possible."""
-    policy: Callable[[Config], list[Problem]] = lambda config: []
-    """Which client settings connectors may override."""
+    judge_overrides: Callable[[Config], ClientVerdict] = lambda config: ClientVerdict((), ())
+    """What there is to say about a connector's own settings for Kafka's clients."""
 
 
 class ConnectorService:
@@ -233,8 +234,7 @@ class ConnectorService:
     ) -> ConnectorStatus:
         """Start the job anew (connector and tasks are one); the answer is the plan, as in Kafka Connect."""
         self._membership.require_leader()
-        is_simple = not include_tasks and not only_failed
-        self._find(name, "Connector {} not found" if is_simple else "Unknown connector: {}")
+        self._find(name, "Unknown connector: {}")
         before = self.status(name)
         if only_failed and before.state is not State.FAILED:
             return before
@@ -248,9 +248,9 @@ class ConnectorService:
 
     def restart_task(self, name: str, task: int) -> None:
         self._membership.require_leader()
-        connector = self._find(name, "Connector {} not found")
+        connector = self._find(name, "Unknown connector: {}")
         if task not in connector.task_ids:
-            raise NotFoundError(f"Task {name}-{task} not found")
+            raise NotFoundError(f"Unknown task: {name}-{task}")
         self._new_run(name)
 
     # Offsets and topics
@@ -329,13 +329,14 @@ class ConnectorService:
         validation = validate_connector(
             with_nulls, self._worker_config, self._extras.deep_check if deep else None
         )
-        problems = [*validation.problems, *self._extras.policy(given)]
+        verdict = self._extras.judge_overrides(resolved)
+        problems = [*validation.problems, *verdict.problems]
         secrets = secrets_of(given, resolved)
         return replace(
             validation,
             config=given,
             problems=tuple(Problem(one.key, hidden(one.message, secrets)) for one in problems),
-            warnings=tuple(hidden(warning, secrets) for warning in validation.warnings),
+            warnings=tuple(hidden(one, secrets) for one in (*validation.warnings, *verdict.warnings)),
         )
 
     def _validated(self, config: Mapping[str, str | None], *, deep: bool) -> Validation:
@@ -408,11 +409,16 @@ def _published_progress(statuses: Sequence[PublishedStatus]) -> Progress:
 def task_configs(name: str, connector: StoredConnector) -> list[dict[str, str]]:
     """What `/connectors/{name}/tasks` shows, and the config topic keeps."""
     try:
-        task_class = find_connector(connector.config.get("connector.class", "")).task_class
+        plugin = find_connector(connector.config.get("connector.class", ""))
     except NotFoundError:
-        task_class = ""
+        return [{**connector.config, "task.class": ""} for _ in task_ids(connector)]
     return [
-        {**connector.config, "task.class": task_class, "task.id": str(task)} for task in task_ids(connector)
+        {
+            **connector.config,
+            "task.class": plugin.task_class,
+            **({"task.id": str(task)} if plugin.numbers_tasks else {}),
+        }
+        for task in task_ids(connector)
     ]
 
 

@@ -13,7 +13,7 @@ from icestream.cluster.config_providers import Providers, providers_from
 from icestream.cluster.rest_settings import RestConfig, parse_rest
 from icestream.cluster.unknown_keys import judge_unknown_keys
 from icestream.cluster.worker_settings import DISTRIBUTED, STANDALONE, WITHOUT_EFFECT, of_the_other_mode
-from icestream.kafka.java_settings import client_problems, client_warnings
+from icestream.kafka.clients import judge_worker
 from icestream.kafka.timing import Timing
 
 
@@ -83,7 +83,8 @@ def _parsed(given: Config, definition: ConfigDef) -> tuple[dict[str, Any], dict[
     foreign = of_the_other_mode(definition)
     ours = {key: value for key, value in raw.items() if key not in foreign}
     unknown = judge_unknown_keys(definition, ours, raw.get("icestream.unknown.keys", "typos").strip())
-    problems = [*definition.problems(raw), *unknown.problems, *client_problems(raw)]
+    clients = judge_worker(raw)
+    problems = [*definition.problems(raw), *unknown.problems, *clients.problems]
     try:
         rest = parse_rest(raw)
     except ConfigError as error:
@@ -102,7 +103,7 @@ def _parsed(given: Config, definition: ConfigDef) -> tuple[dict[str, Any], dict[
         "warnings": (
             *unknown.warnings,
             *rest.warnings,
-            *client_warnings(raw),
+            *clients.warnings,
             *(f"'{key}' has no effect: {why}" for key, why in WITHOUT_EFFECT.items() if key in raw),
             *(f"'{key}' has no effect in this mode" for key in raw if key in foreign),
         ),

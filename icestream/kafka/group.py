@@ -18,6 +18,8 @@ from kafka.coordinator.base import BaseCoordinator
 from kafka.net.compat import KafkaNetClient
 
 from icestream.api.errors import PreconditionError, SourceUnavailable
+from icestream.kafka.connection import Connection
+from icestream.kafka.group_connection import settings_of
 from icestream.kafka.timing import Timing
 
 _TYPE: Final = "connect"
@@ -48,19 +50,13 @@ class Rules(Protocol):
         """Asked of the member that Kafka chose as leader: from introductions to assignments."""
 
 
-def group_connection(settings: Mapping[str, str]) -> dict[str, Any]:
-    """kafka-python's settings for a connection."""
-    servers = settings.get("bootstrap.servers", "localhost:9092")
-    return {"bootstrap_servers": [server.strip() for server in servers.split(",") if server.strip()]}
-
-
 class GroupMember:
     """Heartbeats go on in a thread of their own; `poll` joins when it has to, and never waits for long."""
 
     def __init__(
         self,
         group: str,
-        connection: Mapping[str, Any],
+        connection: Connection,
         timing: Timing,
         rules: Rules,
         clock: Callable[[], float] = time.monotonic,
@@ -69,7 +65,9 @@ class GroupMember:
         self._timing = timing
         self._clock = clock
         self._client = KafkaNetClient(
-            request_timeout_ms=timing.session_timeout, reconnect_backoff_max_ms=1_000, **connection
+            request_timeout_ms=timing.session_timeout,
+            reconnect_backoff_max_ms=1_000,
+            **settings_of(connection),
         )
         self._client._net.start()
         self._member = _Member(self._client, group, timing, rules)

@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+from icestream.embedded.kafka import Broker
+from icestream.kafka.topics import Topics
 from tests.cluster.conftest import StartWorker
 from tests.cluster.workers import WorkerProcess, call, eventually
 
@@ -66,9 +68,12 @@ def offsets(worker: WorkerProcess, name: str) -> Sequence[Any]:
     return list(call(worker.url, "GET", f"/connectors/{name}/offsets")["offsets"])
 
 
-def test_taken_over_and_handed_back(start_worker: StartWorker, group: str, tmp_path: Path) -> None:
+def test_taken_over_and_handed_back(
+    start_worker: StartWorker, broker: Broker, group: str, tmp_path: Path
+) -> None:
     lines = Lines(tmp_path, f"{group}-lines")
-    lines.write("one", "two", "grün")
+    Topics({"bootstrap.servers": broker.bootstrap}).create(lines.topic, 1, 1)
+    lines.write("one", "two", "three")
     theirs = start_worker(real=True)
     call(theirs.url, "POST", "/connectors", {"name": "source", "config": lines.source()})
     call(theirs.url, "POST", "/connectors", {"name": "sink", "config": lines.sink("out.txt")})
@@ -97,6 +102,7 @@ def test_taken_over_and_handed_back(start_worker: StartWorker, group: str, tmp_p
     lines.wait_for_copy("out.txt", ours)
     renamed = {**lines.sink("renamed.txt"), "name": "stopped"}
     call(ours.url, "PUT", "/connectors/stopped/config", renamed)
+    call(ours.url, "DELETE", "/connectors/stopped/offsets")
     call(ours.url, "PUT", "/connectors/stopped/resume")
     lines.wait_for_copy("renamed.txt", ours)
     call(ours.url, "DELETE", "/connectors/paused")

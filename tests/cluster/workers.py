@@ -90,7 +90,7 @@ class WorkerProcess:
         self.process = None
 
     def text(self) -> str:
-        return self.log.read_text(errors="replace")[-8000:] if self.log.exists() else ""
+        return self.log.read_text(errors="replace")[-4000:] if self.log.exists() else ""
 
 
 def call(url: str, verb: str, path: str, body: Any = None, *, expect: Sequence[int] = ()) -> Any:
