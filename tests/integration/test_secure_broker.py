@@ -7,6 +7,7 @@ import pytest
 from icestream.api.batch import Slice
 from icestream.api.errors import ConfigError, SourceUnavailable
 from icestream.api.offsets import Offsets, Partition
+from icestream.cli.main import run
 from icestream.embedded.certificates import certificates
 from icestream.embedded.kafka import SecureBroker
 from icestream.kafka import topics as topics_module
@@ -124,3 +125,50 @@ def test_the_name_of_the_broker_is_compared_unless_that_is_turned_off(
 def test_a_plain_client_at_a_secure_door_is_told_so(secure_broker: SecureBroker, impatient: None) -> None:
     with pytest.raises(SourceUnavailable, match=r"listing topics: .*security\.protocol"):
         Topics(client_settings({"bootstrap.servers": secure_broker.bootstrap})).names()
+
+
+@pytest.mark.parametrize(
+    ("password", "told"),
+    [
+        ("alice-secret", "table 'ns.t' is not in catalog"),
+        (WRONG, "describing topics dead: Kafka refuses the login"),
+    ],
+)
+def test_verify_takes_the_way_to_kafka_from_the_workers_file(
+    secure_settings: dict[str, str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    impatient: None,
+    password: str,
+    told: str,
+) -> None:
+    monkeypatch.setenv("KAFKA_PASSWORD", password)
+    worker = {
+        **secure_settings,
+        "sasl.jaas.config": secure_settings["sasl.jaas.config"].replace(
+            "alice-secret", "${env:KAFKA_PASSWORD}"
+        ),
+        "config.providers": "env",
+        "config.providers.env.class": "org.apache.kafka.common.config.provider.EnvVarConfigProvider",
+    }
+    connector = {
+        "connector.class": "IcebergSinkConnector",
+        "topics": "secrets",
+        "iceberg.tables": "ns.t",
+        "iceberg.catalog.type": "jdbc",
+        "iceberg.catalog.uri": f"jdbc:sqlite:{tmp_path}/catalog.db",
+        "iceberg.catalog.warehouse": f"file://{tmp_path}/warehouse",
+        "errors.tolerance": "all",
+        "errors.deadletterqueue.topic.name": "dead",
+    }
+    for name, config in (("worker", worker), ("connector", {"name": "c", **connector})):
+        (tmp_path / f"{name}.properties").write_text("".join(f"{key}={config[key]}\n" for key in config))
+    files = [
+        "--worker",
+        str(tmp_path / "worker.properties"),
+        "--config",
+        str(tmp_path / "connector.properties"),
+    ]
+    assert run(["verify", "c", *files]) == 1
+    assert told in capsys.readouterr().err
