@@ -21,7 +21,8 @@ class SecureListener:
 
     port: int
     keystore: Path
-    keystore_password: str
+    truststore: Path
+    password: str
 
 
 def new_cluster_id() -> str:
@@ -86,7 +87,12 @@ def _secure_settings(plain: Mapping[str, object], secure: SecureListener) -> dic
         ),
         f"{listener}.ssl.keystore.type": "PKCS12",
         f"{listener}.ssl.keystore.location": secure.keystore,
-        f"{listener}.ssl.keystore.password": secure.keystore_password,
+        f"{listener}.ssl.keystore.password": secure.password,
+        # A client may show a certificate of its own, which must be one that is trusted.
+        f"{listener}.ssl.client.auth": "requested",
+        f"{listener}.ssl.truststore.type": "PKCS12",
+        f"{listener}.ssl.truststore.location": secure.truststore,
+        f"{listener}.ssl.truststore.password": secure.password,
     }
 
 

@@ -163,7 +163,9 @@ def running_secure_broker(data: Path, login: Login) -> Iterator[SecureBroker]:
     _make_folder(data)
     stores = certificates(data / "tls", login.password)
     port = ports.free_port()
-    secure = SecureListener(ports.free_port(avoid=port), stores.keystore, stores.password)
+    secure = SecureListener(
+        ports.free_port(avoid=port), stores.keystore, stores.truststore_pkcs12, stores.password
+    )
     broker = _start(data, port, True, secure, [f"{SCRAM}=[name={login.user},password={login.password}]"])
     try:
         yield SecureBroker(broker, secure.port, login, stores)

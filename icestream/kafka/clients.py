@@ -17,10 +17,9 @@ from icestream.api.config import subset
 from icestream.api.errors import ConfigError, Fenced, IcestreamError, Problem, SourceUnavailable
 from icestream.kafka.java_settings import (
     ROLES,
-    client_problems,
-    client_warnings,
     is_connection_key,
     is_worker_key,
+    judged,
     translated,
 )
 
@@ -88,12 +87,11 @@ def judge_overrides(worker: Mapping[str, str], config: Mapping[str, str]) -> Cli
 
 
 def _verdict(parts: Iterable[tuple[Mapping[str, str], str, Mapping[str, str]]]) -> ClientVerdict:
-    problems: list[Problem] = []
-    warnings: list[str] = []
-    for settings, prefix, under in parts:
-        problems += client_problems(settings, prefix, under)
-        warnings += client_warnings(settings, prefix, under)
-    return ClientVerdict(tuple(problems), tuple(warnings))
+    found = [judged(settings, prefix, under) for settings, prefix, under in parts]
+    return ClientVerdict(
+        tuple(problem for part in found for problem in part.problems),
+        tuple(warning.message for part in found for warning in part.warnings),
+    )
 
 
 def _worker_settings(worker: Mapping[str, str], role: str | None) -> dict[str, str]:

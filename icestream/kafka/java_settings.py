@@ -58,14 +58,14 @@ def client_problems(
     `under` are settings that hold where these say nothing: the worker's, under a connector's overrides.
     Without a prefix it is the worker's config, of which only the keys of clients are looked at.
     """
-    return list(_judged(settings, prefix, under or {}).problems)
+    return list(judged(settings, prefix, under or {}).problems)
 
 
 def client_warnings(
     settings: Mapping[str, str], prefix: str = "", under: Mapping[str, str] | None = None
 ) -> list[str]:
     """Settings of a client that are accepted and have no effect, or another one than in Java."""
-    return [warning.message for warning in _judged(settings, prefix, under or {}).warnings]
+    return [warning.message for warning in judged(settings, prefix, under or {}).warnings]
 
 
 def is_worker_key(key: str) -> bool:
@@ -78,7 +78,8 @@ def is_connection_key(key: str) -> bool:
     return key in ("bootstrap.servers", "security.protocol") or key.startswith((*_TLS_ONLY, *_SASL_ONLY))
 
 
-def _judged(settings: Mapping[str, str], prefix: str, under: Mapping[str, str]) -> Translation:
+def judged(settings: Mapping[str, str], prefix: str, under: Mapping[str, str]) -> Translation:
+    """Problems and warnings at once."""
     own = settings if prefix else {key: value for key, value in settings.items() if is_worker_key(key)}
     role = next((role for role in ROLES if prefix.startswith(f"{role}.")), None)
     inherited = under.keys() - own.keys()

@@ -1,5 +1,6 @@
 """Every way to Kafka, through TLS and SASL/SCRAM, with the settings that Java's clients take."""
 
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -8,11 +9,13 @@ from icestream.api.batch import Slice
 from icestream.api.errors import ConfigError, SourceUnavailable
 from icestream.api.offsets import Offsets, Partition
 from icestream.cli.main import run
-from icestream.embedded.certificates import certificates
+from icestream.embedded.certificates import Certificates, certificates
+from icestream.embedded.java import java
 from icestream.embedded.kafka import SecureBroker
 from icestream.kafka import topics as topics_module
 from icestream.kafka import transactions as transactions_module
 from icestream.kafka.clients import client_settings
+from icestream.kafka.keystores import identity
 from icestream.kafka.reader import SliceReader
 from icestream.kafka.topics import Topics
 from icestream.kafka.transactions import Outgoing, Transactions
@@ -110,6 +113,40 @@ def test_a_certificate_of_somebody_else_is_not_trusted(
     }
     with pytest.raises(ConfigError, match=r"the broker's certificate is not trusted; check ssl\.truststore"):
         Topics(client_settings(worker)).names()
+
+
+@pytest.mark.parametrize("kind", ["PKCS12", "JKS", "PEM"])
+def test_a_client_shows_its_own_certificate(
+    secure_broker: SecureBroker, secure_settings: dict[str, str], tmp_path: Path, kind: str, impatient: None
+) -> None:
+    trusted = key_store(secure_broker.certificates, tmp_path / "trusted", kind)
+    assert Topics(client_settings({**secure_settings, **trusted})).cluster_id()
+    foreign = key_store(certificates(tmp_path, "changeit"), tmp_path / "foreign", kind)
+    with pytest.raises(SourceUnavailable, match=r"asking for the cluster id: .*SSL"):
+        Topics(client_settings({**secure_settings, **foreign})).cluster_id()
+
+
+def key_store(stores: Certificates, file: Path, kind: str) -> dict[str, str]:
+    """A key store of the client in the wanted format, with the certificate of `stores`."""
+    own = {"ssl.keystore.location": str(stores.keystore), "ssl.keystore.password": stores.password}
+    if kind == "PKCS12":
+        return own
+    if kind == "PEM":
+        found = identity(own)
+        assert found
+        file.write_text(found.key_pem + found.certificates_pem)
+        return {"ssl.keystore.type": "PEM", "ssl.keystore.location": str(file)}
+    program = Path(java()).with_name("keytool")
+    subprocess.run(
+        [
+            *(str(program), "-importkeystore", "-noprompt", "-deststoretype", "JKS"),
+            *("-srckeystore", str(stores.keystore), "-srcstorepass", stores.password),
+            *("-destkeystore", str(file), "-deststorepass", stores.password),
+        ],
+        check=True,
+        capture_output=True,
+    )
+    return {"ssl.keystore.location": str(file), "ssl.keystore.password": stores.password}
 
 
 def test_the_name_of_the_broker_is_compared_unless_that_is_turned_off(
