@@ -202,7 +202,7 @@ class ConnectClient:
         if not isinstance(plan, dict):
             return None
         parts = [plan.get("connector", {}), *plan.get("tasks", ())]
-        return sum(part.get("state") == "RESTARTING" for part in parts)
+        return [part.get("state") for part in parts].count("RESTARTING")
 
     def delete(self, name: str) -> None:
         self._call("DELETE", _path(name))

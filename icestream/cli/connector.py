@@ -10,10 +10,10 @@ import click
 from icestream.api.errors import ConfigError, IcestreamError, NotFoundError, Problem
 from icestream.cli.changes import change_all
 from icestream.cli.connector_offsets import offsets
+from icestream.cli.connector_status import status
 from icestream.cli.connector_topics import topics
-from icestream.cli.connectors import notes, statuses_of, worst_state
-from icestream.cli.live import SETTLED, wait_for, watch
-from icestream.cli.tables import STATE_STYLES, Column, table_lines
+from icestream.cli.live import SETTLED, wait_for
+from icestream.cli.tables import Column, table_lines
 from icestream.cli.worker_options import (
     EXIT_CODES,
     Command,
@@ -30,15 +30,8 @@ from icestream.cli.worker_options import (
 )
 
 if TYPE_CHECKING:
-    from icestream.client import ConnectClient, ConnectorView
+    from icestream.client import ConnectClient
     from icestream.cluster.properties import ConnectorFile
-
-_PARTS = (
-    Column("connector"),
-    Column("part"),
-    Column("state", styles=STATE_STYLES),
-    Column("worker"),
-)
 
 
 @click.group(
@@ -55,6 +48,7 @@ def connector() -> None:
 
 connector.add_command(offsets)
 connector.add_command(topics)
+connector.add_command(status)
 
 
 def _files(command: Command[T]) -> Command[T]:
@@ -183,7 +177,7 @@ def delete(client: ConnectClient, patterns: Sequence[str], ignore_missing: bool,
 @talks_to_a_worker
 def pause(client: ConnectClient, patterns: Sequence[str], wait: bool, timeout: float, output: str) -> None:
     """Pause connectors: their jobs stay, and do nothing."""
-    _steer(client, patterns, output, lambda name: client.pause(name), "paused", timeout if wait else None)
+    _steer(client, patterns, output, client.pause, "paused", timeout if wait else None)
 
 
 @connector.command(epilog="\b\nExample:\n  icestream connector resume sink --wait")
@@ -193,7 +187,7 @@ def pause(client: ConnectClient, patterns: Sequence[str], wait: bool, timeout: f
 @talks_to_a_worker
 def resume(client: ConnectClient, patterns: Sequence[str], wait: bool, timeout: float, output: str) -> None:
     """Let paused or stopped connectors run again."""
-    _steer(client, patterns, output, lambda name: client.resume(name), "running", timeout if wait else None)
+    _steer(client, patterns, output, client.resume, "running", timeout if wait else None)
 
 
 @connector.command(epilog="\b\nExample:\n  icestream connector stop sink --wait")
@@ -203,7 +197,7 @@ def resume(client: ConnectClient, patterns: Sequence[str], wait: bool, timeout: 
 @talks_to_a_worker
 def stop(client: ConnectClient, patterns: Sequence[str], wait: bool, timeout: float, output: str) -> None:
     """Stop connectors: their jobs end, their configs and offsets stay."""
-    _steer(client, patterns, output, lambda name: client.stop(name), "stopped", timeout if wait else None)
+    _steer(client, patterns, output, client.stop, "stopped", timeout if wait else None)
 
 
 @connector.command(
@@ -233,39 +227,6 @@ def restart(
 
     names = matching(client, patterns)
     change_all(output, names, restart_one, _settles(client, timeout) if wait else None)
-
-
-@connector.command(
-    epilog="\b\nExample:\n  icestream connector status sink\n  icestream connector status sink --trace\n"
-    "  icestream connector status --watch"
-)
-@names_argument(required=False)
-@click.option("--watch", "is_watched", is_flag=True, help="Show it again every second, until Ctrl-C.")
-@click.option("--trace", is_flag=True, help="The whole traces of what failed.")
-@output_option
-@talks_to_a_worker
-def status(
-    client: ConnectClient, patterns: Sequence[str], is_watched: bool, trace: bool, output: str
-) -> None:
-    """Show the states of connectors and tasks, and why one failed.
-
-    Exits with 1 if something has failed.
-    """
-    from icestream.client import view_of
-
-    if is_watched:
-        watch(
-            lambda width: _status_lines([view_of(it) for it in statuses_of(client, patterns)], trace, width)
-        )
-        return
-    found = statuses_of(client, patterns)
-    views = [view_of(it) for it in found]
-    if output == "json":
-        print_json(found[0] if [view.name for view in views] == list(patterns) and len(views) == 1 else found)
-    else:
-        print_lines(_status_lines(views, trace, None))
-    if any(worst_state(view) == "FAILED" for view in views):
-        click.get_current_context().exit(1)
 
 
 @connector.command(
@@ -370,28 +331,6 @@ def _steer(
 
 def _settles(client: ConnectClient, timeout: float) -> Callable[[str], None]:
     return lambda name: wait_for(client, name, SETTLED, timeout)
-
-
-def _status_lines(views: Sequence[ConnectorView], trace: bool, width: int | None) -> list[str]:
-    rows = [row for view in views for row in _rows(view)]
-    if not rows:
-        return ["no connectors"]
-    below = [line for view in views for line in (_traces(view) if trace else notes(view))]
-    return [*table_lines(_PARTS, rows, width), *(line[:width] for line in below)]
-
-
-def _rows(view: ConnectorView) -> list[tuple[str, str, str, str]]:
-    first = (view.name, "connector", view.state, view.worker_id)
-    return [first, *((view.name, f"task {task.id}", task.state, task.worker_id) for task in view.tasks)]
-
-
-def _traces(view: ConnectorView) -> list[str]:
-    parts = [(view.name, view.trace), *((f"{view.name} task {task.id}", task.trace) for task in view.tasks)]
-    return [line for part, trace in parts if trace for line in (f"{part}:", *_plain_lines(trace))]
-
-
-def _plain_lines(text: str) -> list[str]:
-    return [f"  {line.expandtabs(4)}" for line in text.strip().splitlines()]
 
 
 def _show_config(found: Mapping[str, str], output: str) -> None:

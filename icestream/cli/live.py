@@ -22,7 +22,7 @@ _WATCH_EVERY: Final = 1.0
 _LOOK_EVERY: Final = 0.5
 SETTLED: Final = ("RUNNING", "PAUSED", "STOPPED")
 """States that a healthy connector stays in."""
-_HOME, _REST_OF_LINE, _REST_OF_SCREEN = "\x1b[H", "\x1b[K", "\x1b[J"
+_UP, _REST_OF_LINE, _REST_OF_SCREEN = "\x1b[{}F", "\x1b[K", "\x1b[J"
 
 
 @dataclass(frozen=True)
@@ -42,10 +42,11 @@ def watch(picture: Callable[[int | None], list[str]]) -> None:
     A worker that goes away while we look is told in the picture's place, until it is back.
     """
     screen = _screen()
+    height = 0
     with suppress(KeyboardInterrupt):
         lines = picture(screen.columns if screen else None)
         while True:
-            _draw(lines, screen)
+            height = _draw(lines, screen, height)
             clock().sleep(_WATCH_EVERY)
             screen = _screen()
             try:
@@ -58,15 +59,18 @@ def _screen() -> os.terminal_size | None:
     return shutil.get_terminal_size() if sys.stdout.isatty() else None
 
 
-def _draw(lines: Sequence[str], screen: os.terminal_size | None) -> None:
+def _draw(lines: Sequence[str], screen: os.terminal_size | None, before: int) -> int:
+    """Draw over the picture before, which had so many lines; returns how many this one has."""
     if screen is None:
         click.echo("\n".join(lines))
-        return
+        return 0
     # Not click.echo: without colours it would take away the moves of the cursor as well.
     is_plain = click.get_current_context().color is False
     shown = [click.unstyle(line) if is_plain else line for line in lines[: screen.lines - 1]]
-    sys.stdout.write(_HOME + "".join(f"{line}{_REST_OF_LINE}\n" for line in shown) + _REST_OF_SCREEN)
+    start = _UP.format(before) if before else ""
+    sys.stdout.write(start + "".join(f"{line}{_REST_OF_LINE}\n" for line in shown) + _REST_OF_SCREEN)
     sys.stdout.flush()
+    return len(shown)
 
 
 def wait_for(client: ConnectClient, name: str, states: Collection[str], timeout: float) -> None:

@@ -357,6 +357,8 @@ def test_status_can_be_watched(cli: Cli, worker: Any) -> None:
     ran = cli("connector", "status", "sink", "--watch", obj=turns.clock)
     assert ran.code == 0
     assert [row.split()[2] for row in ran.rows if " connector " in row] == ["RUNNING", "STOPPED"]
+    machine = cli("connector", "status", "sink", "--watch", "-o", "json", obj=Turns(turn2=end).clock)
+    assert [json.loads(line)["name"] for line in machine.out.splitlines()] == ["sink", "sink"]
 
 
 # config
