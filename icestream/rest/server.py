@@ -228,7 +228,7 @@ def _close(opened: Sequence[Open]) -> None:
 def _refusal(error: OSError, host: str, port: int) -> str:
     shown = host or "this machine"
     if error.errno == errno.EADDRINUSE:
-        return f"port {port} of {shown} is taken; stop what uses it, or set 'listeners=http://{host}:0'"
+        return f"port {port} of {shown} is taken; stop what uses it, or choose another in 'listeners'"
     if error.errno == errno.EACCES:
         return f"port {port} of {shown} needs more rights; choose one above 1023 in 'listeners'"
     return (
