@@ -26,7 +26,6 @@ _HEADER_ACTIONS: Final = ("set", "add", "setDate", "addDate")
 _HEADER_NAME: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _CSV_ITEM: Final = re.compile(r'\s*(?:"((?:[^"\\]|\\.)*)(?:"[^,]*|$)|([^,]*))(?:,|$)', re.DOTALL)
 
-ICESTREAM_REST: Final = AUTH_SETTINGS
 REST: Final = ConfigDef(
     (
         Setting(
@@ -283,7 +282,7 @@ def _header_rule(item: str) -> HeaderRule:
     if not value.isprintable() or not value.isascii():
         raise ValueError("the value has characters that a header cannot have")
     rule = HeaderRule(known[action.lower()], name, value)
-    if rule.is_date and not re.fullmatch(r"-?\d{1,15}", value):
+    if rule.is_date and not re.fullmatch(r"-?\d{1,13}", value):
         raise ValueError(f"'{value}' is not a number of milliseconds")
     return rule
 
