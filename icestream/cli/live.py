@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from icestream.api.errors import IcestreamError, NotFoundError, WorkerUnreachable
+from icestream.api.errors import IcestreamError, NotFoundError
+from icestream.cli.lines import one_line
 
 if TYPE_CHECKING:
     from icestream.client import ConnectClient, ConnectorView
@@ -39,7 +40,7 @@ def clock() -> Clock:
 def watch(picture: Callable[[int | None], list[str]]) -> None:
     """Show a picture again every second, until Ctrl-C. In a terminal it gets the width, and stays in place.
 
-    A worker that goes away while we look is told in the picture's place, until it is back.
+    When a worker goes away or is busy while we look, that is told in the picture's place.
     """
     screen = _screen()
     height = 0
@@ -51,8 +52,8 @@ def watch(picture: Callable[[int | None], list[str]]) -> None:
             screen = _screen()
             try:
                 lines = picture(screen.columns if screen else None)
-            except WorkerUnreachable as error:
-                lines = [str(error)]
+            except IcestreamError as error:
+                lines = [one_line(str(error))]
 
 
 def _screen() -> os.terminal_size | None:

@@ -14,10 +14,12 @@ import click
 
 from icestream.api.config import Config
 from icestream.api.errors import PreconditionError
+from icestream.cli.worker_options import output_option, talks_to_a_worker
 
 if TYPE_CHECKING:
     from rich.table import Table
 
+    from icestream.client import ConnectClient
     from icestream.pipeline.sql import Result
 
 
@@ -36,23 +38,19 @@ if TYPE_CHECKING:
     help="A connector's .json or .properties; may be given again.  [default: the worker's connectors]",
 )
 @click.option(
-    "--url",
-    envvar="ICESTREAM_URL",
-    default="http://localhost:8083",
-    show_default=True,
-    help="The REST address of a worker; also $ICESTREAM_URL.",
-)
-@click.option(
     "--spark", "settings", multiple=True, metavar="KEY=VALUE", help="A spark.* setting; may be given again."
 )
-@click.option("-o", "--output", type=click.Choice(["table", "json"]), default="table", show_default=True)
-def sql(statements: str, files: tuple[Path, ...], url: str, settings: tuple[str, ...], output: str) -> None:
+@output_option
+@talks_to_a_worker
+def sql(
+    client: ConnectClient, statements: str, files: tuple[Path, ...], settings: tuple[str, ...], output: str
+) -> None:
     """Run Spark SQL over the catalogs that connectors write to.
 
     A catalog has the name of 'iceberg.catalog'; if there is only one, its name may be left out.
     """
     spark_conf = _spark_conf(settings)
-    configs = _from_files(files) if files else _from_worker(url)
+    configs = _from_files(files) if files else _from_worker(client)
     for result in results(configs, statements, spark_conf):
         if output == "json":
             click.echo(json.dumps({"statement": result.statement, "rows": as_records(result)}, default=str))
@@ -108,14 +106,13 @@ def _from_files(files: Sequence[Path]) -> list[Config]:
     return [read_connector(path).config for path in files]
 
 
-def _from_worker(url: str) -> Sequence[Config]:
-    from icestream.client import ConnectClient
-
-    with ConnectClient(url) as client:
-        configs = [client.config(name) for name in client.names()]
+def _from_worker(client: ConnectClient) -> Sequence[Config]:
+    configs = [client.config(name) for name in client.names()]
     found = [config for config in configs if any(key.startswith("iceberg.catalog.") for key in config)]
     if not found:
-        raise PreconditionError(f"no connector at {url} has a catalog; name a connector's file with --config")
+        raise PreconditionError(
+            f"no connector at {client.url} has a catalog; name a connector's file with --config"
+        )
     return found
 
 

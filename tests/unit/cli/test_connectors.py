@@ -100,6 +100,19 @@ def test_watch_outlives_a_worker_that_goes_away(bare_cli: Cli, canned: Any) -> N
     assert ran.rows[2].startswith(f"no worker answers at {canned.url}")
 
 
+def test_watch_outlives_a_rebalance(bare_cli: Cli, canned: Any) -> None:
+    path = "/connectors?expand=status&expand=progress"
+    canned.say("GET", path, 200, {})
+
+    def turn(number: int) -> None:
+        busy = {"error_code": 409, "message": "a rebalance\nis in process"}
+        canned.say("GET", path, *((409, busy) if number == 1 else (200, {})))
+
+    ran = bare_cli("connectors", "--watch", "--url", canned.url, obj=stops_after(3, turn))
+    assert ran.out.splitlines()[1] == "a rebalance is in process"
+    assert ran.rows[0] == ran.rows[2]
+
+
 def test_watch_of_nobody_ends(bare_cli: Cli) -> None:
     assert bare_cli("connectors", "--watch", "--url", "http://127.0.0.1:1", obj=stops_after(1)).code == 3
 
