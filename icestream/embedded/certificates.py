@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
@@ -24,7 +24,7 @@ class Certificates:
     truststore_pkcs12: Path
     truststore_jks: Path
     truststore_pem: Path
-    password: str
+    password: str = field(repr=False)
 
 
 def certificates(folder: Path, password: str) -> Certificates:

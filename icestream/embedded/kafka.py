@@ -13,7 +13,7 @@ import subprocess
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
@@ -58,7 +58,7 @@ class Login:
     """The one user of a secure listener; the password also opens the key stores."""
 
     user: str
-    password: str
+    password: str = field(repr=False)
 
 
 @dataclass(frozen=True)
