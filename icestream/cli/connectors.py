@@ -24,11 +24,8 @@ from icestream.cli.worker_options import (
 if TYPE_CHECKING:
     from icestream.client import ConnectClient, ConnectorView
 
-_COLUMNS = (
-    Column("connector"),
-    Column("type"),
-    Column("state", styles=STATE_STYLES),
-    Column("tasks", is_number=True),
+_NAME, _STATE = Column("connector"), Column("state", styles=STATE_STYLES)
+_PROGRESS = (
     Column("lag", is_number=True),
     Column("last commit", is_number=True),
     Column("rows", is_number=True),
@@ -68,8 +65,15 @@ def statuses_of(client: ConnectClient, patterns: Sequence[str]) -> list[dict[str
 
 
 def connector_lines(views: Sequence[ConnectorView], now: float, width: int | None = None) -> list[str]:
-    """The table, with times relative to `now` (epoch seconds). The demo shows it too."""
-    return table_lines(_COLUMNS, [_row(view, now) for view in views], width)
+    """The table, with times relative to `now` (epoch seconds)."""
+    columns = (_NAME, Column("type"), _STATE, Column("tasks", is_number=True), *_PROGRESS)
+    return table_lines(columns, [_row(view, now) for view in views], width)
+
+
+def progress_lines(views: Sequence[ConnectorView], now: float) -> list[str]:
+    """The same without type and tasks, for the 80 places of the demo."""
+    rows = [(view.name, worst_state(view), *_progress_cells(view, now)) for view in views]
+    return table_lines((_NAME, _STATE, *_PROGRESS), rows)
 
 
 def worst_state(view: ConnectorView) -> str:

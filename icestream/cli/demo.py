@@ -101,7 +101,7 @@ def _load_and_watch(
     from rich.live import Live
     from rich.text import Text
 
-    from icestream.cli.connectors import connector_lines
+    from icestream.cli.connectors import progress_lines
     from icestream.client import ConnectClient
 
     total = sum(count for _, count, _ in loads)
@@ -120,7 +120,7 @@ def _load_and_watch(
             views = client.overview()
             done = sum(_settled(view) for view in views)
             bar.update(landed, completed=done)
-            table = Text.from_ansi("\n".join(connector_lines(views, time.time())), no_wrap=True)
+            table = Text.from_ansi("\n".join(progress_lines(views, time.time())), no_wrap=True)
             live.update(Group(bar, table))
             loader.raise_if_failed()
             if done >= total or any(view.state == "FAILED" for view in views):

@@ -7,10 +7,11 @@ import os
 from collections.abc import Callable
 from typing import Any
 
+import click
 import pytest
 
 from icestream.api.status import Progress
-from icestream.cli.connectors import ago, connector_lines, notes, worst_state
+from icestream.cli.connectors import ago, connector_lines, notes, progress_lines, worst_state
 from icestream.cli.live import Clock, reason
 from icestream.client import ConnectorView, TaskView
 
@@ -140,6 +141,17 @@ def test_the_terminal_keeps_the_picture_in_place(
     plain = cli("connectors", "--watch", obj=stops_after(2), color=True, env={"NO_COLOR": "1"})
     assert "\x1b[2F" in plain.out
     assert "\x1b[32m" not in plain.out
+
+
+def test_the_table_of_the_demo_is_narrow() -> None:
+    progress = Progress(lag=0, rows=119_997, rejected=3, last_commit_ms=996_000)
+    lines = progress_lines(
+        [ConnectorView("iceberg-sink-auditlogs", "RUNNING", "w", None, (), progress)], 1000.0
+    )
+    assert [click.unstyle(line) for line in lines] == [
+        "connector               state    lag  last commit     rows  rejected",
+        "iceberg-sink-auditlogs  RUNNING    0      4 s ago  119,997         3",
+    ]
 
 
 def test_a_failed_task_is_a_failed_connector() -> None:
