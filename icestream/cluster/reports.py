@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Final
 
@@ -13,13 +13,15 @@ from icestream.cluster.connector_config import Validation, framework_of, support
 from icestream.cluster.converter_plugins import (
     SIMPLE_HEADERS,
     VERSION,
+    ConverterPlugin,
     find_converter,
     named_converter_settings,
 )
 from icestream.cluster.views import CheckedSetting, ConfigReport
-from icestream.plugins import Plugin, find_connector
+from icestream.plugins import find_connector
 
 _CONVERTER_KEYS: Final = frozenset(converter_settings().names)
+_VERSION_KEY: Final = ".plugin.version"
 _OVERRIDES: Final = {"sink": "consumer.override.", "source": "producer.override."}
 
 
@@ -81,7 +83,7 @@ def text_of(value: Any) -> str | None:
 
 def _reported(validation: Validation) -> list[Setting]:
     """The settings of the class; those of converters only if the config names the converter itself."""
-    defaults = _defaults(validation.plugin, validation.worker)
+    defaults = _defaults(validation)
     own = [
         replace(setting, default=defaults[setting.name]) if setting.name in defaults else setting
         for setting in validation.definition.settings
@@ -90,24 +92,32 @@ def _reported(validation: Validation) -> list[Setting]:
     return [*own, *named_converter_settings(validation.config, CONVERTER_KINDS)]
 
 
-def _defaults(plugin: Plugin, worker: Mapping[str, str]) -> dict[str, str | None]:
+def _defaults(validation: Validation) -> dict[str, str | None]:
     """Defaults that depend on the class and on the worker."""
-    found: dict[str, str | None] = {"connector.plugin.version": plugin.version}
+    found: dict[str, str | None] = {"connector.plugin.version": validation.plugin.version}
     for kind in CONVERTER_KINDS:
-        named = worker.get(f"{kind}.converter", SIMPLE_HEADERS if kind == "header" else "").strip()
+        key = f"{kind}.converter"
+        named = validation.worker.get(key, SIMPLE_HEADERS if kind == "header" else "").strip()
         converter = find_converter(named)
-        found[f"{kind}.converter"] = converter.class_name if converter else named or None
-        found[f"{kind}.converter.plugin.version"] = VERSION if converter else None
+        found[key] = converter.class_name if converter else named or None
+        found[key + _VERSION_KEY] = VERSION if _converter(kind, validation) else None
     return found
 
 
-def _recommended(name: str, plugin: Plugin) -> tuple[str, ...]:
+def _converter(kind: str, validation: Validation) -> ConverterPlugin | None:
+    """The converter that is meant, by the config or by the worker."""
+    key = f"{kind}.converter"
+    fallback = validation.worker.get(key, SIMPLE_HEADERS if kind == "header" else "")
+    return find_converter(validation.config.get(key, fallback).strip())
+
+
+def _recommended(name: str, validation: Validation) -> tuple[str, ...]:
     if name == "connector.plugin.version":
-        return (plugin.version,)
-    if name.endswith(".converter.plugin.version"):
-        return (VERSION,)
+        return (validation.plugin.version,)
     kind, _, rest = name.partition(".")
-    return tuple(supported_converters(plugin).get(kind, ())) if rest == "converter" else ()
+    if rest == "converter" + _VERSION_KEY:
+        return (VERSION,) if _converter(kind, validation) else ()
+    return tuple(supported_converters(validation.plugin).get(kind, ())) if rest == "converter" else ()
 
 
 def _overrides(validation: Validation) -> list[str]:
@@ -120,8 +130,10 @@ def _checked(setting: Setting, validation: Validation, errors: list[str]) -> Che
     value = _shown(setting, validation, has_errors=bool(errors))
     if value is not None and setting.type is Type.PASSWORD:
         value = "[hidden]"
-    recommended = _recommended(setting.name, validation.plugin)
-    return CheckedSetting(setting.name, setting, value, recommended, tuple(errors))
+    recommended = _recommended(setting.name, validation)
+    kind, _, rest = setting.name.partition(".")
+    is_moot = rest == "converter" + _VERSION_KEY and _converter(kind, validation) is None
+    return CheckedSetting(setting.name, setting, value, recommended, tuple(errors), not is_moot)
 
 
 def _shown(setting: Setting, validation: Validation, *, has_errors: bool) -> str | None:

@@ -68,6 +68,7 @@ class CheckedSetting:
     value: str | None
     recommended: tuple[str, ...] = ()
     errors: tuple[str, ...] = ()
+    is_visible: bool = True
 
 
 @dataclass(frozen=True)

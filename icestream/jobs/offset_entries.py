@@ -20,7 +20,7 @@ Moves = Mapping[Partition, int | None]
 
 def entries_from(offsets: Offsets) -> list[OffsetEntry]:
     return [
-        OffsetEntry({TOPIC: partition.topic, PARTITION: partition.number}, {OFFSET: offsets[partition]})
+        OffsetEntry({PARTITION: partition.number, TOPIC: partition.topic}, {OFFSET: offsets[partition]})
         for partition in offsets
     ]
 
@@ -63,6 +63,8 @@ def _offset(given: Mapping[str, Any] | None) -> int | None:
             "Failed to parse the following Kafka offset value in the provided offsets: "
             f"'{_shown(given[OFFSET])}'. Offset values for sink connectors need to be integers."
         )
+    if number < 0:
+        raise BadOffsets(f"the offset {number} is below 0; write null for the beginning of the partition")
     return number
 
 

@@ -52,7 +52,7 @@ class Call:
 
     def flag(self, name: str, default: bool = False) -> bool:
         values = self.query.get(name)
-        return values[0].lower() == "true" if values else default
+        return values[0].lower() == "true" if values and values[0] else default
 
     def json_object(self) -> dict[str, Any] | None:
         """The body as a JSON object, None if there is none; numbers stay as they were written."""

@@ -88,7 +88,7 @@ def report_json(report: ConfigReport) -> Json:
                     "value": checked.value,
                     "recommended_values": list(checked.recommended),
                     "errors": list(checked.errors),
-                    "visible": True,
+                    "visible": checked.is_visible,
                 },
             }
             for checked in report.settings

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from typing import Final
+from typing import Any, Final
 
 from tests.parity.differences import ALLOWED
 from tests.parity.sending import Answer, Side, send
@@ -31,7 +32,8 @@ class Outcome:
         return self.agrees or bool(self.allowed)
 
     def __str__(self) -> str:
-        return f"{self.request}\n  theirs {_shown(self.theirs)}\n  ours   {_shown(self.ours)}"
+        differing = "\n  ".join(_differing(self.theirs.body, self.ours.body, "body"))
+        return f"{self.request}\n  theirs {_shown(self.theirs)}\n  ours   {_shown(self.ours)}\n  {differing}"
 
 
 @dataclass
@@ -78,4 +80,16 @@ def _same(one: Answer, other: Answer) -> bool:
 
 
 def _shown(answer: Answer) -> str:
-    return f"{answer.status} {dict(answer.headers)} {json.dumps(answer.body, ensure_ascii=False)[:1500]}"
+    return f"{answer.status} {dict(answer.headers)} {json.dumps(answer.body, ensure_ascii=False)[:600]}"
+
+
+def _differing(theirs: Any, ours: Any, at: str = "") -> Iterator[str]:
+    """Where two bodies differ, for people who read a failed test."""
+    if isinstance(theirs, dict) and isinstance(ours, dict) and list(theirs) == list(ours):
+        for key in theirs:
+            yield from _differing(theirs[key], ours[key], f"{at}.{key}")
+    elif isinstance(theirs, list) and isinstance(ours, list) and len(theirs) == len(ours):
+        for index, (one, other) in enumerate(zip(theirs, ours, strict=True)):
+            yield from _differing(one, other, f"{at}[{index}]")
+    elif theirs != ours or json.dumps(theirs) != json.dumps(ours):
+        yield f"{at}: {str(theirs)[:300]} <> {str(ours)[:300]}"

@@ -67,8 +67,12 @@ def _at(pattern: str, rule: Rule) -> Rule:
     )
 
 
-def _anything(request: Request, theirs: Answer, ours: Answer) -> bool:
-    return True
+def _any_body(request: Request, theirs: Answer, ours: Answer) -> bool:
+    return theirs.status == ours.status
+
+
+def _ours_is(status: int) -> Rule:
+    return lambda request, theirs, ours: ours.status == status
 
 
 def _is_ours_readable(request: Request, theirs: Answer, ours: Answer) -> bool:
@@ -81,8 +85,39 @@ def _same_shape_of_loggers(request: Request, theirs: Answer, ours: Answer) -> bo
 
 
 def _tasks_come_later(request: Request, theirs: Answer, ours: Answer) -> bool:
+    if request.path.endswith("/tasks"):
+        return theirs.status == ours.status == 200 and theirs.body == []
     is_later = isinstance(theirs.body, dict) and theirs.body.get("tasks") == []
     return is_later and _without("tasks")(request, theirs, ours)
+
+
+def _without_transforms(request: Request, theirs: Answer, ours: Answer) -> bool:
+    kept = [one for one in theirs.body if one["type"] not in ("transformation", "predicate")]
+    return theirs.status == ours.status == 200 and kept == ours.body
+
+
+def _definitions_of_overrides(request: Request, theirs: Answer, ours: Answer) -> bool:
+    def dropped(answer: Answer) -> Any:
+        configs = answer.body["configs"]
+        return [one["value"] if ".override." in one["value"]["name"] else one for one in configs]
+
+    return theirs.status == ours.status == 200 and dropped(theirs) == dropped(ours)
+
+
+def _tells_more(request: Request, theirs: Answer, ours: Answer) -> bool:
+    if _is_error(theirs):
+        return "NullPointerException" in theirs.body["message"] and ours.status == 200
+    is_same = theirs.status == ours.status and theirs.body["error_count"] == ours.body["error_count"]
+    return is_same and all(one in ours.body["configs"] for one in theirs.body["configs"])
+
+
+def _is_bad_request(request: Request, theirs: Answer, ours: Answer) -> bool:
+    return theirs.status == 500 and ours.status == 400 and _is_error(theirs) and _is_error(ours)
+
+
+def _has_warnings(request: Request, theirs: Answer, ours: Answer) -> bool:
+    is_told = isinstance(ours.body, dict) and "warnings" in ours.body
+    return is_told and _without("warnings")(request, theirs, ours)
 
 
 def _is_error(answer: Answer) -> bool:
@@ -132,19 +167,58 @@ ALLOWED: dict[str, Difference] = {
     ),
     "braces": Difference(
         "Kafka Connect creates a connector with braces in its name, and then fails to say so.",
-        _anything,
+        _ours_is(201),
     ),
     "between-workers": Difference(
         "POST /connectors/{name}/tasks is how the workers of Kafka Connect talk to each other; ours do not.",
-        _at("/connectors/[^/]+/tasks", _anything),
+        _at("/connectors/[^/]+/tasks", lambda request, theirs, ours: ours.status in (200, 405)),
     ),
     "own-loggers": Difference(
         "The loggers of this process are Python's; Java's names work, and stand for those that do the same.",
-        _anything,
+        _any_body,
     ),
     "loggers": Difference(
         "The loggers of this process are Python's.",
         _at("/admin/loggers/?", _same_shape_of_loggers),
+        is_everywhere=True,
+    ),
+    "warnings": Difference(
+        "A key that has no effect is named in the report; Kafka Connect ignores it in silence.",
+        _has_warnings,
+        is_everywhere=True,
+    ),
+    "transforms": Difference(
+        "Transforms and predicates are not in this version.",
+        _at("/connector-plugins", _without_transforms),
+    ),
+    "transform-definitions": Difference("The same, asked for one of them.", _ours_is(404)),
+    "java-classes": Difference(
+        "There are no Java classes here, so one that is no converter cannot be found.",
+        _without("errors", "value", "default_value", "recommended_values", "visible"),
+    ),
+    "null-values": Difference(
+        "A null is refused for the connector's own keys too; Kafka Connect stores it, and the task fails.",
+        _without("errors", "error_count"),
+    ),
+    "regex-words": Difference(
+        "What is wrong with a regular expression is said in Python's words.", _without("errors")
+    ),
+    "client-definitions": Difference(
+        "Overrides of client settings are shown without a definition: librdkafka's client has none.",
+        _definitions_of_overrides,
+    ),
+    "client-errors": Difference(
+        "A bad override is an error on its key; Kafka Connect fails with 500.", _ours_is(200)
+    ),
+    "wrong-version": Difference(
+        "With a version that we do not have the other settings are still listed; Kafka Connect leaves them "
+        "out the first time, and fails with 500 the next.",
+        _tells_more,
+    ),
+    "bad-offsets": Difference(
+        "Offsets that make no sense are 400 and say why; connectors and clients of Kafka Connect let an "
+        "exception through, which becomes 500.",
+        _at("/connectors/[^/]+/offsets", _is_bad_request),
         is_everywhere=True,
     ),
 }

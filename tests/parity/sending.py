@@ -28,6 +28,11 @@ _VOLATILE_TEXT: Final = (
     (re.compile(r"127\.0\.0\.1:\d+"), "WORKER"),
     (re.compile(r"\n\tat .*", re.S), " STACK"),
 )
+_THEIR_CONVERTERS: Final = frozenset(
+    f"org.apache.kafka.connect.converters.{kind}Converter"
+    for kind in ("Boolean", "Double", "Float", "Integer", "Long", "Short")
+)
+_CONFIG_IN_WORDS: Final = re.compile(r"(?<=Connector config {)[^}]*")
 _VOLATILE_KEYS: Final = ("kafka_cluster_id", "last_modified", "documentation")
 
 
@@ -79,6 +84,8 @@ def _send(side: Side, request: Request) -> Answer:
         connection.endheaders(body)
         response = connection.getresponse()
         return _answer(response.status, response.headers, response.read())
+    except OSError as error:
+        raise RuntimeError(f"{side.name} gave no answer to {request}: {error}") from error
     finally:
         connection.close()
 
@@ -108,21 +115,29 @@ def _shown(body: bytes) -> Any:
 def _steady(value: Any) -> Any:
     if isinstance(value, str):
         return _steady_text(value)
+    if isinstance(value, list) and _are_offsets(value):
+        return sorted((_steady(item) for item in value), key=json.dumps)
     if isinstance(value, list):
-        return [_steady(item) for item in value if not _is_only_ours(item)]
+        return [_steady(item) for item in value if not _is_of_one_side(item)]
     if isinstance(value, dict):
         return {name: _steady_entry(name, value[name]) for name in _ordered(value)}
     return value
 
 
-def _is_only_ours(item: Any) -> bool:
-    """Plugins and settings that the real worker cannot have: it runs without them."""
+def _are_offsets(value: list[Any]) -> bool:
+    """Listed in the order of a hash table."""
+    return all(isinstance(item, dict) and set(item) == {"partition", "offset"} for item in value)
+
+
+def _is_of_one_side(item: Any) -> bool:
+    """Plugins and settings that only we have, and converters that only Kafka Connect has."""
     if isinstance(item, str):
-        return item == "Icestream"
+        return item == "Icestream" or item in _THEIR_CONVERTERS
     if not isinstance(item, dict):
         return False
     named = item.get("definition") or item
-    return "iceberg" in str(item.get("class")) or str(named.get("name")).startswith("icestream.")
+    is_ours = "iceberg" in str(item.get("class")) or str(named.get("name")).startswith("icestream.")
+    return is_ours or item.get("class") in _THEIR_CONVERTERS
 
 
 def _steady_entry(name: str, value: Any) -> Any:
@@ -131,11 +146,14 @@ def _steady_entry(name: str, value: Any) -> Any:
 
 def _ordered(value: dict[str, Any]) -> list[str]:
     """Configs and expansions have the order of a hash table in Java; all else has an order to keep."""
-    is_unordered = "connector.class" in value or set(value) <= {"info", "status"}
+    expansions = {"info", "status"}
+    is_expanded = all(isinstance(one, dict) and set(one) <= expansions for one in value.values())
+    is_unordered = "connector.class" in value or set(value) <= expansions or is_expanded
     return sorted(value) if is_unordered else list(value)
 
 
 def _steady_text(text: str) -> str:
+    text = _CONFIG_IN_WORDS.sub(lambda found: ", ".join(sorted(found[0].split(", "))), text)
     for pattern, name in _VOLATILE_TEXT:
         text = pattern.sub(name, text)
     return text

@@ -1,4 +1,4 @@
-"""The two workers that are compared, each a process of its own on the same broker."""
+"""The two workers that are compared, each a process of its own."""
 
 from __future__ import annotations
 
@@ -13,9 +13,12 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import quote
 
+from confluent_kafka import Producer
+
 from icestream.embedded.jars import fetch_all
 from icestream.embedded.java import java
 from icestream.embedded.ports import free_port
+from icestream.embedded.topics import ensure_topic
 from tests.parity.sending import Side
 
 _VERSION: Final = "4.3.1"
@@ -27,6 +30,16 @@ _COORDINATES: Final = (
 _JSON: Final = "org.apache.kafka.connect.json.JsonConverter"
 _READY_S: Final = 90.0
 _STOP_S: Final = 10.0
+
+
+def fill(bootstrap: str) -> None:
+    """The topic that the sinks read, with a few records."""
+    ensure_topic(bootstrap, "parity-in", partitions=1)
+    ensure_topic(bootstrap, "parity-out", partitions=1)
+    producer = Producer({"bootstrap.servers": bootstrap})
+    for number in range(5):
+        producer.produce("parity-in", value=json.dumps({"schema": None, "payload": f"line {number}"}))
+    producer.flush(_STOP_S)
 
 
 @contextmanager

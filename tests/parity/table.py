@@ -24,6 +24,12 @@ class Request:
     differs: str = ""
     at_once: int = 1
 
+    @property
+    def may_create(self) -> bool:
+        return (self.method, self.path) == ("POST", "/connectors") or (
+            self.method == "PUT" and self.path.partition("?")[0].endswith("/config")
+        )
+
     def __str__(self) -> str:
         shown = "" if self.body is None else f" {str(self.body)[:70]}"
         return f"{self.method} {self.path[:90]}{shown}"

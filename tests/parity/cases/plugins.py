@@ -28,13 +28,16 @@ _OTHER_NAMES = [
     "SimpleHeader",
     "Json",
     "InsertField$Value",
+    "a%2Fb",
+    "%20",
+    "No.Such",
+]
+
+_TRANSFORMS = [
     "org.apache.kafka.connect.transforms.InsertField$Value",
     "org.apache.kafka.connect.transforms.RegexRouter",
     "org.apache.kafka.connect.transforms.predicates.TopicNameMatches",
     "RecordIsTombstone",
-    "a%2Fb",
-    "%20",
-    "No.Such",
 ]
 
 _BAD_VALUES: list[dict[str, object]] = [
@@ -56,7 +59,6 @@ _BAD_VALUES: list[dict[str, object]] = [
     {"key.converter": "org.apache.kafka.connect.json.JsonConverter"},
     {"key.converter": "JsonConverter"},
     {"value.converter": "org.apache.kafka.connect.storage.StringConverter"},
-    {"value.converter": "java.lang.String"},
     {"header.converter": "No.Such"},
     {"config.action.reload": "x"},
     {"config.action.reload": "NONE"},
@@ -74,9 +76,7 @@ _BAD_VALUES: list[dict[str, object]] = [
 ]
 _BAD_SOURCE: list[dict[str, object]] = [
     {"topic": ""},
-    {"topic": None},
     {"file": ""},
-    {"file": None},
     {"batch.size": "x"},
     {"batch.size": "-5"},
     {"batch.size": "99999999999"},
@@ -91,8 +91,6 @@ _BAD_SOURCE: list[dict[str, object]] = [
     {"offsets.storage.topic": ""},
     {"offsets.storage.topic": "o2"},
     {"topic.creation.groups": ""},
-    {"producer.override.linger.ms": "5"},
-    {"producer.override.linger.ms": "x"},
 ]
 _BAD_SINK: list[dict[str, object]] = [
     {"topics": ""},
@@ -104,15 +102,35 @@ _BAD_SINK: list[dict[str, object]] = [
     {"topics.regex": "x.*"},
     {"topics": "", "topics.regex": "x.*"},
     {"topics": None, "topics.regex": "x.*"},
-    {"topics": None, "topics.regex": "["},
     {"topics": None, "topics.regex": ""},
     {"errors.deadletterqueue.topic.name": "parity-in"},
     {"topics": None, "topics.regex": "x.*", "errors.deadletterqueue.topic.name": "xy"},
     {"errors.deadletterqueue.topic.replication.factor": "x"},
     {"errors.deadletterqueue.context.headers.enable": "x"},
     {"errors.deadletterqueue.topic.name": "dlq", "errors.tolerance": "all"},
-    {"consumer.override.max.poll.records": "5"},
-    {"consumer.override.max.poll.records": "x"},
+    {"consumer.override.no.such": "5"},
+]
+
+
+_JSON = "org.apache.kafka.connect.json.JsonConverter"
+_STRING = "org.apache.kafka.connect.storage.StringConverter"
+_CONVERTERS: list[dict[str, object]] = [
+    {"key.converter": _JSON},
+    {"value.converter": _STRING},
+    {"header.converter": _JSON},
+    {"header.converter": "org.apache.kafka.connect.storage.SimpleHeaderConverter"},
+    {"key.converter": "org.apache.kafka.connect.converters.ByteArrayConverter"},
+    {"key.converter": _JSON, "key.converter.schemas.enable": "x"},
+    {
+        "key.converter": _JSON,
+        "key.converter.schemas.enable": "false",
+        "key.converter.schemas.cache.size": "7",
+    },
+    {"key.converter": _JSON, "value.converter": _JSON},
+    {"key.converter.schemas.enable": "false"},
+    {"key.converter": _JSON, "key.converter.plugin.version": "4.3.1"},
+    {"key.converter.plugin.version": "9"},
+    {"connector.plugin.version": "4.3.1"},
 ]
 
 
@@ -125,14 +143,18 @@ SCENARIOS = [
         "list",
         GET("/connector-plugins"),
         GET("/connector-plugins?connectorsOnly=true"),
-        GET("/connector-plugins?connectorsOnly=false"),
-        GET("/connector-plugins?connectorsOnly=x"),
+        GET("/connector-plugins?connectorsOnly=false", differs="transforms"),
+        GET("/connector-plugins?connectorsOnly=x", differs="transforms"),
         GET("/connector-plugins?connectorsOnly="),
         GET("/connector-plugins?connectorsOnly"),
         GET("/connector-plugins?x=y"),
     ),
     *each("definition", *(GET(f"/connector-plugins/{name}/config") for name in _CONNECTOR_NAMES)),
     *each("definition of another", *(GET(f"/connector-plugins/{name}/config") for name in _OTHER_NAMES)),
+    *each(
+        "definition of a transform",
+        *(GET(f"/connector-plugins/{name}/config", differs="transform-definitions") for name in _TRANSFORMS),
+    ),
     *each("good", *(_validate(name, {**SOURCE, **_NAMED}) for name in _CONNECTOR_NAMES[:3])),
     *each("good", *(_validate(name, {**SINK, **_NAMED}) for name in _CONNECTOR_NAMES[3:])),
     *each(
@@ -158,6 +180,44 @@ SCENARIOS = [
     *each("value", *(_validate("FileStreamSource", {**SOURCE, **_NAMED, **bad}) for bad in _BAD_VALUES)),
     *each("source", *(_validate("FileStreamSource", {**SOURCE, **_NAMED, **bad}) for bad in _BAD_SOURCE)),
     *each("sink", *(_validate("FileStreamSink", {**SINK, **_NAMED, **bad}) for bad in _BAD_SINK)),
+    *each("converter", *(_validate("FileStreamSink", {**SINK, **_NAMED, **more}) for more in _CONVERTERS)),
+    *each(
+        "in other words",
+        *(
+            _validate("FileStreamSink", {**SINK, **_NAMED, **more}, differs="wrong-version")
+            for more in (
+                {"key.converter": _JSON, "key.converter.plugin.version": "9"},
+                {"connector.plugin.version": "9"},
+                {"connector.plugin.version": "x"},
+                {"connector.plugin.version": ""},
+            )
+        ),
+        _validate("FileStreamSource", {**SOURCE, **_NAMED, "topic": None}, differs="null-values"),
+        _validate("FileStreamSource", {**SOURCE, **_NAMED, "file": None}, differs="null-values"),
+        _validate(
+            "FileStreamSource",
+            {**SOURCE, **_NAMED, "value.converter": "java.lang.String"},
+            differs="java-classes",
+        ),
+        _validate(
+            "FileStreamSink", {**SINK, **_NAMED, "topics": "", "topics.regex": "["}, differs="regex-words"
+        ),
+        _validate(
+            "FileStreamSource",
+            {**SOURCE, **_NAMED, "producer.override.linger.ms": "5"},
+            differs="client-definitions",
+        ),
+        _validate(
+            "FileStreamSource",
+            {**SOURCE, **_NAMED, "producer.override.linger.ms": "x"},
+            differs="client-errors",
+        ),
+        _validate(
+            "FileStreamSink",
+            {**SINK, **_NAMED, "consumer.override.fetch.max.bytes": "5000"},
+            differs="client-definitions",
+        ),
+    ),
     Scenario(
         "several errors",
         (

@@ -1,0 +1,66 @@
+"""Both workers, once for all tests of this folder, and the tally at the end of the run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from icestream.embedded.kafka import running_broker
+from icestream.embedded.ports import free_port
+from tests.parity.comparing import Tally
+from tests.parity.sending import Side
+from tests.parity.sides import fill, icestream, kafka_connect
+
+TALLY = pytest.StashKey[Tally]()
+
+
+@dataclass(frozen=True)
+class Sides:
+    theirs: Side
+    ours: Side
+
+
+@pytest.fixture(scope="session")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What both sides read from and write to."""
+    made = tmp_path_factory.mktemp("files")
+    (made / "in.txt").write_text("one\ntwo\nthree\n")
+    return made
+
+
+@contextmanager
+def filled_broker(data: Path) -> Iterator[str]:
+    """One for each side: connectors of one name would share a consumer group."""
+    with running_broker(data, free_port()) as broker:
+        fill(broker.bootstrap)
+        yield broker.bootstrap
+
+
+@pytest.fixture(scope="session")
+def ours(tmp_path_factory: pytest.TempPathFactory, folder: Path) -> Iterator[Side]:
+    with filled_broker(tmp_path_factory.mktemp("kafka")) as bootstrap, icestream(bootstrap, folder) as side:
+        yield side
+
+
+@pytest.fixture(scope="session")
+def sides(tmp_path_factory: pytest.TempPathFactory, folder: Path, ours: Side) -> Iterator[Sides]:
+    with (
+        filled_broker(tmp_path_factory.mktemp("their-kafka")) as bootstrap,
+        kafka_connect(bootstrap, folder) as theirs,
+    ):
+        yield Sides(theirs, ours)
+
+
+@pytest.fixture(scope="session")
+def tally(request: pytest.FixtureRequest) -> Tally:
+    return request.config.stash.setdefault(TALLY, Tally())
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    tally = terminalreporter.config.stash.get(TALLY, None)
+    if tally is not None and tally.outcomes:
+        terminalreporter.write_line(str(tally))
