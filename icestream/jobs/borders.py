@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from icestream.api.batch import Batch, StagedFile, TableReference, Taken
 from icestream.api.offsets import Offsets, Partition
 from icestream.kafka.topics import GroupOffset, TopicFacts
-from icestream.pipeline.plan import TableTask
-from icestream.sinks.iceberg.marks import Found, JobMark
-from icestream.sinks.iceberg.stage import TablePlan
-from icestream.sinks.iceberg.table import NewFields, Receipt
+
+if TYPE_CHECKING:
+    # For their names alone: jobs without tables start sooner.
+    from icestream.pipeline.plan import TableTask
+    from icestream.sinks.iceberg.marks import Found, JobMark
+    from icestream.sinks.iceberg.stage import TablePlan
+    from icestream.sinks.iceberg.table import NewFields, Receipt
 
 
 class SourceFacts(Protocol):

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 from icestream.api.config import Config, subset
 from icestream.api.connector_settings import SINK_CONNECTOR
-from icestream.sinks.iceberg.catalogs import catalog_name
 from icestream.sinks.iceberg.settings import ICEBERG_SINK
 
 
@@ -58,7 +57,7 @@ def job_from(name: str, config: Config) -> Job:
         name=name,
         topics=tuple(sink["topics"] or ()),
         topics_pattern=sink["topics.regex"] or None,
-        catalog=catalog_name(config),
+        catalog=iceberg["iceberg.catalog"] or "iceberg",
         tables=tuple(iceberg["iceberg.tables"]),
         limits=Limits(
             interval=iceberg["iceberg.control.commit.interval-ms"] / 1000,

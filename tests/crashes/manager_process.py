@@ -10,16 +10,14 @@ import faulthandler
 import functools
 import json
 import os
-import signal
 import sys
 import time
-from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-from confluent_kafka import KafkaError, KafkaException, Producer
+from confluent_kafka import Producer
 
 from icestream import logs
 from icestream.api.errors import FatalError
@@ -28,36 +26,8 @@ from icestream.kafka import transactions
 from icestream.pipeline import run
 from icestream.pipeline.worker import run_tasks
 from icestream.sinks.iceberg.catalogs import open_catalog
+from tests.crashes.faults import Fault, Faults, say
 from tests.crashes.pipeline import drain
-from tests.crashes.processes import Fault
-
-
-def say(*words: object) -> None:
-    print("#", *words, flush=True)
-
-
-class Faults:
-    """Acts on the process when a point is reached for the right time."""
-
-    def __init__(self, faults: list[Fault]) -> None:
-        self._faults = faults
-        self._times: Counter[str] = Counter()
-
-    def reached(self, point: str) -> None:
-        say(point)
-        self._times[point] += 1
-        for fault in self._faults:
-            if fault.point == point and fault.turn == self._times[point]:
-                self._act(fault)
-
-    def _act(self, fault: Fault) -> None:
-        if fault.action == "raise":
-            if fault.point in ("closing", "closed"):
-                raise KafkaException(KafkaError(KafkaError._TIMED_OUT, "the answer is lost", retriable=True))
-            raise OSError("the answer is lost")
-        number = {"kill": signal.SIGKILL, "stop": signal.SIGSTOP}[fault.action]
-        os.kill(os.getpid(), number)
-        say("goes on after", fault.point)
 
 
 def spoil_catalog(catalog: Any, faults: Faults) -> None:

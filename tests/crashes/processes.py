@@ -15,24 +15,11 @@ from pathlib import Path
 from typing import TypeVar
 
 from icestream.embedded import launch
+from tests.crashes.faults import Fault
 from tests.crashes.pipeline import PATIENCE, Pipeline
 
 _T = TypeVar("_T")
 ROOT = Path(__file__).parents[2]
-
-
-@dataclass(frozen=True)
-class Fault:
-    """What a manager process does to itself. Points: those of the job manager, and
-
-    `sending` and `accepted`: around the catalog's answer; `closing` and `closed`: around the end of the Kafka
-    transaction. Actions: kill, stop (SIGSTOP), raise.
-    """
-
-    point: str
-    action: str
-    turn: int = 1
-    """Which time the point is reached."""
 
 
 @dataclass(frozen=True)

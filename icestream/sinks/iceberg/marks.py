@@ -9,13 +9,15 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
-
-from pyiceberg.table.metadata import TableMetadata
-from pyiceberg.table.snapshots import Snapshot
+from typing import TYPE_CHECKING, Any
 
 from icestream.api.batch import Batch, Counts
 from icestream.api.offsets import NOTHING, Offsets, Partition
+
+if TYPE_CHECKING:
+    # For their names alone: jobs without tables start sooner.
+    from pyiceberg.table.metadata import TableMetadata
+    from pyiceberg.table.snapshots import Snapshot
 
 _PREFIX = "icestream.job."
 
