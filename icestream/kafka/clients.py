@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import logging
 import re
+import sys
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -129,14 +130,25 @@ def kafka_errors(doing: str, ask: Callable[[float], object] | None = None) -> It
             _hear(ask)
             raise_if_refused(doing)
         raise _ours(doing, told) from error
+    except:
+        # A fenced producer with callbacks to call raises a KafkaError, which is no exception: only this sees
+        # it.
+        if isinstance(raised := sys.exc_info()[1], KafkaError):
+            raise _ours(doing, raised) from None
+        raise
     finally:
         _met.errors = before
 
 
 def _hear(ask: Callable[[float], object] | None) -> None:
     if ask is not None:
-        with suppress(KafkaException, SystemError):
+        try:
             ask(0)
+        except (KafkaException, SystemError):
+            pass
+        except:  # noqa: E722  as above
+            if not isinstance(sys.exc_info()[1], KafkaError):
+                raise
 
 
 def _told(error: Exception) -> KafkaError | None:

@@ -1,4 +1,4 @@
-"""Offsets of a sink that keeps them in its consumer group, as Kafka Connect itself does: a real broker."""
+"""Offsets of a sink that keeps them in its consumer group, and who may write them: a real broker."""
 
 from __future__ import annotations
 
@@ -8,11 +8,13 @@ from collections.abc import Iterator
 import pytest
 from confluent_kafka import Consumer, Producer
 
-from icestream.api.errors import BadOffsets, NotReadyError
+from icestream.api.errors import BadOffsets, Fenced, NotReadyError
 from icestream.api.offset_admin import OffsetEntry
+from icestream.api.offsets import Offsets, Partition
 from icestream.embedded.kafka import Broker, running_broker
 from icestream.jobs.sink_offsets import ALTERED, RESET, SinkOffsets
 from icestream.kafka.topics import Topics
+from icestream.kafka.transactions import Outgoing, Transactions
 
 
 @pytest.fixture(scope="module")
@@ -90,3 +92,20 @@ def test_a_group_with_members_is_left_alone(
     finally:
         member.close()
     assert admin.alter(name, config, [entry(name, 0, 4)]) == ALTERED
+
+
+def test_a_producer_that_was_replaced_is_told_so_whatever_it_was_busy_with(
+    config: dict[str, str], broker: Broker
+) -> None:
+    """Its callbacks make the client raise a thing that is no exception."""
+    settings = {"bootstrap.servers": broker.bootstrap}
+    at = Offsets({Partition(config["name"], 0): 1})
+    letters = [Outgoing(config["name"], b"key", b"value")] * 50
+    older = Transactions(settings, config["name"], "a-group")
+    older.write(letters, at, "")
+    newer = Transactions(settings, config["name"], "a-group")
+    with pytest.raises(Fenced):
+        older.write(letters, at, "")
+    older.close()
+    newer.write(letters, at, "")
+    newer.close()
