@@ -12,16 +12,19 @@ from typing import Final
 from icestream.embedded.ports import HOST
 
 SCRAM: Final = "SCRAM-SHA-512"
+_LOGINS: Final = "org.apache.kafka.common.security"
 LARGEST_MESSAGE_BYTES: Final = 12 * 1024 * 1024
 
 
 @dataclass(frozen=True)
 class SecureListener:
-    """A second listener, with TLS and SASL/SCRAM; the broker talks to itself on the plain one."""
+    """A second listener, with TLS and SASL; the broker talks to itself on the plain one."""
 
     port: int
     keystore: Path
     truststore: Path
+    store_password: str
+    user: str
     password: str
 
 
@@ -81,18 +84,23 @@ def _secure_settings(plain: Mapping[str, object], secure: SecureListener) -> dic
         "listeners": f"{plain['listeners']},{address}",
         "advertised.listeners": f"{plain['advertised.listeners']},{address}",
         "listener.security.protocol.map": f"{plain['listener.security.protocol.map']},SASL_SSL:SASL_SSL",
-        "sasl.enabled.mechanisms": SCRAM,
-        f"{listener}.{SCRAM.lower()}.sasl.jaas.config": (
-            "org.apache.kafka.common.security.scram.ScramLoginModule required;"
+        "sasl.enabled.mechanisms": f"{SCRAM},PLAIN,OAUTHBEARER",
+        f"{listener}.{SCRAM.lower()}.sasl.jaas.config": f"{_LOGINS}.scram.ScramLoginModule required;",
+        f"{listener}.plain.sasl.jaas.config": (
+            f'{_LOGINS}.plain.PlainLoginModule required user_{secure.user}="{secure.password}";'
+        ),
+        # Tokens without a signature are good enough for tests.
+        f"{listener}.oauthbearer.sasl.jaas.config": (
+            f'{_LOGINS}.oauthbearer.OAuthBearerLoginModule required unsecuredLoginStringClaim_sub="broker";'
         ),
         f"{listener}.ssl.keystore.type": "PKCS12",
         f"{listener}.ssl.keystore.location": secure.keystore,
-        f"{listener}.ssl.keystore.password": secure.password,
+        f"{listener}.ssl.keystore.password": secure.store_password,
         # A client may show a certificate of its own, which must be one that is trusted.
         f"{listener}.ssl.client.auth": "requested",
         f"{listener}.ssl.truststore.type": "PKCS12",
         f"{listener}.ssl.truststore.location": secure.truststore,
-        f"{listener}.ssl.truststore.password": secure.password,
+        f"{listener}.ssl.truststore.password": secure.store_password,
     }
 
 

@@ -63,7 +63,7 @@ class Login:
 
 @dataclass(frozen=True)
 class SecureBroker:
-    """A broker that runs, and what a client needs for its listener with TLS and SCRAM-SHA-512."""
+    """A broker that runs, and what a client needs for its listener with TLS and SASL."""
 
     plain: Broker
     port: int
@@ -158,13 +158,18 @@ def running_broker(data: Path, port: int | None = None) -> Iterator[Broker]:
 
 @contextmanager
 def running_secure_broker(data: Path, login: Login) -> Iterator[SecureBroker]:
-    """A broker of a new folder that listens with TLS and SASL/SCRAM too, for the length of a `with` block."""
+    """A broker of a new folder that listens with TLS and SASL too, for the length of a `with` block."""
     data = data.absolute()
     _make_folder(data)
     stores = certificates(data / "tls", login.password)
     port = ports.free_port()
     secure = SecureListener(
-        ports.free_port(avoid=port), stores.keystore, stores.truststore_pkcs12, stores.password
+        ports.free_port(avoid=port),
+        stores.keystore,
+        stores.truststore_pkcs12,
+        stores.password,
+        login.user,
+        login.password,
     )
     broker = _start(data, port, True, secure, [f"{SCRAM}=[name={login.user},password={login.password}]"])
     try:

@@ -41,6 +41,7 @@ _FENCED = {
 
 _LOGIN_REFUSED = {KafkaError._AUTHENTICATION, KafkaError.SASL_AUTHENTICATION_FAILED}
 _UNREACHABLE = {KafkaError._TIMED_OUT, KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN}
+_NO_TOKEN = "Failed to acquire SASL OAUTHBEARER token"
 _WHEN = re.compile(r" \(after \d+ms in state .*\)$")
 
 
@@ -118,12 +119,11 @@ def kafka_errors(doing: str, ask: Callable[[float], object] | None = None) -> It
     `ask` is the client's `poll`, for clients that do not poll by themselves: it tells why nobody answered.
     """
     before = getattr(_met, "errors", None)
-    _met.errors = None
-    # What the client met before is not why this fails.
-    _hear(ask)
     _met.errors = deque[KafkaError](maxlen=_REMEMBERED)
     try:
         yield
+        # What the client met until now does not explain a later failure.
+        _hear(ask)
     except (TimeoutError, KafkaException, SystemError) as error:
         told = _told(error)
         if told is None or told.code() in _UNREACHABLE:
@@ -182,7 +182,8 @@ def raise_if_refused(doing: str) -> None:
     """Within `kafka_errors`: raise if the broker refuses our login, or we its certificate. Waiting would not
     help."""
     for met in _met.errors or ():
-        if met.code() in _LOGIN_REFUSED:
+        # A token endpoint that is away comes back; the login was not even tried.
+        if met.code() in _LOGIN_REFUSED and _NO_TOKEN not in met.str():
             raise _refused(
                 "sasl.jaas.config",
                 f"{doing}: Kafka refuses the login; check sasl.jaas.config and sasl.mechanism ({_text(met)})",

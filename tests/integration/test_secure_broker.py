@@ -1,7 +1,14 @@
 """Every way to Kafka, through TLS and SASL/SCRAM, with the settings that Java's clients take."""
 
+import base64
+import json
 import subprocess
+import threading
+import time
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import ClassVar
 
 import pytest
 
@@ -9,6 +16,7 @@ from icestream.api.batch import Slice
 from icestream.api.errors import ConfigError, SourceUnavailable
 from icestream.api.offsets import Offsets, Partition
 from icestream.cli.main import run
+from icestream.embedded import ports
 from icestream.embedded.certificates import Certificates, certificates
 from icestream.embedded.java import java
 from icestream.embedded.kafka import SecureBroker
@@ -43,6 +51,12 @@ def truststore(broker: SecureBroker, kind: str) -> dict[str, str]:
 
 def without_truststore(settings: dict[str, str]) -> dict[str, str]:
     return {key: value for key, value in settings.items() if not key.startswith("ssl.truststore.")}
+
+
+@pytest.fixture(scope="module")
+def stranger(tmp_path_factory: pytest.TempPathFactory) -> Certificates:
+    """A certificate that the broker does not know, and that is not the broker's."""
+    return certificates(tmp_path_factory.mktemp("stranger"), "changeit")
 
 
 @pytest.fixture
@@ -80,6 +94,84 @@ def test_a_topic_is_read_with_each_kind_of_trust_store(
     assert read == [b"value"]
 
 
+class TokenEndpoint(BaseHTTPRequestHandler):
+    """Gives every client a token without a signature, and remembers who asked."""
+
+    asked: ClassVar[list[str]] = []
+
+    def do_POST(self) -> None:
+        body = self.rfile.read(int(self.headers["Content-Length"])).decode()
+        self.asked.append(f"{self.headers['Authorization']} {body}")
+        now = int(time.time())
+        claims = {"sub": "alice", "iat": now, "exp": now + 3600}
+        token = ".".join([*(_base64(part) for part in ({"alg": "none"}, claims)), ""])
+        answer = json.dumps({"access_token": token, "token_type": "Bearer", "expires_in": 3600}).encode()
+        self.send_response(200)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(answer)))
+        self.end_headers()
+        self.wfile.write(answer)
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+def _base64(part: object) -> str:
+    return base64.urlsafe_b64encode(json.dumps(part).encode()).decode().rstrip("=")
+
+
+@pytest.fixture
+def token_endpoint() -> Iterator[str]:
+    TokenEndpoint.asked.clear()
+    with ThreadingHTTPServer(("127.0.0.1", 0), TokenEndpoint) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_port}/token"
+        server.shutdown()
+        thread.join()
+
+
+LOGINS = "org.apache.kafka.common.security"
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "login"),
+    [
+        ("PLAIN", f'{LOGINS}.plain.PlainLoginModule required username="alice" password="alice-secret";'),
+        (
+            "OAUTHBEARER",
+            f'{LOGINS}.oauthbearer.OAuthBearerLoginModule required unsecuredLoginStringClaim_sub="alice";',
+        ),
+    ],
+)
+def test_other_logins(secure_settings: dict[str, str], topic: str, mechanism: str, login: str) -> None:
+    worker = {**secure_settings, "sasl.mechanism": mechanism, "sasl.jaas.config": login}
+    assert topic in Topics(client_settings(worker, "admin")).names()
+    Transactions(client_settings(worker, "producer"), f"login-{mechanism}", "any").close()
+
+
+def test_a_token_comes_from_the_endpoint(
+    secure_settings: dict[str, str], topic: str, token_endpoint: str, impatient: None
+) -> None:
+    worker = {
+        **secure_settings,
+        "sasl.mechanism": "OAUTHBEARER",
+        "sasl.login.callback.handler.class": f"{LOGINS}.oauthbearer.OAuthBearerLoginCallbackHandler",
+        "sasl.oauthbearer.token.endpoint.url": token_endpoint,
+        "sasl.jaas.config": (
+            f"{LOGINS}.oauthbearer.OAuthBearerLoginModule required "
+            'clientId="me" clientSecret="s3" scope="read";'
+        ),
+    }
+    assert topic in Topics(client_settings(worker)).names()
+    credentials = base64.b64encode(b"me:s3").decode()
+    assert set(TokenEndpoint.asked) == {f"Basic {credentials} grant_type=client_credentials&scope=read"}
+    # An endpoint that is away may come back: that is an outage, not a wrong config.
+    away = {**worker, "sasl.oauthbearer.token.endpoint.url": f"http://127.0.0.1:{ports.free_port()}/"}
+    with pytest.raises(SourceUnavailable, match="listing topics: Failed to acquire SASL OAUTHBEARER token"):
+        Topics(client_settings(away)).names()
+
+
 def test_a_wrong_password_is_one_sentence_for_every_client(
     secure_settings: dict[str, str], topic: str, impatient: None
 ) -> None:
@@ -103,13 +195,12 @@ def test_a_wrong_password_is_one_sentence_for_every_client(
 
 
 def test_a_certificate_of_somebody_else_is_not_trusted(
-    secure_settings: dict[str, str], tmp_path: Path, impatient: None
+    secure_settings: dict[str, str], stranger: Certificates, impatient: None
 ) -> None:
-    other = certificates(tmp_path, "changeit")
     worker = {
         **secure_settings,
-        "ssl.truststore.location": str(other.truststore_pkcs12),
-        "ssl.truststore.password": "changeit",
+        "ssl.truststore.location": str(stranger.truststore_pkcs12),
+        "ssl.truststore.password": stranger.password,
     }
     with pytest.raises(ConfigError, match=r"the broker's certificate is not trusted; check ssl\.truststore"):
         Topics(client_settings(worker)).names()
@@ -117,11 +208,16 @@ def test_a_certificate_of_somebody_else_is_not_trusted(
 
 @pytest.mark.parametrize("kind", ["PKCS12", "JKS", "PEM"])
 def test_a_client_shows_its_own_certificate(
-    secure_broker: SecureBroker, secure_settings: dict[str, str], tmp_path: Path, kind: str, impatient: None
+    secure_broker: SecureBroker,
+    secure_settings: dict[str, str],
+    stranger: Certificates,
+    tmp_path: Path,
+    kind: str,
+    impatient: None,
 ) -> None:
     trusted = key_store(secure_broker.certificates, tmp_path / "trusted", kind)
     assert Topics(client_settings({**secure_settings, **trusted})).cluster_id()
-    foreign = key_store(certificates(tmp_path, "changeit"), tmp_path / "foreign", kind)
+    foreign = key_store(stranger, tmp_path / "foreign", kind)
     with pytest.raises(SourceUnavailable, match=r"asking for the cluster id: .*SSL"):
         Topics(client_settings({**secure_settings, **foreign})).cluster_id()
 
