@@ -110,6 +110,8 @@ class JobThread:
                 try:
                     if manager is None:
                         manager = self._make()
+                        # That may have taken long, such as the start of Spark.
+                        continue
                     pause = manager.tick()
                     self._warning = None
                     backoff.succeeded()

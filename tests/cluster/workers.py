@@ -22,6 +22,7 @@ from icestream.embedded.ports import free_port
 KAFKA = "4.3.1"
 JSON = "org.apache.kafka.connect.json.JsonConverter"
 PATIENCE = 90.0
+_TAKEN: list[int] = []
 
 
 @dataclass
@@ -128,7 +129,7 @@ def cluster_properties(bootstrap: str, group: str, **more: str) -> dict[str, str
     return {
         "bootstrap.servers": bootstrap,
         "group.id": group,
-        "listeners": f"http://127.0.0.1:{free_port()}",
+        "listeners": f"http://127.0.0.1:{_own_port()}",
         "key.converter": JSON,
         "value.converter": JSON,
         **{
@@ -142,6 +143,13 @@ def cluster_properties(bootstrap: str, group: str, **more: str) -> dict[str, str
         "scheduled.rebalance.max.delay.ms": "0",
         **{key.replace("_", "."): value for key, value in more.items()},
     }
+
+
+def _own_port() -> int:
+    """A port that no worker of these tests has, even one that is dead for the moment."""
+    port = free_port(avoid=_TAKEN)
+    _TAKEN.append(port)
+    return port
 
 
 def ours(name: str, folder: Path, properties: Mapping[str, str]) -> WorkerProcess:
