@@ -111,7 +111,7 @@ _BYTES_ONLY = Ours(
         "org.apache.kafka.common.serialization.ByteArrayDeserializer",
     ),
 )
-_TRANSACTION = "records are written in the transaction of their batch"
+_ALWAYS_IDEMPOTENT = "records are always written by an idempotent or transactional producer"
 
 OF_EVERY_CLIENT: Final[Mapping[str, Rule]] = {
     **dict.fromkeys(JAVA_KEYS, OfConnection()),
@@ -134,6 +134,7 @@ OF_EVERY_CLIENT: Final[Mapping[str, Rule]] = {
     "reconnect.backoff.max.ms": Number("reconnect.backoff.max.ms", 0, 3_600_000, 0, Type.LONG),
     # In librdkafka this name is how long the broker may wait for its replicas, and the producer's only.
     "request.timeout.ms": Number("socket.timeout.ms", 10, 300_000),
+    "retries": Number("retries", 1, _MAX_INT),
     "retry.backoff.ms": Number("retry.backoff.ms", 1, 300_000, 0, Type.LONG),
     "retry.backoff.max.ms": Number("retry.backoff.max.ms", 1, 300_000, 0, Type.LONG),
     "socket.connection.setup.timeout.ms": Number(
@@ -257,10 +258,9 @@ _OF_PRODUCERS: Final[Mapping[str, Rule]] = {
     "max.in.flight.requests.per.connection": Number("max.in.flight.requests.per.connection", 1, 5, 1),
     # Within the time of a transaction; librdkafka refuses more.
     "delivery.timeout.ms": Number("message.timeout.ms", 1_000, 60_000),
-    "retries": Number("retries", 1, _MAX_INT),
-    "acks": Ours(f"{_TRANSACTION}, which needs all replicas", ("all", "-1")),
-    "enable.idempotence": Ours(_TRANSACTION, ("true",)),
-    "transactional.id": Ours(_TRANSACTION),
+    "acks": Ours(f"{_ALWAYS_IDEMPOTENT}, which waits for all replicas", ("all", "-1")),
+    "enable.idempotence": Ours(_ALWAYS_IDEMPOTENT, ("true",)),
+    "transactional.id": Ours("a job has a transactional id of its own"),
     "transaction.timeout.ms": Ours("a transaction has a minute", ("60000",)),
     "transaction.two.phase.commit.enable": Refused(
         "two-phase commit of Kafka is not used; remove it", ("", "false")

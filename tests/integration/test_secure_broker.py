@@ -28,7 +28,7 @@ from icestream.kafka.reader import SliceReader
 from icestream.kafka.topics import Topics
 from icestream.kafka.transactions import Outgoing, Transactions
 
-pytestmark = pytest.mark.network
+pytestmark = [pytest.mark.slow, pytest.mark.network]
 
 WRONG = "not-the-password"
 

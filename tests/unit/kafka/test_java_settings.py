@@ -137,7 +137,7 @@ def test_keys_are_hashed_as_java_does() -> None:
     [
         ("isolation.level", "read_uncommitted", "has no effect: only committed records are read, always"),
         ("max.poll.records", "500", "has no effect: a batch decides how much is read"),
-        ("acks", "1", "has no effect: records are written in the transaction of their batch"),
+        ("acks", "1", "has no effect: records are always written by an idempotent or transactional"),
         ("interceptor.classes", "com.x.Y", "has no effect: interceptors are Java classes"),
         ("confluent.monitoring.thing", "1", "has no effect: it is not a setting of Kafka's clients"),
         ("delivery.timeout.ms", "120000", "has the effect of 60000, the nearest to 120000"),
