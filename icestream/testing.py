@@ -19,6 +19,7 @@ class FakeJob:
     state: State = State.RUNNING
     progress: Progress = field(default_factory=Progress)
     trace: str | None = None
+    is_fenced: bool = False
     stop_takes: float = 0.0
     calls: list[str] = field(default_factory=list)
 
@@ -36,7 +37,7 @@ class FakeJob:
         self.state = State.STOPPED
 
     def status(self) -> JobStatus:
-        return JobStatus(self.state, self.trace, self.progress)
+        return JobStatus(self.state, self.trace, self.progress, self.is_fenced)
 
     def fail(self, trace: str) -> None:
         """From now on the job is FAILED with this trace."""

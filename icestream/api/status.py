@@ -39,6 +39,8 @@ class JobStatus:
     state: State
     trace: str | None = None
     progress: Progress = Progress()
+    is_fenced: bool = False
+    """It failed because another manager of the same job is, or was, alive."""
 
 
 class RunningJob(Protocol):

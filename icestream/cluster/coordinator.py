@@ -106,6 +106,7 @@ class Coordinator:
         self._complained = ""
         self._closing = threading.Event()
         self.generation = 0
+        self.is_shared = True
 
     def join(self, member: Member, jobs: Jobs) -> None:
         """From here on `turn` does something."""

@@ -14,6 +14,10 @@ class Membership(Protocol):
     def is_well(self) -> bool:
         """Whether this worker is in touch with the others."""
 
+    @property
+    def is_shared(self) -> bool:
+        """Whether a group decides who owns what: a job here is the right one, whoever else runs it."""
+
     def owns(self, name: str) -> bool: ...
 
     def require_leader(self) -> None:
@@ -25,6 +29,7 @@ class Alone:
 
     generation = 0
     is_well = True
+    is_shared = False
 
     def owns(self, name: str) -> bool:
         return True

@@ -26,6 +26,9 @@ _PROGRESS_SECONDS: Final = 5.0
 """How old the progress that other workers see may be."""
 
 
+_AFTER_A_FENCE: Final = Policy(is_on=True, attempts=1_000, delay=0.5, longest_delay=30.0)
+
+
 class Supervisor:
     def __init__(
         self,
@@ -91,6 +94,9 @@ class Supervisor:
         if connector.refused is not None:
             return
         policy = Policy.of(connector.config)
+        if job.is_fenced and self._membership.is_shared:
+            # A worker that had it before opened its job late. The group says that it is ours: try again.
+            policy = _AFTER_A_FENCE
         before = self._recoveries.get(name, NO_RECOVERY)
         now = self._clock()
         recovery, is_due = next_step(policy, before, job, now)

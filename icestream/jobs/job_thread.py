@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Protocol
 
-from icestream.api.errors import Cancelled, RetriableError
+from icestream.api.errors import Cancelled, Fenced, RetriableError
 from icestream.api.status import JobStatus, Progress, State
 from icestream.retry import Backoff
 
@@ -56,6 +56,7 @@ class JobThread:
         self._clock = clock
         self._state = State.PAUSED if paused else State.RUNNING
         self._trace: str | None = None
+        self._is_fenced = False
         self._warning: str | None = None
         self._progress = Progress()
         self._wake = threading.Condition()
@@ -91,7 +92,8 @@ class JobThread:
 
     def status(self) -> JobStatus:
         warnings = (*self._progress.warnings, *([self._warning] if self._warning else []))
-        return JobStatus(self._state, self._trace, replace(self._progress, warnings=warnings))
+        progress = replace(self._progress, warnings=warnings)
+        return JobStatus(self._state, self._trace, progress, self._is_fenced)
 
     def _interrupt(self) -> None:
         """Give up the batch under way, if any, and wake a job that waits."""
@@ -133,6 +135,7 @@ class JobThread:
         except Exception as error:  # the manager loop: the job fails, the worker lives
             with self._wake:
                 self._trace = traceback.format_exc()
+                self._is_fenced = isinstance(error, Fenced)
                 self._state = State.FAILED
             _log.error("job failed: %s", error, extra={"connector": self._name})
         finally:

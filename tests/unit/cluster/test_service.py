@@ -156,7 +156,7 @@ def test_restarting_a_task_restarts_the_job(bench: Bench) -> None:
     bench.service.create("sink", CONFIG)
     bench.service.restart_task("sink", 1)
     assert len(bench.starter.jobs) == 2
-    with pytest.raises(NotFoundError, match="Task sink-2 not found"):
+    with pytest.raises(NotFoundError, match="Unknown task: sink-2"):
         bench.service.restart_task("sink", 2)
 
 
