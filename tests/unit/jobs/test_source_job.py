@@ -1,0 +1,179 @@
+"""A source job's turns, over a source and an outlet that fail when told to."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+import pytest
+
+from icestream.api.errors import RecordRejected, SourceUnavailable
+from icestream.api.offset_admin import OffsetEntry
+from icestream.jobs.source_job import SourceJob, SourceManager
+from icestream.sources.source import SourceSlice
+
+LINES = [f"line {number}" for number in range(10)]
+
+
+class ListSource:
+    """Lines of a list; its offset is an index."""
+
+    def __init__(self, lines: Sequence[str]) -> None:
+        self.lines = lines
+        self.at = 0
+        self.is_closed = False
+
+    def seek(self, offsets: Sequence[OffsetEntry]) -> None:
+        self.at = next((entry.offset["at"] for entry in offsets if entry.offset), 0)
+
+    def read(self, limit: int) -> SourceSlice | None:
+        part = self.lines[self.at : self.at + limit]
+        if not part:
+            return None
+        self.at += len(part)
+        return SourceSlice("t", pa.array(part), OffsetEntry({"list": 1}, {"at": self.at}))
+
+    def close(self) -> None:
+        self.is_closed = True
+
+
+@dataclass
+class Kafka:
+    """What outlets have made durable; the next call of a name in `failing` raises."""
+
+    sent: list[bytes] = field(default_factory=list)
+    offsets: list[OffsetEntry] = field(default_factory=list)
+    failing: list[str] = field(default_factory=list)
+    is_silent: bool = False
+    opened: int = 0
+
+    def meet(self, name: str) -> None:
+        if name in self.failing:
+            self.failing.remove(name)
+            raise SourceUnavailable(name)
+
+
+class FakeOutlet:
+    has_room = True
+
+    def __init__(self, kafka: Kafka) -> None:
+        self._kafka = kafka
+        kafka.opened += 1
+
+    def stored(self) -> list[OffsetEntry]:
+        return self._kafka.offsets
+
+    def send(self, topic: str, values: Sequence[bytes]) -> None:
+        self._kafka.meet("send")
+        self._kafka.sent += values
+
+    def commit(self, entries: Sequence[OffsetEntry]) -> bool:
+        self._kafka.meet("commit")
+        if self._kafka.is_silent:
+            return False
+        self._kafka.offsets = list(entries)
+        return True
+
+    def close(self) -> None: ...
+
+    def abandon(self) -> None: ...
+
+
+class World:
+    def __init__(self, *, converts: bool = True, tolerates_all: bool = False) -> None:
+        self.kafka = Kafka()
+        self.source = ListSource(LINES)
+        self.now = 0.0
+        self.created: list[str] = []
+
+        def encode(column: pa.Array) -> pa.Array:
+            return column.cast(pa.binary()) if converts else pa.nulls(len(column), pa.binary())
+
+        self.manager = SourceManager(
+            SourceJob("job", 4, 60.0, tolerates_all, False, "no bytes"),
+            self.source,
+            encode,
+            self.created.append,
+            lambda: FakeOutlet(self.kafka),
+            lambda: self.now,
+            lambda: dt.datetime(2026, 1, 1, tzinfo=dt.UTC),
+        )
+
+    def drain(self) -> None:
+        while self.manager.tick() == 0.0:
+            pass
+
+
+def at(position: int) -> list[OffsetEntry]:
+    return [OffsetEntry({"list": 1}, {"at": position})]
+
+
+def test_records_are_sent_in_slices_and_the_offset_follows_when_the_source_is_at_its_end() -> None:
+    world = World()
+    world.manager.tick()
+    assert (len(world.kafka.sent), world.kafka.offsets) == (4, [])
+    world.drain()
+    assert world.kafka.sent == [line.encode() for line in LINES]
+    assert world.kafka.offsets == at(10)
+    assert world.created == ["t"]
+    assert world.manager.progress.topics == ("t",)
+    assert (world.manager.progress.rows, world.manager.progress.batches) == (10, 1)
+
+
+def test_the_offset_is_saved_every_interval() -> None:
+    world = World()
+    world.manager.tick()
+    world.now = 60.0
+    world.manager.tick()
+    assert world.kafka.offsets == at(8)
+
+
+@pytest.mark.parametrize("point", ["send", "commit"])
+def test_after_a_failure_it_goes_on_from_the_stored_offset(point: str) -> None:
+    world = World()
+    world.now = -60.0
+    world.manager.tick()
+    world.now = 0.0
+    world.manager.tick()
+    assert world.kafka.offsets == at(8)
+    world.kafka.failing.append(point)
+    with pytest.raises(SourceUnavailable):
+        world.drain()
+    world.drain()
+    assert world.kafka.opened == 2
+    assert world.kafka.offsets == at(10)
+    assert set(world.kafka.sent) == {line.encode() for line in LINES}
+
+
+def test_while_kafka_is_silent_nothing_is_given_up() -> None:
+    world = World()
+    world.kafka.is_silent = True
+    world.drain()
+    assert world.manager.progress.warnings
+    world.kafka.is_silent = False
+    world.manager.tick()
+    assert world.kafka.offsets == at(10)
+    assert world.kafka.opened == 1
+    assert world.manager.progress.warnings == ()
+
+
+def test_the_end_of_the_job_saves_the_offset() -> None:
+    world = World()
+    world.manager.tick()
+    world.manager.close()
+    assert world.kafka.offsets == at(4)
+    assert world.source.is_closed
+
+
+def test_what_the_converter_refuses_fails_the_job_or_is_counted() -> None:
+    strict = World(converts=False)
+    with pytest.raises(RecordRejected, match=r"no bytes; choose another value\.converter"):
+        strict.manager.tick()
+    assert strict.kafka.offsets == []
+    tolerant = World(converts=False, tolerates_all=True)
+    tolerant.drain()
+    assert tolerant.kafka.sent == []
+    assert tolerant.kafka.offsets == at(10)
+    assert tolerant.manager.progress.rejected == 10

@@ -1,0 +1,132 @@
+"""Lines as Java's FileStreamSource finds them, whatever their ends and however they arrive."""
+
+from __future__ import annotations
+
+import os
+import random
+from pathlib import Path
+
+import pytest
+
+from icestream.api.errors import FatalError
+from icestream.api.offset_admin import OffsetEntry
+from icestream.sources.file_lines import FileLines, StdinLines
+
+
+def at(path: Path, position: object) -> list[OffsetEntry]:
+    return [OffsetEntry({"filename": str(path)}, {"position": position})]
+
+
+def all_lines(source: FileLines | StdinLines, limit: int = 1000) -> list[str]:
+    found: list[str] = []
+    while (part := source.read(limit)) is not None:
+        assert 0 < len(part) <= limit
+        found += part.values.to_pylist()
+    return found
+
+
+def java_lines(text: bytes) -> tuple[list[str], int]:
+    """What the Java task extracts, byte by byte, and where it then stands."""
+    found, start, index = [], 0, 0
+    while index < len(text):
+        size = 0
+        if text[index : index + 1] == b"\n":
+            size = 1
+        elif text[index : index + 1] == b"\r":
+            if index + 1 == len(text):
+                break
+            size = 2 if text[index + 1 : index + 2] == b"\n" else 1
+        if size:
+            found.append(text[start:index].decode(errors="replace"))
+            start = index = index + size
+        else:
+            index += 1
+    return found, start
+
+
+def test_every_mixture_of_line_ends_is_read_as_java_does(tmp_path: Path) -> None:
+    chance = random.Random(4)
+    path = tmp_path / "lines.txt"
+    pieces = [b"\n", b"\r", b"\r\n", b"a", b"bc", "ü🙂".encode(), b"\xff"]
+    for _ in range(300):
+        text = b"".join(chance.choice(pieces) for _ in range(chance.randrange(30)))
+        path.write_bytes(text)
+        source = FileLines(str(path), "t")
+        source.seek([])
+        expected, end = java_lines(text)
+        found, last = [], None
+        while (part := source.read(chance.randrange(1, 5))) is not None:
+            found += part.values.to_pylist()
+            last = part.after.offset
+        assert (found, last or {"position": 0}) == (expected, {"position": end}), text
+        source.close()
+
+
+def test_it_goes_on_where_it_stood_and_waits_for_the_end_of_a_line(tmp_path: Path) -> None:
+    path = tmp_path / "lines.txt"
+    source = FileLines(str(path), "t")
+    source.seek(at(path, 4))
+    assert source.read(10) is None
+    path.write_bytes(b"one\ntwo\nthr")
+    assert all_lines(source) == ["two"]
+    with path.open("ab") as file:
+        file.write(b"ee\r")
+    assert source.read(10) is None
+    with path.open("ab") as file:
+        file.write(b"\nfour\n")
+    part = source.read(10)
+    assert part is not None
+    assert (part.topic, part.values.to_pylist()) == ("t", ["three", "four"])
+    assert part.after == at(path, path.stat().st_size)[0]
+    source.close()
+
+
+def test_a_line_longer_than_a_block_is_one_line(tmp_path: Path) -> None:
+    path = tmp_path / "lines.txt"
+    path.write_bytes(b"x" * 5_000_000 + b"\nshort\n")
+    source = FileLines(str(path), "t")
+    assert [len(line) for line in all_lines(source)] == [5_000_000, 5]
+    source.close()
+
+
+def test_a_renamed_file_is_read_on_and_a_shortened_one_is_waited_for(tmp_path: Path) -> None:
+    path = tmp_path / "lines.txt"
+    path.write_bytes(b"one\ntwo\n")
+    source = FileLines(str(path), "t")
+    assert all_lines(source) == ["one", "two"]
+    path.rename(tmp_path / "old.txt")
+    path.write_bytes(b"other\n")
+    with (tmp_path / "old.txt").open("ab") as file:
+        file.write(b"three\n")
+    assert all_lines(source) == ["three"]
+    os.truncate(tmp_path / "old.txt", 3)
+    assert source.read(10) is None
+    with (tmp_path / "old.txt").open("ab") as file:
+        file.write(b"\ntwo\nthree\nfour\n")
+    assert all_lines(source) == ["four"]
+    source.close()
+
+
+def test_what_cannot_be_read_is_told_in_one_sentence(tmp_path: Path) -> None:
+    source = FileLines(str(tmp_path), "t")
+    with pytest.raises(FatalError, match="cannot read"):
+        source.read(1)
+    source.close()
+    with pytest.raises(FatalError, match="'4', which is no number; reset the connector's offsets"):
+        source.seek(at(tmp_path, "4"))
+
+
+def test_standard_input_has_no_position(monkeypatch: pytest.MonkeyPatch) -> None:
+    read, write = os.pipe()
+    monkeypatch.setattr("icestream.sources.file_lines._STDIN", read)
+    source = StdinLines("t")
+    assert source.read(10) is None
+    os.write(write, b"one\ntwo\nthr")
+    first = source.read(1)
+    assert first is not None
+    assert first.values.to_pylist() == ["one"]
+    assert first.after == OffsetEntry({"filename": None}, {"position": None})
+    os.write(write, b"ee\n")
+    os.close(write)
+    assert all_lines(source) == ["two", "three"]
+    os.close(read)
