@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,6 +15,7 @@ from tests.parity.comparing import Tally
 from tests.parity.sending import Side
 from tests.parity.sides import fill, icestream, kafka_connect
 
+Worker = Callable[[str, Path], AbstractContextManager[Side]]
 TALLY = pytest.StashKey[Tally]()
 
 
@@ -32,27 +33,26 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return made
 
 
+@pytest.fixture(scope="session")
+def sides(tmp_path_factory: pytest.TempPathFactory, folder: Path) -> Iterator[Sides]:
+    with ExitStack() as stack:
+        # The slow one gets ready while the other starts.
+        theirs, ours = (
+            stack.enter_context(on_own_broker(worker, tmp_path_factory.mktemp("kafka"), folder))
+            for worker in (kafka_connect, icestream)
+        )
+        theirs.wait_until_ready()
+        ours.wait_until_ready()
+        yield Sides(theirs, ours)
+
+
 @contextmanager
-def filled_broker(data: Path) -> Iterator[str]:
-    """One for each side: connectors of one name would share a consumer group."""
+def on_own_broker(worker: Worker, data: Path, folder: Path) -> Iterator[Side]:
+    """With a broker for itself: connectors of one name would share a consumer group."""
     with running_broker(data, free_port()) as broker:
         fill(broker.bootstrap)
-        yield broker.bootstrap
-
-
-@pytest.fixture(scope="session")
-def ours(tmp_path_factory: pytest.TempPathFactory, folder: Path) -> Iterator[Side]:
-    with filled_broker(tmp_path_factory.mktemp("kafka")) as bootstrap, icestream(bootstrap, folder) as side:
-        yield side
-
-
-@pytest.fixture(scope="session")
-def sides(tmp_path_factory: pytest.TempPathFactory, folder: Path, ours: Side) -> Iterator[Sides]:
-    with (
-        filled_broker(tmp_path_factory.mktemp("their-kafka")) as bootstrap,
-        kafka_connect(bootstrap, folder) as theirs,
-    ):
-        yield Sides(theirs, ours)
+        with worker(broker.bootstrap, folder) as side:
+            yield side
 
 
 @pytest.fixture(scope="session")

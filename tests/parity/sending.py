@@ -23,6 +23,7 @@ _NOTICED: Final = (
     "access-control-allow-credentials",
     "access-control-max-age",
 )
+_SETS: Final = frozenset(("allow", "access-control-allow-methods"))
 # What is another at every run, or on either side by its nature.
 _VOLATILE_TEXT: Final = (
     (re.compile(r"127\.0\.0\.1:\d+"), "WORKER"),
@@ -43,7 +44,7 @@ class Side:
     name: str
     port: int
     folder: str
-    clear: Callable[[], None] = lambda: None
+    wait_until_ready: Callable[[], None] = lambda: None
 
 
 @dataclass(frozen=True)
@@ -64,7 +65,7 @@ def send(side: Side, request: Request) -> Answer:
         return _send(side, request)
     with ThreadPoolExecutor(request.at_once) as pool:
         answers = list(pool.map(lambda _: _send(side, request), range(request.at_once)))
-    return Answer(tuple(sorted(answer.status for answer in answers)))  # type: ignore[type-var]
+    return Answer(tuple(sorted({answer.status for answer in answers})))  # type: ignore[type-var]
 
 
 def _send(side: Side, request: Request) -> Answer:
@@ -99,8 +100,8 @@ def _body(request: Request, folder: str) -> bytes | None:
 
 def _answer(status: int, headers: Mapping[str, str], body: bytes) -> Answer:
     noticed = {name: _steady_text(headers[name]) for name in _NOTICED if headers[name] is not None}
-    if "allow" in noticed:
-        noticed["allow"] = ",".join(sorted(noticed["allow"].split(",")))
+    for name in noticed.keys() & _SETS:
+        noticed[name] = ",".join(sorted(noticed[name].split(",")))
     return Answer(status, noticed, _shown(body))
 
 

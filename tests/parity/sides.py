@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http.client
 import json
+import socket
 import subprocess
 import sys
 import time
@@ -17,7 +18,6 @@ from confluent_kafka import Producer
 
 from icestream.embedded.jars import fetch_all
 from icestream.embedded.java import java
-from icestream.embedded.ports import free_port
 from icestream.embedded.topics import ensure_topic
 from tests.parity.sending import Side
 
@@ -63,7 +63,7 @@ def icestream(bootstrap: str, folder: Path) -> Iterator[Side]:
 
 @contextmanager
 def _running(name: str, command: Sequence[str], bootstrap: str, folder: Path) -> Iterator[Side]:
-    port = free_port()
+    port = _free_port()
     properties = folder / f"{name}.properties"
     properties.write_text(
         "".join(f"{key}={value}\n" for key, value in _worker(name, bootstrap, port).items())
@@ -73,10 +73,8 @@ def _running(name: str, command: Sequence[str], bootstrap: str, folder: Path) ->
         process = subprocess.Popen(
             [*command, str(properties)], stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT
         )
-    side = Side(name, port, str(folder))
     try:
-        _wait_until_ready(side, process, log)
-        yield side
+        yield Side(name, port, str(folder), lambda: _wait_until_ready(name, port, process, log))
     finally:
         process.terminate()
         try:
@@ -84,6 +82,12 @@ def _running(name: str, command: Sequence[str], bootstrap: str, folder: Path) ->
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait(_STOP_S)
+
+
+def _free_port() -> int:
+    """One that the brokers, which start at the same time, do not choose from."""
+    with socket.create_server(("127.0.0.1", 0)) as probe:
+        return int(probe.getsockname()[1])
 
 
 def _worker(name: str, bootstrap: str, port: int) -> Mapping[str, str]:
@@ -105,12 +109,13 @@ def _worker(name: str, bootstrap: str, port: int) -> Mapping[str, str]:
     }
 
 
-def _wait_until_ready(side: Side, process: subprocess.Popen[bytes], log: Path) -> None:
+def _wait_until_ready(name: str, port: int, process: subprocess.Popen[bytes], log: Path) -> None:
+    side = Side(name, port, "")
     deadline = time.monotonic() + _READY_S
     # A worker is healthy before its group has a leader, and refuses changes till then.
     while _status(side, "/health") != 200 or _status(side, "/connectors/nobody", "DELETE") != 404:
         if process.poll() is not None or time.monotonic() > deadline:
-            raise RuntimeError(f"{side.name} did not start: {log.read_text(errors='replace')[-2000:]}")
+            raise RuntimeError(f"{name} did not start: {log.read_text(errors='replace')[-2000:]}")
         time.sleep(0.2)
 
 

@@ -13,7 +13,8 @@ class Request:
 
     A dict or list as body becomes JSON; text goes as it is. `settles` repeats the request until both agree:
     workers change their state a moment after they answer. `differs` names an agreed difference. `at_once`
-    sends so many of the same at the same time and compares how often each status came.
+    sends so many of the same at the same time and compares which statuses came: the real worker sometimes
+    creates one connector twice.
     """
 
     method: str

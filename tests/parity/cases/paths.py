@@ -146,17 +146,24 @@ SCENARIOS = [
     *[
         Scenario(
             f"name {name}",
-            (
-                create(name),
-                GET(f"/connectors/{path}"),
-                GET(f"/connectors/{path}/status", settles=True),
-                PUT(f"/connectors/{path}/config", {**SOURCE, "batch.size": "7"}),
-                GET("/connectors"),
-                DELETE(f"/connectors/{path}"),
-            ),
+            (create(name), GET(f"/connectors/{path}"), GET("/connectors"), DELETE(f"/connectors/{path}")),
         )
         for name, path in _NAMES
     ],
+    Scenario(
+        "a name that must be encoded",
+        (
+            create("größe 1"),
+            GET("/connectors/gr%C3%B6%C3%9Fe%201/status", settles=True),
+            PUT("/connectors/gr%C3%B6%C3%9Fe%201/config", {**SOURCE, "batch.size": "7"}),
+            GET("/connectors/gr%C3%B6%C3%9Fe%201/tasks", settles=True),
+            PUT("/connectors/gr%C3%B6%C3%9Fe%201/pause"),
+            GET("/connectors/gr%C3%B6%C3%9Fe%201/status", settles=True),
+            POST("/connectors/gr%C3%B6%C3%9Fe%201/restart"),
+            GET("/connectors?expand=info"),
+            DELETE("/connectors/gr%C3%B6%C3%9Fe%201"),
+        ),
+    ),
     *[
         Scenario(
             f"name by PUT {path}",
