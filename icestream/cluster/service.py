@@ -360,7 +360,8 @@ class ConnectorService:
         self._store.put(name, stored)
         info = self.info(name)
         self.roster.settle(name)
-        return info
+        # In a cluster of Kafka Connect a new connector gets its tasks a moment later; its clients look again.
+        return replace(info, task_ids=()) if old is None and self._membership.is_shared else info
 
     def _retarget(self, name: str, target: TargetState) -> None:
         self._membership.require_leader()
