@@ -4,8 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
+
+from icestream.cli.worker_options import talks_to_a_worker
+
+if TYPE_CHECKING:
+    from icestream.client import ConnectClient
 
 
 @click.command(
@@ -18,9 +24,6 @@ Examples:
 @click.argument("connector")
 @click.option(
     "--deep", is_flag=True, help="Also compare the origin of every row, from the data files themselves."
-)
-@click.option(
-    "--url", envvar="ICESTREAM_URL", default="http://localhost:8083", show_default=True, help="REST address."
 )
 @click.option(
     "--config",
@@ -37,10 +40,11 @@ Examples:
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     help="The worker's properties file: how to reach a Kafka that wants TLS or a login.",
 )
+@talks_to_a_worker
 def verify(
+    client: ConnectClient,
     connector: str,
     deep: bool,
-    url: str,
     config: Path | None,
     bootstrap_servers: str | None,
     worker: Path | None,
@@ -55,7 +59,7 @@ def verify(
     given, resolve = _worker(worker)
     if bootstrap_servers:
         given["bootstrap.servers"] = bootstrap_servers
-    if not holds(connector, resolve(_config(connector, url, config)), given, deep=deep):
+    if not holds(connector, resolve(_config(connector, client, config)), given, deep=deep):
         raise SystemExit(1)
 
 
@@ -71,15 +75,12 @@ def _worker(file: Path | None) -> tuple[dict[str, str], Callable[[Mapping[str, s
     return providers.resolved(given), providers.resolved
 
 
-def _config(connector: str, url: str, file: Path | None) -> dict[str, str]:
+def _config(connector: str, client: ConnectClient, file: Path | None) -> dict[str, str]:
     if file is not None:
         from icestream.cluster.properties import read_connector
 
         return dict(read_connector(file).config)
-    from icestream.client import ConnectClient
-
-    with ConnectClient(url) as client:
-        return client.config(connector)
+    return client.config(connector)
 
 
 def holds(connector: str, config: Mapping[str, str], worker: Mapping[str, str], *, deep: bool) -> bool:
