@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import datetime as dt
 import logging
+import re
 import threading
 import uuid
 from collections.abc import Callable, Mapping, Sequence
@@ -58,6 +59,7 @@ _CHANGE_SECONDS = 80.0
 _COMMIT_ATTEMPTS = 5
 _MOST_OWED = 500_000
 """More records than this are not decoded while somebody waits for an answer."""
+_LEGAL_NAME = re.compile(r"[a-zA-Z0-9._-]{1,249}")
 _ONE_READER = threading.Lock()
 _READER = {"client.id": "icestream-offsets"}
 
@@ -148,7 +150,8 @@ class ConnectorKafka:
     def facts(self, also: Sequence[str] = ()) -> dict[str, TopicFacts]:
         """The connector's topics that exist, and others that are asked for."""
         read = self.topics.matching(self.pattern) if self.pattern else self.names
-        return self.topics.describe(sorted({*read, *also}))
+        # Kafka refuses the whole question if one name cannot be a topic's.
+        return self.topics.describe(sorted(name for name in {*read, *also} if _LEGAL_NAME.fullmatch(name)))
 
     def refuse_absent(self, moves: Moves, facts: Mapping[str, TopicFacts]) -> None:
         for topic, number in moves:
@@ -238,6 +241,8 @@ class IcebergLedger:
         return Offsets({partition: min(floor[partition] for floor in known) for partition in shared})
 
     def alter(self, moves: Moves) -> str:
+        now = self._now([partition.topic for partition in moves])
+        self._refuse_impossible(moves, now)
         self._change(lambda: self._alter(moves))
         return ALTERED
 
@@ -261,7 +266,6 @@ class IcebergLedger:
 
     def _alter(self, moves: Moves) -> tuple[str, Offsets]:
         now = self._now([partition.topic for partition in moves])
-        self._refuse_impossible(moves, now)
         floors = self._floors(now)
         commit = str(uuid.uuid4())
         for table, floor in zip(self._tables, floors, strict=True):
@@ -295,6 +299,7 @@ class IcebergLedger:
 
     def _refuse_impossible(self, moves: Moves, now: _Now) -> None:
         self._kafka.refuse_absent(moves, self._kafka.facts([topic for topic, _ in moves]))
+        self._floors(now)
         try:
             refuse_other_source(now.marks, now.source)
         except SourceRecreated as error:

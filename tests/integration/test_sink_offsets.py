@@ -63,6 +63,8 @@ def test_a_topic_or_partition_that_is_not_there_is_refused(
     name = config["name"]
     with pytest.raises(BadOffsets, match="topic 'nowhere' does not exist"):
         admin.alter(name, config, [entry(name, 0, 3), entry("nowhere", 0, 0)])
+    with pytest.raises(BadOffsets, match="topic 'no topic!' does not exist"):
+        admin.alter(name, config, [entry("no topic!", 0, 0)])
     with pytest.raises(BadOffsets, match=r"has no partition 2; it has 0\.\.1"):
         admin.alter(name, config, [entry(name, 2, 3)])
     assert admin.read(name, config) == []
