@@ -31,6 +31,13 @@ class Outcome:
     def is_good(self) -> bool:
         return self.agrees or bool(self.allowed)
 
+    @property
+    def has_created(self) -> bool:
+        """Whether a connector may have come to be on either side, even if that was not said."""
+        return self.request.may_create and any(
+            answer.status == 201 or self.request.at_once > 1 for answer in (self.theirs, self.ours)
+        )
+
     def __str__(self) -> str:
         differing = "\n  ".join(_differing(self.theirs.body, self.ours.body, "body"))
         return f"{self.request}\n  theirs {_shown(self.theirs)}\n  ours   {_shown(self.ours)}\n  {differing}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -34,16 +34,23 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def sides(tmp_path_factory: pytest.TempPathFactory, folder: Path) -> Iterator[Sides]:
-    with ExitStack() as stack:
-        # The slow one gets ready while the other starts.
-        theirs, ours = (
-            stack.enter_context(on_own_broker(worker, tmp_path_factory.mktemp("kafka"), folder))
-            for worker in (kafka_connect, icestream)
-        )
-        theirs.wait_until_ready()
-        ours.wait_until_ready()
-        yield Sides(theirs, ours)
+def theirs(tmp_path_factory: pytest.TempPathFactory, folder: Path) -> Iterator[Side]:
+    """The real one; it may still be starting."""
+    with on_own_broker(kafka_connect, tmp_path_factory.mktemp("kafka"), folder) as side:
+        yield side
+
+
+@pytest.fixture(scope="session")
+def ours(tmp_path_factory: pytest.TempPathFactory, folder: Path) -> Iterator[Side]:
+    with on_own_broker(icestream, tmp_path_factory.mktemp("kafka"), folder) as side:
+        side.wait_until_ready()
+        yield side
+
+
+@pytest.fixture(scope="session")
+def sides(theirs: Side, ours: Side) -> Sides:
+    theirs.wait_until_ready()
+    return Sides(theirs, ours)
 
 
 @contextmanager

@@ -37,13 +37,9 @@ def test_every_agreed_difference_is_met(tally: Tally) -> None:
 
 
 def _surprises(scenario: Scenario, sides: Sides, tally: Tally) -> list[str]:
-    found = []
-    for request in scenario.requests:
-        outcome = compare(request, sides.theirs, sides.ours)
-        tally.outcomes.append(outcome)
-        if not outcome.is_good:
-            found.append(str(outcome))
-    if any(request.may_create for request in scenario.requests):
+    outcomes = [compare(request, sides.theirs, sides.ours) for request in scenario.requests]
+    tally.outcomes += outcomes
+    if any(outcome.has_created for outcome in outcomes):
         clear(sides.theirs)
         clear(sides.ours)
-    return found
+    return [str(outcome) for outcome in outcomes if not outcome.is_good]

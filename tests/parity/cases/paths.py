@@ -146,7 +146,12 @@ SCENARIOS = [
     *[
         Scenario(
             f"name {name}",
-            (create(name), GET(f"/connectors/{path}"), GET("/connectors"), DELETE(f"/connectors/{path}")),
+            (
+                create(name),
+                GET(f"/connectors/{path}", settles=True),
+                GET("/connectors"),
+                DELETE(f"/connectors/{path}"),
+            ),
         )
         for name, path in _NAMES
     ],
