@@ -55,7 +55,7 @@ def server_properties(
         "log.dirs": logs,
         "num.network.threads": 2,
         "num.io.threads": 4,
-        "num.partitions": 3,
+        "num.partitions": 1,
         "auto.create.topics.enable": "false",
         "default.replication.factor": 1,
         "min.insync.replicas": 1,
