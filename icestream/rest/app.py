@@ -122,8 +122,13 @@ class _Api:
 
 
 def _is_readable(request: Request) -> bool:
+    """Whether a body would be JSON; refuses what Kafka Connect refuses before it looks at the body."""
+    content_type = request.headers.get("content-type", "")
+    if content_type == media_types.EMPTY_FORM and request.headers.get("content-length", "0") == "0":
+        # axios says so of every request without a body.
+        return False
     try:
-        is_json = media_types.is_json(request.headers.get("content-type", ""))
+        is_json = media_types.is_json(content_type)
     except media_types.UnreadableType:
         raise _Refused(400, "Content-Type is no media type", is_typed=True) from None
     if is_json is False:

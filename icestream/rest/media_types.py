@@ -6,6 +6,7 @@ import re
 from typing import Final
 
 JSON: Final = "application/json"
+EMPTY_FORM: Final = "application/x-www-form-urlencoded"
 _MEDIA_TYPE: Final = re.compile(r"\s*([\w!#$&^.+*-]+)/([\w!#$&^.+*-]+)\s*(?:;.*)?", re.DOTALL)
 
 

@@ -38,7 +38,6 @@ async function main() {
   await keep("restarted", connector.restart({ includeTasks: true }));
   await keep("updated", connector.updateConfig({ ...config, "batch.size": "5" }));
   await keep("config", connector.getConfig());
-  await keep("topics", connector.getTopics());
   await keep("stopped", connector.stop());
   await untilState("STOPPED");
   await keep("offsets", connector.getOffsets());

@@ -51,10 +51,11 @@ def until(state: str, read: Callable[[], dict[str, Any]]) -> None:
 
 def test_kafka_connect_py(ours: Side) -> None:
     library = from_pypi("kafka-connect-py-1.0.0", "kafka-connect-py==1.0.0")
+    url = f"http://127.0.0.1:{ours.port}"
 
     def kc(*arguments: str) -> Any:
-        command = [sys.executable, "-c", "from kafka_connect.cli import cli; cli()", "--url"]
-        said = run([*command, f"http://127.0.0.1:{ours.port}", *arguments], {"PYTHONPATH": str(library)})
+        command = [sys.executable, "-c", "from kafka_connect.cli import cli; cli()", "--url", url, *arguments]
+        said = run(command, {"PYTHONPATH": str(library)})
         return json.loads(said) if said.strip() else None
 
     def status() -> Any:
@@ -82,9 +83,14 @@ def test_kafka_connect_py(ours: Side) -> None:
     assert kc("config", "from-py")["batch.size"] == "5"
     assert list(kc("list-topics", "from-py")) == ["from-py"]
     assert SOURCE["connector.class"] in {plugin["class"] for plugin in kc("list-plugins")}
-    report = kc(
-        "validate-config", "FileStreamSource", "-d", json.dumps({**config, "name": "x", "tasks.max": "0"})
+    # Its command sends the config as one string, which Kafka Connect refuses too; its library does it right.
+    script = (
+        "import json, sys; from kafka_connect.kafka_connect import KafkaConnect; "
+        "client = KafkaConnect(sys.argv[1]); "
+        "print(json.dumps(client.validate_connector_config('FileStreamSource', json.loads(sys.argv[2]))))"
     )
+    bad = json.dumps({**config, "name": "x", "tasks.max": "0"})
+    report = json.loads(run([sys.executable, "-c", script, url, bad], {"PYTHONPATH": str(library)}))
     assert report["error_count"] == 1
     kc("delete", "from-py")
     assert "from-py" not in kc("list")
@@ -115,8 +121,8 @@ def test_kafka_connect_cli(ours: Side) -> None:
 
     config = config_for(ours)
     connector("create", "--configuration", json.dumps(config))
-    assert "from-cli" in cli("connector", "list")
-    assert connector("get")["config"]["name"] == "from-cli"
+    assert "from-cli" in [each["connector"] for each in cli("connector", "list")]
+    assert connector("get")["connector"] == "from-cli"
     assert connector("configuration")["topic"] == "parity-out"
     connector("pause")
     connector("resume")
@@ -131,7 +137,7 @@ def test_kafka_connect_cli(ours: Side) -> None:
     cli("task", "restart", "--connector", "from-cli", "--task", "0")
     cli("health-check")
     connector("delete")
-    assert "from-cli" not in cli("connector", "list")
+    assert "from-cli" not in [each["connector"] for each in cli("connector", "list")]
 
 
 def test_kafka_connect_client_of_npm(ours: Side) -> None:
@@ -143,7 +149,7 @@ def test_kafka_connect_client_of_npm(ours: Side) -> None:
         "created": 201,
         "paused": 202,
         "resumed": 202,
-        "restarted": 202,
+        "restarted": 204,
         "stopped": 204,
         "deleted": 204,
     }
