@@ -340,18 +340,21 @@ def produce_odd_values(broker: Broker) -> None:
     assert producer.flush(30) == 0
 
 
-def test_the_offsets_file_is_handed_back_and_forth(broker: Broker, tmp_path: Path) -> None:
-    text = tmp_path / "test.txt"
+def test_offsets_of_source_and_sink_are_handed_back_and_forth(broker: Broker, tmp_path: Path) -> None:
+    text, copy = tmp_path / "test.txt", tmp_path / "test.sink.txt"
     create(broker, "handed")
-    source = {**SOURCE, "topic": "handed", "name": "handed"}
+    source = {**SOURCE, "topic": "handed", "name": "handed-in"}
+    sink = {**SINK, "topics": "handed", "name": "handed-out"}
     text.write_bytes(b"")
     for turn, make in enumerate((theirs, ours, theirs, ours)):
         with text.open("ab") as file:
             file.writelines(b"%d line %d\n" % (turn, number) for number in range(50))
         side = make(tmp_path, broker)
-        with side.running(source):
-            expected = (turn + 1) * 50
-            eventually(lambda n=expected: len(values(broker, "handed")) >= n, side.log.read_text)  # type: ignore[misc]
+        with side.running(source, sink):
+            eventually(
+                lambda: copy.exists() and copy.stat().st_size >= text.stat().st_size, side.log.read_text
+            )
         (tmp_path / "connect.offsets.icestream.json").unlink(missing_ok=True)
     payloads = [json.loads(value or b"")["payload"].encode() for value in values(broker, "handed")]
     assert payloads == text.read_bytes().splitlines()
+    assert copy.read_bytes() == text.read_bytes()

@@ -1,0 +1,58 @@
+"""Which parts a connector gets, and that Spark comes late."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from icestream.api.status import State
+from icestream.jobs import build, build_iceberg
+from icestream.jobs.job_thread import Manager
+
+
+class FakeRunner:
+    is_cancelled = False
+
+    def cancel(self) -> None:
+        self.is_cancelled = True
+
+    def allow(self) -> None:
+        self.is_cancelled = False
+
+
+class FakeSpark:
+    def plane(self) -> Any:
+        return None
+
+
+def test_a_job_may_be_cancelled_before_its_runner_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    runner, manager = FakeRunner(), cast(Manager, object())
+    monkeypatch.setattr(build_iceberg, "spark_runner", lambda *_: runner)
+    monkeypatch.setattr(build_iceberg, "job_manager", lambda *_: manager)
+    late = build.LateRunner(cast(Any, FakeSpark()), "job", {}, {})
+    late.cancel()
+    assert late.manager() is manager
+    assert runner.is_cancelled
+    late.allow()
+    assert not runner.is_cancelled
+    late.cancel()
+    assert runner.is_cancelled
+
+
+def test_file_connectors_start_without_spark_and_need_no_check(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    def no_spark(self: object) -> None:
+        raise AssertionError("Spark was started")
+
+    monkeypatch.setattr(build.LateSpark, "plane", no_spark)
+    config = {"connector.class": "FileStreamSource", "file": str(tmp_path / "none"), "topic": "t"}
+    worker = {"bootstrap.servers": "127.0.0.1:1", "offset.storage.file.filename": str(tmp_path / "offsets")}
+    job = build.job_starter(worker)("source", config, paused=False)
+    try:
+        assert job.status().state is State.RUNNING
+    finally:
+        job.stop()
+    assert build.check_connector(config) == []

@@ -1,0 +1,225 @@
+"""Turns of FileStreamSink's job: a real file and its journal, over a topic and a consumer group in memory."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from icestream.api.batch import Rejected, Slice
+from icestream.api.errors import RecordRejected, SourceUnavailable
+from icestream.api.offsets import Offsets, Partition
+from icestream.converters.to_text import text_decoder
+from icestream.jobs.file_sink_job import FileSinkManager
+from icestream.jobs.job import job_from
+from icestream.kafka.reader import Chunk
+from icestream.kafka.topics import GroupOffset, TopicFacts
+from icestream.sinks.file_stream import LineFile
+
+JSON = {"value.converter": "JsonConverter", "value.converter.schemas.enable": "false"}
+
+
+@dataclass(frozen=True)
+class FakeMessage:
+    at: int
+    content: bytes | None
+
+    def value(self) -> bytes | None:
+        return self.content
+
+    def key(self) -> bytes | None:
+        return None
+
+    def offset(self) -> int:
+        return self.at
+
+    def headers(self) -> None:
+        return None
+
+    def timestamp(self) -> tuple[int, int]:
+        return 1, 0
+
+
+@dataclass
+class Kafka:
+    """A cluster in memory: it is the source's facts, the reader and the channel."""
+
+    topics: dict[str, list[bytes | None]] = field(default_factory=dict)
+    first: int = 0
+    group: dict[Partition, int] = field(default_factory=dict)
+    letters: list[Rejected] = field(default_factory=list)
+    publishes: list[str] = field(default_factory=list)
+    fails_to_publish: bool = False
+
+    def cluster_id(self) -> str:
+        return "cluster"
+
+    def matching(self, pattern: str) -> list[str]:
+        return [name for name in self.topics if name.startswith(pattern.removesuffix(".*"))]
+
+    def describe(self, names: Iterable[str]) -> dict[str, TopicFacts]:
+        return {name: TopicFacts(name, 1) for name in names if name in self.topics}
+
+    def ends(self, partitions: Iterable[Partition]) -> Offsets:
+        return Offsets({partition: len(self.topics[partition.topic]) for partition in partitions})
+
+    def beginnings(self, partitions: Iterable[Partition]) -> Offsets:
+        return Offsets(dict.fromkeys(partitions, self.first))
+
+    def group_offsets(self, group: str, partitions: Iterable[Partition]) -> dict[Partition, GroupOffset]:
+        assert group == "connect-sink"
+        return {p: GroupOffset(self.group[p], "") for p in partitions if p in self.group}
+
+    def read(self, piece: Slice, chunk_rows: int) -> Iterator[Chunk]:
+        content = self.topics[piece.partition.topic]
+        messages: Sequence[Any] = [FakeMessage(at, content[at]) for at in range(piece.start, piece.until)]
+        yield Chunk(piece.partition, cast("Any", messages))
+
+    def publish(
+        self, commit: str, rejected: Sequence[Rejected], events: Sequence[object], offsets: Offsets
+    ) -> None:
+        if self.fails_to_publish:
+            self.fails_to_publish = False
+            raise SourceUnavailable("no answer")
+        self.letters += rejected
+        self.publishes.append(commit)
+        self.group.update(offsets.positions)
+
+    def close(self) -> None: ...
+
+    def abandon(self) -> None: ...
+
+
+class World:
+    def __init__(self, folder: Path, **settings: str) -> None:
+        self.kafka = Kafka({"t": []})
+        self.file = folder / "out.txt"
+        self.now = 0.0
+        self.config: Mapping[str, str] = {
+            "connector.class": "FileStreamSink",
+            "topics": "t",
+            **JSON,
+            **{key.replace("__", "."): value for key, value in settings.items()},
+        }
+        self.manager = self.restarted()
+
+    def restarted(self) -> FileSinkManager:
+        self.manager = FileSinkManager(
+            job_from("sink", self.config),
+            self.kafka,
+            self.kafka,
+            text_decoder(self.config),
+            lambda: LineFile(self.file, "sink"),
+            lambda: self.kafka,
+            lambda: self.now,
+            lambda: dt.datetime(2026, 1, 1, tzinfo=dt.UTC),
+        )
+        return self.manager
+
+    def drain(self) -> None:
+        while self.manager.tick() == 0.0:
+            pass
+
+    def lines(self) -> list[bytes]:
+        return self.file.read_bytes().splitlines() if self.file.exists() else []
+
+
+P = Partition("t", 0)
+
+
+def test_lines_land_and_the_group_follows(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    world.kafka.topics["t"] = [b'"a"', None, b'{"b": 1}']
+    world.drain()
+    assert world.lines() == [b"a", b"null", b"{b=1}"]
+    assert world.kafka.group == {P: 3}
+    assert (world.manager.progress.topics, world.manager.progress.rows) == (("t",), 3)
+
+
+def test_topics_that_come_later_are_read(tmp_path: Path) -> None:
+    world = World(tmp_path, topics__regex="t.*", topics="")
+    world.kafka.topics.clear()
+    world.drain()
+    world.kafka.topics["t1"] = [b"1"]
+    world.drain()
+    world.kafka.topics["t2"] = [b"2"]
+    world.now += 10
+    world.drain()
+    world.drain()
+    assert world.lines() == [b"1", b"2"]
+
+
+def test_when_kafka_misses_a_batch_it_is_told_again_and_nothing_is_written_twice(tmp_path: Path) -> None:
+    world = World(tmp_path, errors__tolerance="all", errors__deadletterqueue__topic__name="letters")
+    world.kafka.topics["t"] = [b"1", b"{", b"2"]
+    world.kafka.fails_to_publish = True
+    with pytest.raises(SourceUnavailable):
+        world.drain()
+    world.restarted().tick()
+    world.drain()
+    assert world.lines() == [b"1", b"2"]
+    assert [(letter.offset, letter.value) for letter in world.kafka.letters] == [(1, b"{")]
+    assert world.kafka.group == {P: 3}
+
+
+@pytest.mark.parametrize("is_settled", [True, False])
+def test_a_group_that_was_moved_by_hand_decides(tmp_path: Path, is_settled: bool) -> None:
+    world = World(tmp_path)
+    world.kafka.topics["t"] = [b"1", b"2"]
+    world.drain()
+    world.kafka.topics["t"].append(b"3")
+    if is_settled:
+        world.drain()
+    else:
+        world.kafka.fails_to_publish = True
+        with pytest.raises(SourceUnavailable):
+            world.drain()
+    world.kafka.group[P] = 1
+    world.restarted()
+    world.drain()
+    assert world.lines() == [b"1", b"2", b"3", b"2", b"3"]
+
+
+def test_a_group_that_was_forgotten_reads_all_again(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    world.kafka.topics["t"] = [b"1", b"2"]
+    world.drain()
+    world.kafka.group.clear()
+    world.restarted()
+    world.drain()
+    assert world.lines() == [b"1", b"2", b"1", b"2"]
+
+
+def test_the_first_bad_record_fails_the_job_after_what_precedes_it(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    world.kafka.topics["t"] = [b"1", b"2", b"{", b"3"]
+    with pytest.raises(RecordRejected, match=r"partition 0, offset 2: .*errors\.tolerance=all"):
+        world.drain()
+    assert world.lines() == [b"1", b"2"]
+    assert world.kafka.group == {P: 2}
+
+
+def test_offsets_that_the_topic_does_not_have_are_moved_to_its_beginning(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    world.kafka.topics["t"] = [b"0", b"1", b"2"]
+    world.kafka.first = 1
+    world.kafka.group[P] = 0
+    world.drain()
+    assert world.lines() == [b"1", b"2"]
+    world.kafka.topics["t"] = [b"7", b"8"]
+    world.restarted()
+    world.drain()
+    assert world.lines() == [b"1", b"2", b"8"]
+
+
+def test_a_job_that_begins_late_reads_what_comes_after_its_start(tmp_path: Path) -> None:
+    world = World(tmp_path, consumer__override__auto__offset__reset="latest")
+    world.kafka.topics["t"] = [b"1"]
+    world.drain()
+    world.kafka.topics["t"].append(b"2")
+    world.drain()
+    assert world.lines() == [b"2"]
