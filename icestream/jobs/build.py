@@ -11,7 +11,6 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from icestream.api.config import Config
-from icestream.api.errors import Problem
 from icestream.api.status import JobStarter, RunningJob
 from icestream.jobs.job_thread import JobThread, Manager
 from icestream.plugins import ICEBERG_SETTINGS, Plugin, find_connector
@@ -34,15 +33,6 @@ def job_starter(worker: Mapping[str, str]) -> JobStarter:
         )
 
     return start
-
-
-def check_connector(config: Config) -> list[Problem]:
-    """Open what the config points at: what is wrong with it, by key."""
-    if not _is_iceberg(find_connector(config["connector.class"])):
-        return []
-    from icestream.jobs.build_iceberg import check_connector as check_iceberg
-
-    return check_iceberg(config)
 
 
 class LateSpark:

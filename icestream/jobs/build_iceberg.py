@@ -7,9 +7,8 @@ import time
 from collections.abc import Callable, Mapping
 
 from icestream.api.config import Config, subset
-from icestream.api.errors import ConfigError, IcestreamError, Problem
 from icestream.jobs.channel import Channel, KafkaChannel, prepare_topics
-from icestream.jobs.job import Job, job_from
+from icestream.jobs.job import job_from
 from icestream.jobs.manager import JobManager
 from icestream.kafka.clients import client_settings
 from icestream.kafka.topics import Topics
@@ -49,17 +48,3 @@ def job_manager(
 
 def _now() -> dt.datetime:
     return dt.datetime.now(dt.UTC)
-
-
-def check_connector(config: Config) -> list[Problem]:
-    """Open what the config points at: what is wrong with it, by key."""
-    try:
-        job: Job = job_from(config.get("name", ""), config)
-        catalog = open_catalog(config)
-        for table in job.tables:
-            IcebergTable(catalog, table, job.name, write_props={}).plan({})
-    except ConfigError as error:
-        return list(error.problems)
-    except IcestreamError as error:
-        return [Problem("iceberg.catalog.uri", str(error))]
-    return []

@@ -21,7 +21,8 @@ from icestream.api.status import JobStarter, RunningJob
 from icestream.embedded import ports
 from icestream.embedded.jars import fetch_all
 from icestream.embedded.java import java
-from icestream.jobs.build import check_connector
+from icestream.embedded.kafka import Broker
+from icestream.jobs.check import check_connector
 from icestream.sinks.iceberg.catalogs import open_catalog
 from icestream.sinks.iceberg.java_catalogs import java_catalog
 
@@ -125,7 +126,12 @@ def catalog(request: pytest.FixtureRequest, tmp_path: Path) -> dict[str, str]:
 
 
 def test_a_connector_lands_every_record_once_and_spark_finds_them_there(
-    catalog: dict[str, str], produce: Produce, start_job: JobStarter, drained: Drained, foreign_spark: Any
+    catalog: dict[str, str],
+    broker: Broker,
+    produce: Produce,
+    start_job: JobStarter,
+    drained: Drained,
+    foreign_spark: Any,
 ) -> None:
     name = f"catalogs-{uuid.uuid4().hex[:8]}"
     config = {
@@ -143,7 +149,7 @@ def test_a_connector_lands_every_record_once_and_spark_finds_them_there(
     id_field = ty.NestedField(1, "id", ty.LongType(), required=True)
     spec = PartitionSpec(PartitionField(source_id=1, field_id=1000, transform=BucketTransform(2), name="b"))
     opened.create_table("ns.events", Schema(id_field), partition_spec=spec)
-    assert check_connector(config) == []
+    assert check_connector(config, {"bootstrap.servers": broker.bootstrap}) == []
 
     produce(name, [{"id": number} for number in range(200)])
     job = start_job(name, config, paused=False)
