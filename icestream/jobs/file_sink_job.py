@@ -239,12 +239,7 @@ class FileSinkManager:
 
     def _note(self, batch: Batch, found: _Lines) -> None:
         if found.rejected:
-            _log.warning(
-                "rejected %s records, the first: %s",
-                len(found.rejected),
-                found.rejected[0],
-                extra=self._context(),
-            )
+            self._log_rejected(found.rejected)
         topics = {piece.partition.topic for piece in batch.slices()}
         self.progress = replace(
             self.progress,
@@ -255,6 +250,13 @@ class FileSinkManager:
             last_commit_ms=int(self._wall().timestamp() * 1000),
             topics=tuple(sorted({*self.progress.topics, *topics})),
         )
+
+    def _log_rejected(self, rejected: Sequence[Rejected]) -> None:
+        _log.warning("rejected %s records, the first: %s", len(rejected), rejected[0], extra=self._context())
+        if self._job.logs_rejects:
+            for record in rejected:
+                value = f" value={record.value!r}" if self._job.logs_messages else ""
+                _log.error("rejected %s%s", record, value, extra=self._context())
 
     def _context(self) -> dict[str, str]:
         return {"connector": self._job.name}

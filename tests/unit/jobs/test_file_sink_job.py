@@ -203,6 +203,20 @@ def test_the_first_bad_record_fails_the_job_after_what_precedes_it(tmp_path: Pat
     assert world.kafka.group == {P: 2}
 
 
+def test_bad_records_are_logged_as_asked(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    asked = {"errors__tolerance": "all", "errors__log__enable": "true"}
+    world = World(tmp_path, **asked)
+    world.kafka.topics["t"] = [b"{secret"]
+    world.drain()
+    assert "topic 't', partition 0, offset 0" in caplog.messages[-1]
+    assert "secret" not in caplog.text
+    telling = World(tmp_path, **asked, errors__log__include__messages="true")
+    telling.kafka.topics["t"] = [b"{told"]
+    telling.drain()
+    assert "{told" in caplog.messages[-1]
+    assert telling.manager.progress.rejected == 1
+
+
 def test_offsets_that_the_topic_does_not_have_are_moved_to_its_beginning(tmp_path: Path) -> None:
     world = World(tmp_path)
     world.kafka.topics["t"] = [b"0", b"1", b"2"]
