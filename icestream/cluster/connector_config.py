@@ -50,8 +50,13 @@ class Validation:
 
 
 def with_worker_defaults(config: Config, worker: Config) -> dict[str, str]:
-    """The job's config: converters that the connector does not name are the worker's, with their sub-keys."""
+    """The job's config: converters that the connector does not name are the worker's, with their sub-keys.
+
+    So is where a new connector begins to read.
+    """
     effective: dict[str, str] = {}
+    if begin := worker.get("consumer.auto.offset.reset", "").strip():
+        effective["consumer.override.auto.offset.reset"] = begin
     for kind in CONVERTER_KINDS:
         prefix = f"{kind}.converter"
         if not config.get(prefix, "").strip():

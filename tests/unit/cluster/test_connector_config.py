@@ -184,3 +184,11 @@ def test_converters_come_from_the_worker_unless_named() -> None:
     own = with_worker_defaults({**GOOD, "value.converter": "X"}, WORKER)
     assert "value.converter.schemas.enable" not in own
     assert own["key.converter"] == JSON
+
+
+def test_where_a_new_connector_begins_is_the_workers_unless_it_says_otherwise() -> None:
+    key = "consumer.override.auto.offset.reset"
+    worker = {"consumer.auto.offset.reset": "latest"}
+    assert with_worker_defaults({}, worker)[key] == "latest"
+    assert with_worker_defaults({key: "earliest"}, worker)[key] == "earliest"
+    assert key not in with_worker_defaults({}, {})
