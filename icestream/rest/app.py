@@ -23,6 +23,7 @@ from icestream.rest.forward import Clients, Original, forwarded, plain_client
 from icestream.rest.routing import BadPath, PathRoute, allowed_verbs, by_path, raw_path
 
 MAX_BODY: Final = 5 * 2**20
+_MOST_READ: Final = 64 * 2**20
 REQUEST_TIMEOUT_S: Final = 90.0
 _THREADS: Final = 40
 TABLE: Final[Mapping[tuple[str, str], Handler]] = (
@@ -137,13 +138,17 @@ def _is_readable(request: Request) -> bool:
 
 
 async def _body(request: Request) -> bytes:
-    chunks = bytearray()
+    """What is too large is read to its end all the same, or the client would not hear why it was refused."""
+    chunks, size = bytearray(), 0
     async for chunk in request.stream():
-        chunks += chunk
-        if len(chunks) > MAX_BODY:
-            raise _Refused(
-                413, f"The body is larger than {MAX_BODY // 2**20} MiB, the most that is taken", is_typed=True
-            )
+        size += len(chunk)
+        if size <= MAX_BODY:
+            chunks += chunk
+        elif size > _MOST_READ:
+            break
+    if size > MAX_BODY:
+        message = f"The body is larger than {MAX_BODY // 2**20} MiB, the most that is taken"
+        raise _Refused(413, message, is_typed=True)
     return bytes(chunks)
 
 

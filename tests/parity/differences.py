@@ -123,6 +123,11 @@ def _has_warnings(request: Request, theirs: Answer, ours: Answer) -> bool:
     return is_told and _without("warnings")(request, theirs, ours)
 
 
+def _is_over_a_limit(request: Request, theirs: Answer, ours: Answer) -> bool:
+    words = ours.body["message"] if _is_error(ours) else ""
+    return ours.status in (400, 413) and ("at most" in words or "the most" in words)
+
+
 def _is_empty_form(request: Request, theirs: Answer, ours: Answer) -> bool:
     is_form = request.headers.get("Content-Type") == "application/x-www-form-urlencoded"
     return is_form and request.body is None and theirs.status == 415
@@ -238,5 +243,10 @@ ALLOWED: dict[str, Difference] = {
         "which cannot pause a connector of Kafka Connect 4.3.",
         _is_empty_form,
         is_everywhere=True,
+    ),
+    "limits": Difference(
+        "Bodies over 5 MiB, names over 4,000 characters and configs over 5,000 keys are refused as such; "
+        "Kafka Connect tries, and Kafka refuses the record.",
+        _is_over_a_limit,
     ),
 }

@@ -162,6 +162,22 @@ SCENARIOS = [
         GET("/nope", headers={"Accept": "text/html"}),
         PUT("/connectors", "{}", headers={"Accept": "text/html"}),
     ),
+    *each(
+        "too large",
+        POST("/connectors", {"name": "c", "config": {"note": "x" * 6 * 2**20}}, differs="limits"),
+        POST("/connectors", {"name": "n" * 10_000, "config": {}}, differs="limits"),
+        POST(
+            "/connectors",
+            {"name": "c", "config": dict.fromkeys(map(str, range(10_000)), "x")},
+            differs="limits",
+        ),
+        PUT("/connectors/c/config", dict.fromkeys(map(str, range(10_000)), "x"), differs="limits"),
+    ),
+    *each(
+        "large",
+        POST("/connectors", {"name": "n" * 3_000, "config": {}}),
+        POST("/connectors", {"name": "c", "config": {"note": "x" * 100_000}}),
+    ),
     Scenario(
         "values that are not strings",
         (
