@@ -12,11 +12,8 @@ from typing import Final
 from icestream.api.config import Config, ConfigDef, Setting, Type, subset
 from icestream.api.errors import Problem
 
-_GROUP: Final = "Iceberg"
-
-
 def _setting(name: str, type_: Type, default: object, doc: str, *, at_least: int | None = None) -> Setting:
-    return Setting(name, type_, default, doc, at_least=at_least, group=_GROUP)
+    return Setting(name, type_, default, doc, at_least=at_least)
 
 
 ICEBERG_SINK: Final = ConfigDef(
