@@ -12,6 +12,7 @@ from typing import Final
 from icestream.api.config import Config, ConfigDef, Setting, Type, subset
 from icestream.api.errors import Problem
 
+
 def _setting(name: str, type_: Type, default: object, doc: str, *, at_least: int | None = None) -> Setting:
     return Setting(name, type_, default, doc, at_least=at_least)
 
