@@ -1,4 +1,4 @@
-"""Workers of a cluster share the connectors: joining, dying, hanging, cut off; any worker answers anything."""
+"""Workers of a cluster share the connectors: joining, dying, hanging, cut off; any worker answers all."""
 
 from __future__ import annotations
 
