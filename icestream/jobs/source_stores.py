@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Protocol
 
 from icestream.api.config import Config, subset
-from icestream.api.errors import SourceUnavailable
+from icestream.api.errors import ConfigError, Problem, SourceUnavailable
 from icestream.api.offset_admin import OffsetEntry
 from icestream.kafka.bulk_producer import BulkProducer
 from icestream.kafka.clients import ANSWER_SECONDS, client_settings
@@ -74,7 +74,12 @@ class SourcePlace:
 
 
 def file_store(worker: Mapping[str, str]) -> OffsetFile:
-    return OffsetFile(Path(worker["offset.storage.file.filename"].strip()))
+    key = "offset.storage.file.filename"
+    if not worker.get(key, "").strip():
+        raise ConfigError(
+            [Problem(key, f"'{key}' is not set in the worker's config; sources keep offsets in it")]
+        )
+    return OffsetFile(Path(worker[key].strip()))
 
 
 class OffsetTopic:

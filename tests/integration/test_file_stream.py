@@ -27,12 +27,12 @@ from icestream.embedded.ports import free_port
 from icestream.kafka.topics import Topics
 from icestream.sources.offset_file import OffsetFile
 
-pytestmark = pytest.mark.network
+pytestmark = [pytest.mark.slow, pytest.mark.network]
 
-_VERSION = "4.3.1"
+VERSION = "4.3.1"
 _MODULES = ("connect-runtime", "connect-json", "connect-transforms", "connect-file")
-_COORDINATES = (
-    *(f"org.apache.kafka:{module}:{_VERSION}" for module in _MODULES),
+COORDINATES = (
+    *(f"org.apache.kafka:{module}:{VERSION}" for module in _MODULES),
     "org.slf4j:slf4j-simple:2.0.18",
 )
 
@@ -136,7 +136,7 @@ def ours(folder: Path, broker: Broker) -> Side:
 
 
 def theirs(folder: Path, broker: Broker) -> Side:
-    library = fetch_all(f"kafka-connect-files-{_VERSION}", _COORDINATES)
+    library = fetch_all(f"kafka-connect-files-{VERSION}", COORDINATES)
     options = ["-Xmx256m", "-XX:+UseSerialGC", "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn"]
     main = "org.apache.kafka.connect.cli.ConnectStandalone"
     return Side(folder, broker, [java(), *options, "-cp", f"{library}/*", main])

@@ -24,9 +24,9 @@ from icestream.embedded.ports import free_port
 from icestream.jobs.build_sources import source_manager
 from icestream.jobs.offsets_admin import offset_admin
 from icestream.kafka.topics import Topics
-from tests.integration.test_file_stream import _COORDINATES, _VERSION, WORKER, create, properties, values
+from tests.integration.test_file_stream import COORDINATES, VERSION, WORKER, create, properties, values
 
-pytestmark = pytest.mark.network
+pytestmark = [pytest.mark.slow, pytest.mark.network]
 
 DISTRIBUTED = {
     **{key: value for key, value in WORKER.items() if not key.startswith("offset.")},
@@ -175,7 +175,7 @@ def test_too_few_brokers_for_the_offsets_topic_are_told(broker: Broker, tmp_path
 @contextmanager
 def real_worker(folder: Path, settings: Mapping[str, str]) -> Iterator[ConnectClient]:
     """A distributed worker of the real Kafka Connect."""
-    library = fetch_all(f"kafka-connect-files-{_VERSION}", _COORDINATES)
+    library = fetch_all(f"kafka-connect-files-{VERSION}", COORDINATES)
     port = free_port()
     file = properties(
         folder / "distributed.properties", {**settings, "listeners": f"http://127.0.0.1:{port}"}
