@@ -11,6 +11,7 @@ from icestream.api.errors import (
     AlreadyExistsError,
     BadOffsets,
     ConfigError,
+    IcestreamError,
     NotFoundError,
     NotReadyError,
     Problem,
@@ -45,11 +46,14 @@ CODES: Final[Sequence[tuple[type[Exception], int]]] = (
 
 
 def error_from(error: Exception, path: str) -> tuple[int, dict[str, Any]]:
-    """The code and the body for an exception; one that is not in the table is logged."""
+    """The code and the body for an exception; one that is not in the table is 500, and logged."""
     for kind, code in CODES:
         if isinstance(error, kind):
             return code, error_body(code, _message(error))
-    _LOG.error("uncaught exception in REST call to %s", path, exc_info=error)
+    if isinstance(error, IcestreamError):
+        _LOG.warning("%s could not be answered: %s", path, error)
+    else:
+        _LOG.error("uncaught exception in REST call to %s", path, exc_info=error)
     return 500, error_body(500, str(error) or type(error).__name__)
 
 

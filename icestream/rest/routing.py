@@ -14,6 +14,7 @@ from starlette.types import Scope
 
 from icestream.rest.exchange import Handler
 
+_AUTHORITY: Final = re.compile(r"^https?://[^/]*(?=/)", re.IGNORECASE)
 _NOT_AN_ESCAPE: Final = re.compile(r"%(?![0-9A-Fa-f]{2})")
 _ENCODED_DOTS: Final = re.compile(r"(?:\.|%2[eE]){1,2}")
 # In the order in which Kafka Connect names them.
@@ -60,7 +61,8 @@ def allowed_verbs(verbs: Iterable[str]) -> list[str]:
 def raw_path(scope: Scope) -> str:
     """The path as it was sent, still encoded."""
     raw: bytes = scope["raw_path"]
-    return raw.decode("ascii", errors="replace")
+    # A whole URL is how one speaks to a proxy, and allowed everywhere.
+    return _AUTHORITY.sub("", raw.decode("ascii", errors="replace"))
 
 
 def segments_of(raw_path: str) -> list[str]:

@@ -131,6 +131,12 @@ SCENARIOS = [
     *each("other verb", Request("TRACE", "/connectors"), Request("NOPE", "/connectors"), Request("get", "/")),
     *each("path", *(GET(path) for path in _UNKNOWN)),
     *each(
+        "whole URL",
+        GET("http://worker/connectors", headers={"Host": "worker"}),
+        GET("http://worker/connectors/c?x=1", headers={"Host": "worker"}),
+        GET("http://worker/nope", headers={"Host": "worker"}),
+    ),
+    *each(
         "path, changing",
         PUT("/connectors/a%2Fb/config", {}),
         DELETE("/connectors/a%2Fb"),
