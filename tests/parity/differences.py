@@ -162,8 +162,8 @@ ALLOWED: dict[str, Difference] = {
         is_everywhere=True,
     ),
     "tasks-at-once": Difference(
-        "A connector has its tasks as soon as it exists, as with a standalone worker of Kafka Connect; a "
-        "distributed one finds out later, and never for a connector that is created paused.",
+        "A connector has its tasks as soon as it is stored, also if it was created paused; Kafka Connect "
+        "gives it tasks when it starts for the first time.",
         _tasks_come_later,
         is_everywhere=True,
     ),
