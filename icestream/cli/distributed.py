@@ -116,8 +116,11 @@ class DistributedWorker:
         self._coordinator.join(member, self.service.roster)
         threading.Thread(target=self._coordinator.run, name="coordinator", daemon=True).start()
         self._supervisor.start()
+        while not self._coordinator.has_joined:
+            if self._stopping.wait(0.05):
+                return
         self.service.ready()
-        _LOG.info("worker ready")
+        _LOG.info("worker ready, %d connector(s) in the cluster", len(self.service.names()))
 
     def stop(self) -> None:
         """Jobs end before the group hears of it: nobody starts what still runs here."""

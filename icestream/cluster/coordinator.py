@@ -119,6 +119,11 @@ class Coordinator:
     def is_well(self) -> bool:
         return self._member is None or not self._member.is_cut_off
 
+    @property
+    def has_joined(self) -> bool:
+        """Whether this worker has its share, and knows who leads."""
+        return self._assignment is not NOTHING and not self._must_lead
+
     def owns(self, name: str) -> bool:
         return name in self._assignment.mine
 
