@@ -21,6 +21,7 @@ from icestream.jobs import planning
 from icestream.jobs.borders import SourceFacts
 from icestream.jobs.channel import Channel
 from icestream.jobs.job import Job
+from icestream.jobs.standing import NOTE_PREFIX
 from icestream.kafka.reader import Chunk
 from icestream.sinks.file_stream import Landed, LineSink
 
@@ -74,6 +75,7 @@ class FileSinkManager:
         self._file: LineSink | None = None
         self._channel: Channel | None = None
         self._floor: Offsets | None = None
+        self._is_anchored = False
         self._facts_at = 0.0
         self._latest: Offsets | None = None
         self.progress = Progress()
@@ -107,27 +109,17 @@ class FileSinkManager:
         # First, because it ends the transaction that an earlier manager may have left open.
         self._opened_channel()
         partitions = self._partitions()
-        group = {p: at.next for p, at in self._source.group_offsets(self._job.group, partitions).items()}
-        fresh = self._fresh(partitions)
-        floor = {partition: group.get(partition, fresh[partition]) for partition in partitions}
+        group = self._source.group_offsets(self._job.group, partitions)
+        ours = {p: at.next for p, at in group.items() if at.note.startswith(NOTE_PREFIX)}
         landed = self._opened_file().pending()
         if landed is not None:
-            if self._is_owed(landed, floor, group):
-                self._pay(landed)
-                floor |= {p: landed.end[p] for p in landed.end if p in floor}
-            # Otherwise the group has it already, or somebody has moved the group: then the group decides.
+            ours |= self._pay(landed, ours)
             self._opened_file().settle()
-        return self._within_topic(Offsets(floor))
-
-    def _is_owed(
-        self, landed: Landed, floor: Mapping[Partition, int], group: Mapping[Partition, int]
-    ) -> bool:
-        """Whether the group stands where the batch began."""
-        begins_late = self._job.begins_at == "latest"
-        return all(
-            floor.get(partition) == landed.start[partition] or (begins_late and partition not in group)
-            for partition in landed.start
-        )
+        fresh = self._fresh(partitions)
+        known = {p: at.next for p, at in group.items()} | ours
+        floor = self._within_topic(Offsets({p: known.get(p, fresh[p]) for p in partitions}))
+        self._is_anchored = all(ours.get(p) == floor[p] for p in floor)
+        return floor
 
     def _partitions(self) -> list[Partition]:
         job = self._job
@@ -164,10 +156,25 @@ class FileSinkManager:
                 )
         return Offsets(moved)
 
-    def _pay(self, landed: Landed) -> None:
-        """The file has this batch and the group does not: publish its dead letters and offsets now."""
-        rejected = self._read(Batch(landed.commit, landed.start, landed.end)).rejected
-        self._publish(landed.commit, rejected, landed.end)
+    def _pay(self, landed: Landed, ours: Mapping[Partition, int]) -> Mapping[Partition, int]:
+        """Tell Kafka of a batch that only the file has: its dead letters and offsets. Returns the offsets.
+
+        Partitions that no longer stand where we left them before the batch, because somebody has moved them
+        or the group has the batch already, owe nothing: there the group decides.
+        """
+        owed = {p: landed.end[p] for p in landed.end if ours.get(p) == landed.start[p]}
+        batch = Batch(landed.commit, landed.start, Offsets(owed))
+        if batch.span:
+            self._publish(landed.commit, self._read(batch).rejected, batch.end)
+        return owed
+
+    def _anchor(self, floor: Offsets) -> None:
+        """Leave our own offsets in the group before the file gets more: by them `_pay` tells a batch that
+        Kafka has missed from offsets that were reset or set by hand."""
+        if not self._is_anchored:
+            self._publish(str(uuid.uuid4()), [], floor)
+            self._is_anchored = True
+            self._reached("anchored")
 
     # -- one turn --
 
@@ -180,6 +187,7 @@ class FileSinkManager:
         self.progress = replace(self.progress, lag=rows)
         if rows == 0:
             return _POLL_SECONDS
+        self._anchor(floor)
         batch = Batch(str(uuid.uuid4()), floor, planning.cut(floor, ends, _ROWS))
         found = self._read(batch)
         if found.rejected and not self._job.tolerates_all:

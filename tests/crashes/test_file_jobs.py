@@ -163,8 +163,13 @@ def test_offsets_moved_by_hand_fence_a_source_that_is_still_alive(
     assert admin.read(topic, config) == []
 
 
-@pytest.mark.parametrize("point", ["read", "journaled", "half written", "written", "appended", "published"])
-@pytest.mark.parametrize("turn", [1, 2])
+@pytest.mark.parametrize(
+    ("point", "turn"),
+    [
+        ("anchored", 1),
+        *itertools.product(["read", "journaled", "half written", "written", "appended", "published"], [1, 2]),
+    ],
+)
 def test_a_sink_that_is_killed_repeats_and_loses_nothing(
     broker: Broker, topic: str, tmp_path: Path, start: Start, point: str, turn: int
 ) -> None:
@@ -204,3 +209,32 @@ def test_a_sink_that_is_killed_repeats_and_loses_nothing(
     good, bad = [line for line in lines if b"bad" not in line], [line for line in lines if b"bad" in line]
     assert copy.read_bytes().splitlines() == [b"was here before", *good]
     assert committed(broker, f"{topic}-letters") == bad
+
+
+@pytest.mark.parametrize("is_reset", [True, False])
+def test_offsets_moved_by_hand_win_over_a_batch_that_kafka_has_not_heard_of(
+    broker: Broker, topic: str, tmp_path: Path, start: Start, is_reset: bool
+) -> None:
+    text, copy = tmp_path / "lines.txt", tmp_path / "copy.txt"
+    worker = {
+        "bootstrap.servers": broker.bootstrap,
+        "offset.storage.file.filename": str(tmp_path / "offsets"),
+    }
+    sink = {
+        "connector.class": "FileStreamSink",
+        "topics": topic,
+        "file": str(copy),
+        "value.converter": "org.apache.kafka.connect.storage.StringConverter",
+    }
+    text.write_bytes(b"1\n2\n")
+    start(topic, source_config(text, topic), worker).drains()
+    start(f"{topic}-sink", sink, worker, faults=[Fault("appended", "kill", 1)]).kills_itself()
+    assert copy.read_bytes() == b"1\n2\n"
+    admin = offset_admin(worker)
+    if is_reset:
+        admin.reset(f"{topic}-sink", sink)
+    else:
+        partition = {"kafka_topic": topic, "kafka_partition": 0}
+        admin.alter(f"{topic}-sink", sink, [OffsetEntry(partition, {"kafka_offset": 0})])
+    start(f"{topic}-sink", sink, worker).drains()
+    assert copy.read_bytes() == b"1\n2\n1\n2\n"

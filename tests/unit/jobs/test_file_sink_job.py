@@ -51,6 +51,7 @@ class Kafka:
     topics: dict[str, list[bytes | None]] = field(default_factory=dict)
     first: int = 0
     group: dict[Partition, int] = field(default_factory=dict)
+    notes: dict[Partition, str] = field(default_factory=dict)
     letters: list[Rejected] = field(default_factory=list)
     publishes: list[str] = field(default_factory=list)
     fails_to_publish: bool = False
@@ -72,7 +73,15 @@ class Kafka:
 
     def group_offsets(self, group: str, partitions: Iterable[Partition]) -> dict[Partition, GroupOffset]:
         assert group == "connect-sink"
-        return {p: GroupOffset(self.group[p], "") for p in partitions if p in self.group}
+        return {p: GroupOffset(self.group[p], self.notes.get(p, "")) for p in partitions if p in self.group}
+
+    def move_by_hand(self, partition: Partition, offset: int) -> None:
+        self.group[partition] = offset
+        self.notes.pop(partition, None)
+
+    def reset_by_hand(self) -> None:
+        self.group.clear()
+        self.notes.clear()
 
     def read(self, piece: Slice, chunk_rows: int) -> Iterator[Chunk]:
         content = self.topics[piece.partition.topic]
@@ -82,12 +91,13 @@ class Kafka:
     def publish(
         self, commit: str, rejected: Sequence[Rejected], events: Sequence[object], offsets: Offsets
     ) -> None:
-        if self.fails_to_publish:
+        if self.fails_to_publish and any(offsets[p] == len(self.topics[p.topic]) for p in offsets):
             self.fails_to_publish = False
             raise SourceUnavailable("no answer")
         self.letters += rejected
         self.publishes.append(commit)
         self.group.update(offsets.positions)
+        self.notes.update(dict.fromkeys(offsets, f"icestream:{commit}"))
 
     def close(self) -> None: ...
 
@@ -178,7 +188,7 @@ def test_a_group_that_was_moved_by_hand_decides(tmp_path: Path, is_settled: bool
         world.kafka.fails_to_publish = True
         with pytest.raises(SourceUnavailable):
             world.drain()
-    world.kafka.group[P] = 1
+    world.kafka.move_by_hand(P, 1)
     world.restarted()
     world.drain()
     assert world.lines() == [b"1", b"2", b"3", b"2", b"3"]
@@ -188,10 +198,66 @@ def test_a_group_that_was_forgotten_reads_all_again(tmp_path: Path) -> None:
     world = World(tmp_path)
     world.kafka.topics["t"] = [b"1", b"2"]
     world.drain()
-    world.kafka.group.clear()
+    world.kafka.reset_by_hand()
     world.restarted()
     world.drain()
     assert world.lines() == [b"1", b"2", b"1", b"2"]
+
+
+def fail_to_publish(world: World) -> None:
+    """What is in the topic lands in the file, and Kafka does not hear of it."""
+    world.kafka.fails_to_publish = True
+    with pytest.raises(SourceUnavailable):
+        world.drain()
+
+
+@pytest.mark.parametrize("begins_at", ["earliest", "latest"])
+def test_a_reset_before_kafka_has_heard_of_the_first_batch_is_kept(tmp_path: Path, begins_at: str) -> None:
+    world = World(tmp_path, consumer__override__auto__offset__reset=begins_at)
+    world.manager.tick()
+    world.kafka.topics["t"] = [b"1", b"2"]
+    fail_to_publish(world)
+    world.kafka.reset_by_hand()
+    world.restarted()
+    world.drain()
+    assert world.lines() == [b"1", b"2"] * (2 if begins_at == "earliest" else 1)
+    world.kafka.topics["t"].append(b"3")
+    world.drain()
+    assert world.lines()[-2:] == [b"2", b"3"]
+
+
+def test_an_offset_set_by_hand_to_where_an_untold_batch_began_is_kept(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    world.kafka.topics["t"] = [b"1"]
+    world.drain()
+    world.kafka.topics["t"].append(b"2")
+    fail_to_publish(world)
+    world.kafka.move_by_hand(P, 1)
+    world.restarted()
+    world.drain()
+    assert world.lines() == [b"1", b"2", b"2"]
+
+
+def test_what_was_not_moved_by_hand_is_not_written_twice(tmp_path: Path) -> None:
+    world = World(tmp_path, topics="t,u")
+    world.kafka.topics = {"t": [b'"t0"', b'"t1"'], "u": [b'"u0"', b'"u1"']}
+    fail_to_publish(world)
+    world.kafka.move_by_hand(P, 1)
+    world.restarted()
+    world.drain()
+    assert sorted(world.lines()) == [b"t0", b"t1", b"t1", b"u0", b"u1"]
+
+
+def test_a_first_batch_of_a_late_beginner_that_kafka_misses_is_not_written_twice(tmp_path: Path) -> None:
+    world = World(tmp_path, consumer__override__auto__offset__reset="latest")
+    world.kafka.topics["t"] = [b"1"]
+    world.drain()
+    world.kafka.topics["t"].append(b"2")
+    fail_to_publish(world)
+    world.kafka.topics["t"].append(b"3")
+    world.restarted()
+    world.drain()
+    assert world.lines() == [b"2", b"3"]
 
 
 def test_the_first_bad_record_fails_the_job_after_what_precedes_it(tmp_path: Path) -> None:
