@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
-from icestream.api.errors import NotLeader, NotReadyError, PreconditionError, RetriableError
+from icestream.api.errors import IcestreamError, NotLeader, NotReadyError
 from icestream.cluster.assignment import assign
 from icestream.kafka.group import Joined
 
@@ -21,6 +21,7 @@ _LOG = logging.getLogger(__name__)
 _POLL_SECONDS: Final = 0.2
 _STOP_SECONDS: Final = 30.0
 _AGAIN_SECONDS: Final = 1.0
+_END_SECONDS: Final = 5.0
 
 
 class Member(Protocol):
@@ -40,6 +41,9 @@ class SharedStore(Protocol):
     """`icestream.cluster.kafka_store.KafkaStore` is the real one."""
 
     def load(self) -> Mapping[str, Any]: ...
+
+    @property
+    def can_write(self) -> bool: ...
 
     def lead(self) -> None: ...
 
@@ -105,6 +109,8 @@ class Coordinator:
         self._must_lead = False
         self._complained = ""
         self._closing = threading.Event()
+        self._idle = threading.Event()
+        self._idle.set()
         self.generation = 0
         self.is_shared = True
 
@@ -159,10 +165,15 @@ class Coordinator:
             self._complained = ""
             if joined is not None:
                 self._take(joined)
+            if self._leads and not self._store.can_write:
+                self._leads, self._must_lead = False, True
             if self._must_lead:
                 self._begin_to_lead()
-        except RetriableError as error:
+        except IcestreamError as error:
             self._complain(str(error))
+            self._sleep(_AGAIN_SECONDS)
+        except Exception as error:  # the group's edge: whatever this is, jobs must end when Kafka is lost
+            self._complain(f"the group could not be followed: {type(error).__name__}: {error}")
             self._sleep(_AGAIN_SECONDS)
         if self._member.is_cut_off:
             self._give_up()
@@ -171,16 +182,20 @@ class Coordinator:
 
     def run(self) -> None:
         """Turn until closed. A worker that Kafka refuses says so and has no connectors."""
+        self._idle.clear()
         while not self._closing.is_set():
             try:
                 self.turn()
-            except PreconditionError as error:
-                self._complain(str(error))
+            except Exception:  # the thread's edge: without it the worker would look alive and follow nobody
+                _LOG.exception("a turn of the group failed")
                 self._sleep(_AGAIN_SECONDS)
+        self._idle.set()
 
     def close(self) -> None:
         """Leave the group; the jobs have ended by then."""
         self._closing.set()
+        # A turn that is under way could join again what has just been left.
+        self._idle.wait(_END_SECONDS)
         self._leads = self._must_lead = False
         self._assignment = NOTHING
         if self._member is not None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Mapping, Sequence
 
-from icestream.api.errors import Fenced, NotReadyError
+from icestream.api.errors import Fenced, IcestreamError, NotReadyError
 from icestream.api.offsets import NOTHING
 from icestream.cluster.internal_records import (
     ConnectorConfigured,
@@ -63,6 +63,11 @@ class KafkaStore:
             # The same id as Kafka Connect's leader takes: workers of both kinds fence each other.
             self._writer = Transactions(self._settings, f"connect-cluster-{self._group}", self._group)
         self._log.read_to_end()
+
+    @property
+    def can_write(self) -> bool:
+        """False after a write that failed, too: whoever leads must call `lead` again."""
+        return self._writer is not None
 
     def follow(self) -> None:
         """Write no more."""
@@ -123,6 +128,10 @@ class KafkaStore:
             except Fenced:
                 self._close_writer()
                 raise NotReadyError("Another worker leads the group by now; try again") from None
+            except IcestreamError:
+                # Its transaction is still open; opening the writer anew ends it.
+                self._close_writer()
+                raise
         self._log.read_past(written)
 
     def _close_writer(self) -> None:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import threading
 from dataclasses import dataclass, field
 
 import pytest
 
-from icestream.api.errors import NotLeader, NotReadyError, SourceUnavailable
+from icestream.api.errors import Fenced, NotLeader, NotReadyError, PreconditionError, SourceUnavailable
 from icestream.cluster.coordinator import Assignment, Coordinator
 from icestream.kafka.group import Joined
 
@@ -34,15 +35,18 @@ class FakeMember:
 class FakeShared:
     names: set[str] = field(default_factory=set)
     calls: list[str] = field(default_factory=list)
+    can_write: bool = False
 
     def load(self) -> dict[str, object]:
         return dict.fromkeys(self.names)
 
     def lead(self) -> None:
         self.calls.append("lead")
+        self.can_write = True
 
     def follow(self) -> None:
         self.calls.append("follow")
+        self.can_write = False
 
 
 @dataclass
@@ -152,3 +156,48 @@ def test_a_job_that_is_still_ending_is_not_given_away() -> None:
     bench = Bench("a", "b")
     bench.jobs.slow_to_end = frozenset("b")
     assert b'"b"' in bench.coordinator.introduction()
+
+
+def test_a_leader_whose_write_failed_opens_its_writer_anew() -> None:
+    bench = Bench("a", "b")
+    bench.joined("a", leader="me")
+    bench.store.can_write = False
+    bench.coordinator.turn()
+    assert bench.store.calls == ["lead", "lead"] and bench.store.can_write
+    bench.coordinator.require_leader()
+
+
+@pytest.mark.parametrize(
+    "error", [PreconditionError("others are in the group"), RuntimeError("odd"), Fenced("")]
+)
+def test_whatever_the_group_says_a_worker_that_is_cut_off_stops_its_jobs(error: Exception) -> None:
+    bench = Bench("a", "b")
+    bench.joined("ab")
+    bench.member.joins.append(error)
+    bench.member.is_cut_off = True
+    bench.coordinator.turn()
+    assert bench.jobs.names == frozenset()
+
+
+def test_it_leaves_the_group_after_its_last_turn() -> None:
+    bench = Bench("a")
+    in_a_turn, may_end = threading.Event(), threading.Event()
+    seen: list[str] = []
+
+    def slow_poll(seconds: float) -> Joined | None:
+        in_a_turn.set()
+        may_end.wait(10)
+        seen.append("turn")
+        return None
+
+    bench.member.poll = slow_poll  # type: ignore[method-assign]
+    bench.member.close = lambda: seen.append("left")  # type: ignore[method-assign]
+    turning = threading.Thread(target=bench.coordinator.run)
+    turning.start()
+    in_a_turn.wait(10)
+    closing = threading.Thread(target=bench.coordinator.close)
+    closing.start()
+    may_end.set()
+    closing.join(10)
+    turning.join(10)
+    assert seen[-2:] == ["turn", "left"]
