@@ -46,7 +46,12 @@ class TopicLog:
         self._thread = threading.Thread(target=self._follow, name=f"log-{topic}", daemon=True)
 
     def start(self) -> None:
-        """Follow the topic from its beginning; `read_to_end` waits for what is there already."""
+        """Follow the topic from its beginning; `read_to_end` waits for what is there already.
+
+        Does nothing the second time: whoever starts several things tries all of them again.
+        """
+        if self._thread.ident is not None:
+            return
         facts = self._topics.describe([self._topic]).get(self._topic)
         if facts is None:
             raise SourceUnavailable(f"topic '{self._topic}' does not exist")
@@ -54,15 +59,19 @@ class TopicLog:
         self._thread.start()
 
     def read_to_end(self, seconds: float = ANSWER_SECONDS) -> None:
-        """Return when every record that is committed now has been told."""
+        """Return when every record that is committed now has been told.
+
+        However many there are: it gives up when none has come for so many seconds.
+        """
         ends = self._topics.ends(self._reached)
         with self._moved:
-            if not self._moved.wait_for(
-                lambda: all(self._reached[partition] >= ends[partition] for partition in ends), seconds
-            ):
-                raise SourceUnavailable(
-                    f"topic '{self._topic}' was not read to its end within {seconds:.0f} s; is Kafka well?"
-                )
+            while any(self._reached[partition] < ends[partition] for partition in ends):
+                before = dict(self._reached)
+                if not self._moved.wait_for(lambda before=before: self._reached != before, seconds):
+                    raise SourceUnavailable(
+                        f"topic '{self._topic}' was not read to its end, nothing came for {seconds:.0f} s; "
+                        "is Kafka well?"
+                    )
 
     def read_past(self, offset: int, seconds: float = ANSWER_SECONDS) -> None:
         """Return when the record at this offset of the topic's only partition has been told.
