@@ -99,7 +99,7 @@ def config_event(key: bytes, value: bytes | None) -> ConfigEvent | None:
     text = key.decode()
     body: Any = json.loads(value) if value is not None else None
     if text.startswith(_CONNECTOR):
-        return ConnectorConfigured(text.removeprefix(_CONNECTOR), body and body["properties"])
+        return ConnectorConfigured(text.removeprefix(_CONNECTOR), None if body is None else _config(body))
     if text.startswith(_TARGET):
         state = body and (body.get("state.v2") or body["state"])
         return TargetSet(text.removeprefix(_TARGET), TargetState(state) if state else None)
@@ -108,6 +108,15 @@ def config_event(key: bytes, value: bytes | None) -> ConfigEvent | None:
     if text.startswith(_LOGGER) and body is not None:
         return LoggerSet(text.removeprefix(_LOGGER), body["level"])
     return None
+
+
+def _config(body: Any) -> dict[str, str]:
+    """Texts only, whoever wrote it; Kafka Connect also keeps nulls, which mean that a key is not set."""
+    return {
+        str(key): value if isinstance(value, str) else json.dumps(value)
+        for key, value in body["properties"].items()
+        if value is not None
+    }
 
 
 # What the records of the status topic say

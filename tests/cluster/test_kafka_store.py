@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 
 import pytest
 
 from icestream.api.errors import NotReadyError, SourceUnavailable
 from icestream.cluster.kafka_store import KafkaStore
-from icestream.cluster.service import task_configs
+from icestream.cluster.service import ConnectorService, task_configs
 from icestream.cluster.stores import StoredConnector
+from icestream.cluster.worker import Worker
 from icestream.embedded.kafka import Broker
+from icestream.kafka.log import LogRecord, LogWriter, TopicLog
 from icestream.kafka.topics import Topics
 
 SMALL = StoredConnector({"connector.class": "FileStreamSource"})
@@ -48,3 +51,59 @@ def test_a_connector_that_is_too_large_for_kafka_ends_no_later_change(open_store
     store.put("small", SMALL)
     assert list(store.load()) == ["small"]
     assert list(open_store().load()) == ["small"], "nothing of the large one was committed"
+
+
+def test_a_start_that_is_tried_again_starts_nothing_twice(open_store: OpenStore) -> None:
+    store = open_store()
+    store.start()
+    store.lead()
+    store.put("small", SMALL)
+    assert list(store.load()) == ["small"]
+
+
+def test_a_long_topic_is_read_to_its_end_as_long_as_records_come(broker: Broker, group: str) -> None:
+    settings = {"bootstrap.servers": broker.bootstrap}
+    topic = f"{group}-long"
+    Topics(settings).create(topic, 1, 1)
+    writer = LogWriter(settings, topic)
+    for number in range(8):
+        writer.send(str(number).encode(), b"{}")
+    assert writer.flush()
+    writer.close()
+    told: list[int] = []
+
+    def slowly(record: LogRecord) -> None:
+        time.sleep(0.5)
+        told.append(record.offset)
+
+    log = TopicLog(settings, topic, slowly)
+    log.start()
+    log.read_to_end(seconds=3)
+    log.close()
+    assert told == list(range(8))
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"\xff",
+        b"{}",
+        b'"text"',
+        b'{"properties": ["list"]}',
+        b'{"properties": {"connector.class": 5}}',
+        b'{"properties": {"connector.class": "FileStreamSource", "tasks.max": 1, "file": null}}',
+    ],
+)
+def test_a_worker_starts_whatever_the_config_topic_holds(
+    broker: Broker, group: str, open_store: OpenStore, body: bytes
+) -> None:
+    writer = LogWriter({"bootstrap.servers": broker.bootstrap}, f"{group}-store")
+    writer.send(b"connector-strange", body)
+    assert writer.flush()
+    writer.close()
+    store = open_store()
+    service = ConnectorService(store, Worker("worker"), {})
+    service.restore()
+    store.lead()
+    store.put("small", SMALL)
+    assert "small" in service.names() and service.names() == sorted(store.load(), reverse=True)
