@@ -161,12 +161,7 @@ def delete(client: ConnectClient, patterns: Sequence[str], ignore_missing: bool,
             return "not found"
         return "deleted"
 
-    try:
-        names = matching(client, patterns)
-    except NotFoundError:
-        if not ignore_missing:
-            raise
-        names = []
+    names = matching(client, patterns, may_miss=ignore_missing)
     change_all(output, names, delete_one)
 
 

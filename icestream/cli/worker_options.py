@@ -126,18 +126,18 @@ def completed(
         return []
 
 
-def matching(client: ConnectClient, patterns: Sequence[str]) -> list[str]:
+def matching(client: ConnectClient, patterns: Sequence[str], *, may_miss: bool = False) -> list[str]:
     """The names that are meant: a pattern (`*`, `?`, `[…]`) stands for all that match it, at least one."""
     if not any(_GLOB & set(pattern) for pattern in patterns):
         return list(dict.fromkeys(patterns))
-    return chosen(client.names(), patterns)
+    return chosen(client.names(), patterns, may_miss=may_miss)
 
 
-def chosen(known: Sequence[str], patterns: Sequence[str]) -> list[str]:
+def chosen(known: Sequence[str], patterns: Sequence[str], *, may_miss: bool = False) -> list[str]:
     found: dict[str, None] = {}
     for pattern in patterns:
         names = [pattern] if pattern in known else [name for name in known if fnmatchcase(name, pattern)]
-        if not names:
+        if not names and not may_miss:
             raise NotFoundError(f"no connector is called '{pattern}'; see 'icestream connectors'")
         found.update(dict.fromkeys(names))
     return list(found)
