@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import sys
 import time
@@ -23,6 +24,7 @@ _WATCH_EVERY: Final = 1.0
 _LOOK_EVERY: Final = 0.5
 SETTLED: Final = ("RUNNING", "PAUSED", "STOPPED")
 """States that a healthy connector stays in."""
+_OUR_ERROR: Final = re.compile(r"^icestream\.api\.errors\.\w+: ")
 _UP, _REST_OF_LINE, _REST_OF_SCREEN = "\x1b[{}F", "\x1b[K", "\x1b[J"
 
 
@@ -117,7 +119,8 @@ def _gist(trace: str) -> str:
     causes = [line.removeprefix("Caused by: ") for line in lines if line.startswith("Caused by: ")]
     if causes:
         return causes[-1]
-    return lines[0] if any(line.startswith("\tat ") for line in lines) else lines[-1]
+    gist = lines[0] if any(line.startswith("\tat ") for line in lines) else lines[-1]
+    return _OUR_ERROR.sub("", gist)
 
 
 def _because(view: ConnectorView | None) -> str:

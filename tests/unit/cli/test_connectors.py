@@ -169,6 +169,7 @@ def test_a_failed_task_is_a_failed_connector() -> None:
             "java.lang.A: outer\n\tat x\nCaused by: java.lang.B: inner\n\tat y\n\t... 3 more",
             "java.lang.B: inner",
         ),
+        ("Traceback …\nicestream.api.errors.FatalError: no such file; make it", "no such file; make it"),
         ("java.lang.A: alone\n\tat x\n\tat y", "java.lang.A: alone"),
     ],
 )
