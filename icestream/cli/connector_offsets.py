@@ -128,7 +128,7 @@ def _entry(position: str) -> dict[str, Any]:
 def _entries(file: IO[bytes]) -> list[dict[str, Any]]:
     try:
         document = json.loads(file.read())
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise click.UsageError(f"{called(file)} is not JSON ({error})", _context()) from None
     entries = document.get("offsets") if isinstance(document, dict) else document
     if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):

@@ -132,6 +132,8 @@ def _connector_from_json(text: str, source: str, default_name: str | None) -> Co
         document = json.loads(text, parse_int=str, parse_float=str)
     except json.JSONDecodeError as error:
         raise _error(f"{source}, line {error.lineno}: not valid JSON ({error.msg}); mend that line") from None
+    except RecursionError:
+        raise _error(f"{source}: not valid JSON (nested too deep); a connector is a flat object") from None
     if not isinstance(document, dict):
         raise _error(f"{source}: a connector is a JSON object, not a {_kind(document)}")
     if "config" in document and not isinstance(document["config"], dict):

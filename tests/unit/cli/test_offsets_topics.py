@@ -75,6 +75,7 @@ def test_offsets_are_set_by_a_file(cli: Cli, worker: Any, tmp_path: Path) -> Non
         (["logs=5"], "", "'logs=5' is not TOPIC:PARTITION=OFFSET"),
         (["logs:0=-5"], "", "'logs:0=-5' is not TOPIC:PARTITION=OFFSET"),
         (["-f", "-"], "{", "stdin is not JSON"),
+        (["-f", "-"], "[" * 100_000, "stdin is not JSON"),
         (["-f", "-"], '{"a": 1}', "stdin has no offsets; write"),
     ],
 )

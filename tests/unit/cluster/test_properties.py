@@ -89,6 +89,7 @@ def test_takes_the_initial_state_of_a_request(tmp_path: Path) -> None:
     ("text", "reason"),
     [
         ('{"name": "a",\n "config": {', "line 2: not valid JSON"),
+        ('{"name": ' + "[" * 100_000, "nested too deep"),
         ("[]", "a connector is a JSON object, not a JSON list"),
         ('{"config": {}}', "has no 'name'"),
         ('{"tasks.max": "1"}', "has no 'name'"),
