@@ -15,7 +15,7 @@ from typing import Any
 from confluent_kafka import KafkaError, KafkaException
 
 from icestream.api.config import subset
-from icestream.api.errors import ConfigError, Fenced, IcestreamError, Problem, SourceUnavailable
+from icestream.api.errors import ConfigError, FatalError, Fenced, IcestreamError, Problem, SourceUnavailable
 from icestream.kafka.java_settings import (
     ROLES,
     is_connection_key,
@@ -168,6 +168,10 @@ def _ours(doing: str, told: KafkaError | None) -> IcestreamError:
     if told is not None and told.code() == KafkaError._INVALID_ARG:
         return ConfigError(
             [Problem("bootstrap.servers", f"{doing}: Kafka's client refuses a setting: {told.str()}")]
+        )
+    if told is not None and told.code() == KafkaError.TOPIC_EXCEPTION:
+        return FatalError(
+            f"{doing}: Kafka takes no such topic name; use letters, digits, '.', '_' and '-', at most 249"
         )
     if told is not None and told.code() not in _UNREACHABLE:
         return SourceUnavailable(f"{doing}: {told.str()}")

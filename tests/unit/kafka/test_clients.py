@@ -3,7 +3,7 @@
 import pytest
 from confluent_kafka import KafkaError, KafkaException
 
-from icestream.api.errors import ConfigError, Fenced, SourceUnavailable
+from icestream.api.errors import ConfigError, FatalError, Fenced, SourceUnavailable
 from icestream.kafka.clients import client_settings, kafka_errors, log_client_error, raise_if_refused
 
 
@@ -18,6 +18,7 @@ def test_silence_is_an_outage() -> None:
         (KafkaError._FENCED, Fenced),
         (KafkaError.INVALID_PRODUCER_EPOCH, Fenced),
         (KafkaError._INVALID_ARG, ConfigError),
+        (KafkaError.TOPIC_EXCEPTION, FatalError),
         (KafkaError._TRANSPORT, SourceUnavailable),
     ],
 )
