@@ -106,7 +106,9 @@ class FileSinkManager:
     # -- where the job stands --
 
     def _find_floor(self) -> Offsets:
-        # First, because it ends the transaction that an earlier manager may have left open.
+        # Before Kafka is asked for anything, because a file that cannot be written is told at once.
+        self._opened_file()
+        # Before the group is read, because it ends the transaction that an earlier manager left open.
         self._opened_channel()
         partitions = self._partitions()
         group = self._source.group_offsets(self._job.group, partitions)

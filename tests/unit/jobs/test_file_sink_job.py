@@ -11,7 +11,7 @@ from typing import Any, cast
 import pytest
 
 from icestream.api.batch import Rejected, Slice
-from icestream.api.errors import RecordRejected, SourceUnavailable
+from icestream.api.errors import FatalError, RecordRejected, SourceUnavailable
 from icestream.api.offsets import Offsets, Partition
 from icestream.converters.to_text import text_decoder
 from icestream.jobs.file_sink_job import FileSinkManager
@@ -55,6 +55,11 @@ class Kafka:
     letters: list[Rejected] = field(default_factory=list)
     publishes: list[str] = field(default_factory=list)
     fails_to_publish: bool = False
+    channels: int = 0
+
+    def open_channel(self) -> Kafka:
+        self.channels += 1
+        return self
 
     def cluster_id(self) -> str:
         return "cluster"
@@ -124,7 +129,7 @@ class World:
             self.kafka,
             text_decoder(self.config),
             lambda: LineFile(self.file, "sink"),
-            lambda: self.kafka,
+            self.kafka.open_channel,
             lambda: self.now,
             lambda: dt.datetime(2026, 1, 1, tzinfo=dt.UTC),
         )
@@ -148,6 +153,14 @@ def test_lines_land_and_the_group_follows(tmp_path: Path) -> None:
     assert world.lines() == [b"a", b"null", b"{b=1}"]
     assert world.kafka.group == {P: 3}
     assert (world.manager.progress.topics, world.manager.progress.rows) == (("t",), 3)
+
+
+def test_a_file_that_cannot_be_written_fails_before_kafka_is_asked(tmp_path: Path) -> None:
+    world = World(tmp_path / "nowhere")
+    world.kafka.topics.clear()
+    with pytest.raises(FatalError, match="nowhere"):
+        world.manager.tick()
+    assert world.kafka.channels == 0
 
 
 def test_topics_that_come_later_are_read(tmp_path: Path) -> None:
