@@ -44,33 +44,38 @@ def _internal_topic(worker: Config, kind: str, partitions: int) -> InternalTopic
 
 def prepare_internal_topics(topics: Topics, wanted: list[InternalTopic]) -> None:
     """Raises ConfigError when a topic is not what it must be."""
-    existing = topics.describe(topic.name for topic in wanted)
     brokers = topics.brokers()
+    existing = topics.describe(topic.name for topic in wanted)
     problems: list[Problem] = []
     for topic in wanted:
-        if topic.name not in existing:
+        if topic.name in existing:
+            problems += _wrong(topic, existing[topic.name].partitions, topics.config(topic.name))
+        else:
             problems += _create(topics, topic, brokers)
-            continue
-        if topic.kind == "config" and existing[topic.name].partitions != 1:
-            problems.append(
-                Problem(
-                    "config.storage.topic",
-                    f"topic '{topic.name}' has {existing[topic.name].partitions} partitions, and configs "
-                    "need one: their order matters; name another topic, or create this one anew with one",
-                )
-            )
-        policy = topics.config(topic.name).get("cleanup.policy", "")
-        if policy != "compact":
-            key = f"{topic.kind}.storage.topic"
-            problems.append(
-                Problem(
-                    key,
-                    f"topic '{topic.name}' of '{key}' has cleanup.policy={policy}, and would forget; set "
-                    "cleanup.policy=compact on it",
-                )
-            )
     if problems:
         raise ConfigError(problems)
+
+
+def _wrong(topic: InternalTopic, partitions: int, config: Mapping[str, str]) -> list[Problem]:
+    key = f"{topic.kind}.storage.topic"
+    problems: list[Problem] = []
+    if topic.kind == "config" and partitions != 1:
+        problems.append(
+            Problem(
+                key,
+                f"topic '{topic.name}' of '{key}' has {partitions} partitions, and configs need one: their "
+                "order matters; name another topic, or create this one anew with one",
+            )
+        )
+    if (policy := config.get("cleanup.policy", "")) != "compact":
+        problems.append(
+            Problem(
+                key,
+                f"topic '{topic.name}' of '{key}' has cleanup.policy={policy}, and would forget; set "
+                "cleanup.policy=compact on it",
+            )
+        )
+    return problems
 
 
 def _create(topics: Topics, topic: InternalTopic, brokers: int) -> list[Problem]:

@@ -4,7 +4,8 @@ batches."""
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+import time
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from confluent_kafka import (
@@ -47,8 +48,15 @@ class GroupOffset:
 class Topics:
     """Questions to one cluster. Each call asks anew."""
 
-    def __init__(self, settings: Mapping[str, str]) -> None:
+    def __init__(
+        self,
+        settings: Mapping[str, str],
+        clock: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
         self._settings = dict(settings)
+        self._clock = clock
+        self._sleep = sleep
         with kafka_errors("connecting to Kafka"):
             self._admin = AdminClient(quiet(settings))
         self._members: dict[str, Consumer] = {}
@@ -138,8 +146,15 @@ class Topics:
     def create(
         self, name: str, partitions: int, replication: int, config: Mapping[str, str] | None = None
     ) -> bool:
-        """Create a topic; False if it exists."""
-        topic = NewTopic(name, partitions, replication, config=dict(config or {}))
+        """Create a topic, and wait until brokers tell of it; False if it exists."""
+        is_new = self._create(NewTopic(name, partitions, replication, config=dict(config or {})))
+        deadline = self._clock() + _CREATE_SECONDS
+        while name not in self.describe([name]) and self._clock() < deadline:
+            self._sleep(0.02)
+        return is_new
+
+    def _create(self, topic: NewTopic) -> bool:
+        name = topic.topic
         with kafka_errors(f"creating topic '{name}'", self._admin.poll):
             for attempt in range(_CREATE_ATTEMPTS):
                 # A client that asks while the controller changes waits for an answer that never comes; asking

@@ -1,26 +1,64 @@
-"""What every connector store promises, over memory and file."""
+"""What every connector store promises, over memory, file and Kafka's config topic."""
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pytest
 
-from icestream.api.errors import PreconditionError
+from icestream.api.errors import NotReadyError, PreconditionError
+from icestream.cluster.kafka_store import KafkaStore
 from icestream.cluster.stores import ConnectorStore, FileStore, MemoryStore, StoredConnector, TargetState
+from icestream.embedded.kafka import Broker
+from icestream.kafka.topics import Topics
 
 Open = Callable[[], ConnectorStore]
 
 
-@pytest.fixture(params=["memory", "file"])
+_NUMBERS = itertools.count(1)
+
+
+@pytest.fixture(params=["memory", "file", pytest.param("kafka", marks=pytest.mark.network)])
 def reopen(request: pytest.FixtureRequest, tmp_path: Path) -> Open:
     """Opens the same store again, as a restarted worker would."""
+    if request.param == "file":
+        return lambda: FileStore(tmp_path / "w" / "state.json")
+    if request.param == "kafka":
+        return kafka_store(request.getfixturevalue("broker"))
     memory = MemoryStore()
-    return (
-        (lambda: memory) if request.param == "memory" else (lambda: FileStore(tmp_path / "w" / "state.json"))
-    )
+    return lambda: memory
+
+
+def kafka_store(broker: Broker) -> Open:
+    settings = {"bootstrap.servers": broker.bootstrap}
+    topic = f"configs-{next(_NUMBERS)}"
+    Topics(settings).create(topic, 1, 1, {"cleanup.policy": "compact"})
+
+    def open_store() -> KafkaStore:
+        store = KafkaStore(settings, topic, topic, lambda name, connector: [{"task": name}])
+        store.start()
+        store.lead()
+        return store
+
+    return open_store
+
+
+@dataclass
+class Heard:
+    """A listener that remembers what it was told."""
+
+    connectors: list[str] = field(default_factory=list)
+    loggers: list[tuple[str, str]] = field(default_factory=list)
+
+    def connector_changed(self, name: str) -> None:
+        self.connectors.append(name)
+
+    def logger_changed(self, namespace: str, level: str) -> None:
+        self.loggers.append((namespace, level))
 
 
 ONE = StoredConnector({"name": "one", "note": 'ä "quoted" \n line'}, TargetState.STARTED)
@@ -71,6 +109,41 @@ def test_what_was_loaded_is_a_copy(reopen: Open) -> None:
     store.load()["one"] = ONE
     assert store.load() == {}
     store.close()
+
+
+def test_the_listener_hears_of_every_change(reopen: Open) -> None:
+    store, heard = reopen(), Heard()
+    store.listen(heard)
+    store.put("one", ONE)
+    store.put("one", replace(ONE, target=TargetState.PAUSED))
+    store.put("one", replace(ONE, target=TargetState.PAUSED, restarts=1))
+    store.remove("one")
+    store.set_logger("icestream", "DEBUG")
+    assert heard.connectors.count("one") >= 4
+    assert heard.loggers == [("icestream", "DEBUG")]
+    store.close()
+
+
+def test_a_restart_is_asked_of_those_who_are_there(reopen: Open) -> None:
+    store = reopen()
+    store.put("one", ONE)
+    store.put("one", replace(ONE, restarts=1))
+    assert store.load()["one"].restarts == 1
+    store.close()
+
+
+@pytest.mark.network
+def test_a_new_leader_shuts_out_the_old_one(broker: Broker) -> None:
+    reopen = kafka_store(broker)
+    old = reopen()
+    old.put("one", ONE)
+    new = reopen()
+    with pytest.raises(NotReadyError, match="leads the group"):
+        old.put("two", TWO)
+    new.put("two", TWO)
+    assert list(new.load()) == ["one", "two"]
+    for store in (old, new):
+        store.close()
 
 
 def test_a_second_worker_is_kept_away(tmp_path: Path) -> None:
