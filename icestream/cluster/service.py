@@ -17,20 +17,18 @@ from icestream.api.config import Config
 from icestream.api.errors import (
     AlreadyExistsError,
     BadOffsets,
-    ConfigError,
     NotFoundError,
-    Problem,
 )
 from icestream.api.offset_admin import OffsetAdmin, OffsetEntry
 from icestream.api.status import JobStatus, Progress, State
 from icestream.cluster.boards import MemoryBoard, StatusBoard
-from icestream.cluster.connector_config import DeepCheck, Validation, validate_connector, with_worker_defaults
+from icestream.cluster.connector_config import DeepCheck, Validation
+from icestream.cluster.connector_judge import ConnectorJudge
 from icestream.cluster.internal_records import PublishedStatus
 from icestream.cluster.logger_levels import LoggerLevels
 from icestream.cluster.membership import Alone, Membership
 from icestream.cluster.properties import ConnectorFile
 from icestream.cluster.reports import definition_of, report_from
-from icestream.cluster.resolving import hidden, secrets_of
 from icestream.cluster.roster import KnownConnector, Roster, task_ids
 from icestream.cluster.stores import ConnectorStore, StoredConnector, TargetState
 from icestream.cluster.views import (
@@ -78,18 +76,20 @@ class ConnectorService:
     ) -> None:
         self._store = store
         self._worker = worker
-        self._worker_config = worker_config
         self._membership = membership or Alone()
         self._board = board or MemoryBoard()
         self._extras = extras or Extras()
+        self._judge = ConnectorJudge(
+            worker_config, self._extras.deep_check, self._extras.resolve, self._extras.judge_overrides
+        )
         self._loggers = LoggerLevels()
         self._changing = threading.Lock()
         self._is_ready = False
         self.roster = Roster(
             store,
             worker,
-            check=lambda config: self._check(config, deep=False),
-            effective=lambda config: with_worker_defaults(config, worker_config),
+            check=lambda config: self._judge.judged(config, deep=False),
+            effective=self._judge.effective,
             owns=self._membership.owns,
         )
         store.listen(self)
@@ -105,7 +105,7 @@ class ConnectorService:
             known = found.get(file.name)
             target = known.target if known else target_from(file.initial_state)
             if known is None or dict(known.config) != file.config:
-                self._validated_file(file)
+                self._judge.refuse_invalid(file)
                 self._store.put(file.name, StoredConnector(file.config, target))
 
     def ready(self) -> None:
@@ -180,7 +180,7 @@ class ConnectorService:
         return definition_of(name)
 
     def validate(self, config: Mapping[str, str | None]) -> ConfigReport:
-        return report_from(self._check(config, deep=True))
+        return report_from(self._judge.judged(config, deep=True))
 
     # Changing
 
@@ -188,7 +188,7 @@ class ConnectorService:
         self, name: str, config: Mapping[str, str | None], target: TargetState = TargetState.STARTED
     ) -> ConnectorInfo:
         self._membership.require_leader()
-        validation = self._validated(config, deep=True)
+        validation = self._judge.valid(config, deep=True)
         with self._changing:
             if name in self._store.load():
                 raise AlreadyExistsError(f"Connector {name} already exists")
@@ -197,7 +197,7 @@ class ConnectorService:
     def put_config(self, name: str, config: Mapping[str, str | None]) -> tuple[ConnectorInfo, bool]:
         """Create or reconfigure; the second value says whether it was created."""
         self._membership.require_leader()
-        validation = self._validated(config, deep=True)
+        validation = self._judge.valid(config, deep=True)
         with self._changing:
             old = self._store.load().get(name)
             info = self._put(name, validation, old.target if old else TargetState.STARTED)
@@ -257,17 +257,17 @@ class ConnectorService:
 
     def offsets(self, name: str) -> list[OffsetEntry]:
         connector = self._find(name, "Connector {} not found")
-        return self._offset_admin().read(name, self._job_config(connector))
+        return self._offset_admin().read(name, self._judge.job_config(connector.config))
 
     def alter_offsets(self, name: str, entries: Sequence[OffsetEntry]) -> str:
         connector = self._stopped(name)
         with self._changing:
-            return self._offset_admin().alter(name, self._job_config(connector), entries)
+            return self._offset_admin().alter(name, self._judge.job_config(connector.config), entries)
 
     def reset_offsets(self, name: str) -> str:
         connector = self._stopped(name)
         with self._changing:
-            return self._offset_admin().reset(name, self._job_config(connector))
+            return self._offset_admin().reset(name, self._judge.job_config(connector.config))
 
     def topics(self, name: str) -> list[str]:
         return self._board.topics(name)
@@ -321,38 +321,6 @@ class ConnectorService:
             name, own.state, own.worker_id, own.version or version, tasks, connector.type, own.trace
         )
 
-    def _check(self, config: Mapping[str, str | None], *, deep: bool) -> Validation:
-        """Judged with the secrets of config providers; what is said of it shows the placeholders."""
-        given = {key: value for key, value in config.items() if value is not None}
-        resolved = self._extras.resolve(given)
-        with_nulls = {**config, **resolved}
-        validation = validate_connector(
-            with_nulls, self._worker_config, self._extras.deep_check if deep else None
-        )
-        verdict = self._extras.judge_overrides(resolved)
-        problems = [*validation.problems, *verdict.problems]
-        secrets = secrets_of(given, resolved)
-        return replace(
-            validation,
-            config=given,
-            problems=tuple(Problem(one.key, hidden(one.message, secrets)) for one in problems),
-            warnings=tuple(hidden(one, secrets) for one in (*validation.warnings, *verdict.warnings)),
-        )
-
-    def _validated(self, config: Mapping[str, str | None], *, deep: bool) -> Validation:
-        validation = self._check(config, deep=deep)
-        validation.raise_if_invalid()
-        return validation
-
-    def _validated_file(self, file: ConnectorFile) -> None:
-        try:
-            self._validated(file.config, deep=False)
-        except ConfigError as error:
-            named = [
-                Problem(problem.key, f"connector '{file.name}': {problem}") for problem in error.problems
-            ]
-            raise ConfigError(named) from None
-
     def _put(self, name: str, validation: Validation, target: TargetState) -> ConnectorInfo:
         self._log(name).info("config %s", masked(validation.config))
         old = self._store.load().get(name)
@@ -392,9 +360,6 @@ class ConnectorService:
         if self._extras.offsets is None:
             raise BadOffsets("this worker has no access to offsets")
         return self._extras.offsets
-
-    def _job_config(self, connector: KnownConnector) -> dict[str, str]:
-        return self._extras.resolve(with_worker_defaults(connector.config, self._worker_config))
 
     def _log(self, name: str) -> logging.LoggerAdapter[logging.Logger]:
         return for_connector(_LOG, name)

@@ -1,0 +1,63 @@
+"""Judges connector configs with all that a worker knows: its defaults, config providers, client settings.
+
+Used by the service. Whatever is said of a config shows placeholders where the providers have secrets.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+
+from icestream.api.config import Config
+from icestream.api.errors import ConfigError, Problem
+from icestream.cluster.connector_config import DeepCheck, Validation, validate_connector, with_worker_defaults
+from icestream.cluster.properties import ConnectorFile
+from icestream.cluster.resolving import hidden, secrets_of
+from icestream.kafka.clients import ClientVerdict
+
+
+@dataclass(frozen=True)
+class ConnectorJudge:
+    worker: Config
+    deep_check: DeepCheck | None
+    resolve: Callable[[Config], dict[str, str]]
+    judge_overrides: Callable[[Config], ClientVerdict]
+
+    def judged(self, config: Mapping[str, str | None], *, deep: bool) -> Validation:
+        """Every problem and warning; `deep` opens what the config points at, if nothing else is wrong."""
+        given = {key: value for key, value in config.items() if value is not None}
+        resolved = self.resolve(given)
+        validation = validate_connector(
+            {**config, **resolved}, self.worker, self.deep_check if deep else None
+        )
+        verdict = self.judge_overrides(resolved)
+        problems = [*validation.problems, *verdict.problems]
+        secrets = secrets_of(given, resolved)
+        return replace(
+            validation,
+            config=given,
+            problems=tuple(Problem(one.key, hidden(one.message, secrets)) for one in problems),
+            warnings=tuple(hidden(one, secrets) for one in (*validation.warnings, *verdict.warnings)),
+        )
+
+    def valid(self, config: Mapping[str, str | None], *, deep: bool) -> Validation:
+        """A validation without problems; raises ConfigError with all of them."""
+        validation = self.judged(config, deep=deep)
+        validation.raise_if_invalid()
+        return validation
+
+    def refuse_invalid(self, file: ConnectorFile) -> None:
+        """Raise ConfigError for a connector file of the command line, with the connector's name."""
+        try:
+            self.valid(file.config, deep=False)
+        except ConfigError as error:
+            named = [Problem(one.key, f"connector '{file.name}': {one}") for one in error.problems]
+            raise ConfigError(named) from None
+
+    def effective(self, config: Config) -> dict[str, str]:
+        """What a job is made of, with placeholders."""
+        return with_worker_defaults(config, self.worker)
+
+    def job_config(self, config: Config) -> dict[str, str]:
+        """The same, with the values: for what uses it at once and forgets it."""
+        return self.resolve(self.effective(config))
