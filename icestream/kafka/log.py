@@ -66,8 +66,7 @@ class TopicLog:
         ends = self._topics.ends(self._reached)
         with self._moved:
             while any(self._reached[partition] < ends[partition] for partition in ends):
-                before = dict(self._reached)
-                if not self._moved.wait_for(lambda before=before: self._reached != before, seconds):
+                if not self._moved.wait(seconds):
                     raise SourceUnavailable(
                         f"topic '{self._topic}' was not read to its end, nothing came for {seconds:.0f} s; "
                         "is Kafka well?"
