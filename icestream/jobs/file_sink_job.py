@@ -28,6 +28,8 @@ from icestream.sinks.file_stream import Landed, LineSink
 _log = logging.getLogger(__name__)
 
 _ROWS: Final = 50_000
+_BYTES: Final = 32 * 1024 * 1024
+"""A batch is held in memory: it ends after the chunk of records that makes it as long as this."""
 _CHUNK_ROWS: Final = 10_000
 _POLL_SECONDS: Final = 0.1
 _NO_TOPIC_SECONDS: Final = 0.5
@@ -47,6 +49,7 @@ class Reader(Protocol):
 class _Lines:
     text: list[bytes] = field(default_factory=list)
     rejected: list[Rejected] = field(default_factory=list)
+    size: int = 0
 
 
 class FileSinkManager:
@@ -190,21 +193,38 @@ class FileSinkManager:
         if rows == 0:
             return _POLL_SECONDS
         self._anchor(floor)
-        batch = Batch(str(uuid.uuid4()), floor, planning.cut(floor, ends, _ROWS))
-        found = self._read(batch)
+        batch, found = self._read_some(Batch(str(uuid.uuid4()), floor, planning.cut(floor, ends, _ROWS)))
         if found.rejected and not self._job.tolerates_all:
             self._land_before(batch, found.rejected)
         self._land(batch, found)
         return 0.0
 
+    def _read_some(self, batch: Batch) -> tuple[Batch, _Lines]:
+        """As much of a batch as may be held in memory, and the batch that it is."""
+        found = _Lines()
+        reached = {partition: batch.start[partition] for partition in batch.end}
+        for piece in batch.slices():
+            for chunk in self._reader.read(piece, _CHUNK_ROWS):
+                self._take(found, chunk)
+                reached[piece.partition] = int(chunk.offsets()[-1]) + 1
+                if found.size >= _BYTES:
+                    return replace(batch, end=Offsets(reached)), found
+            reached[piece.partition] = piece.until
+        return batch, found
+
     def _read(self, batch: Batch) -> _Lines:
         found = _Lines()
         for piece in batch.slices():
             for chunk in self._reader.read(piece, _CHUNK_ROWS):
-                texts = self._decode(chunk.values())
-                found.text += texts.texts
-                found.rejected += [chunk.rejected(at, _CONVERTER, why) for at, why in texts.bad.items()]
+                self._take(found, chunk)
         return found
+
+    def _take(self, found: _Lines, chunk: Chunk) -> None:
+        values = chunk.values()
+        texts = self._decode(values)
+        found.text += texts.texts
+        found.rejected += [chunk.rejected(at, _CONVERTER, why) for at, why in texts.bad.items()]
+        found.size += sum(len(value) for value in values if value is not None)
 
     def _land_before(self, batch: Batch, rejected: Sequence[Rejected]) -> None:
         """Land what precedes the first bad record of each partition, then fail with the first of them."""

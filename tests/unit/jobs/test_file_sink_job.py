@@ -56,6 +56,7 @@ class Kafka:
     publishes: list[str] = field(default_factory=list)
     fails_to_publish: bool = False
     channels: int = 0
+    chunk_rows: int = 1000
 
     def open_channel(self) -> Kafka:
         self.channels += 1
@@ -90,8 +91,10 @@ class Kafka:
 
     def read(self, piece: Slice, chunk_rows: int) -> Iterator[Chunk]:
         content = self.topics[piece.partition.topic]
-        messages: Sequence[Any] = [FakeMessage(at, content[at]) for at in range(piece.start, piece.until)]
-        yield Chunk(piece.partition, cast("Any", messages))
+        for start in range(piece.start, piece.until, self.chunk_rows):
+            until = min(start + self.chunk_rows, piece.until)
+            messages: Sequence[Any] = [FakeMessage(at, content[at]) for at in range(start, until)]
+            yield Chunk(piece.partition, cast("Any", messages))
 
     def publish(
         self, commit: str, rejected: Sequence[Rejected], events: Sequence[object], offsets: Offsets
@@ -161,6 +164,19 @@ def test_a_file_that_cannot_be_written_fails_before_kafka_is_asked(tmp_path: Pat
     with pytest.raises(FatalError, match="nowhere"):
         world.manager.tick()
     assert world.kafka.channels == 0
+
+
+def test_a_batch_is_no_larger_than_memory_allows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("icestream.jobs.file_sink_job._BYTES", 20)
+    world = World(tmp_path, topics="t,u", errors__tolerance="all")
+    world.kafka.chunk_rows = 2
+    world.kafka.topics = {"t": [b"1234567890"] * 5 + [b"{"], "u": [b"2", b"3"]}
+    world.manager.tick()
+    assert (len(world.lines()), world.kafka.group) == (2, {P: 2, Partition("u", 0): 0})
+    world.drain()
+    assert world.lines() == [b"1234567890"] * 5 + [b"2", b"3"]
+    assert world.kafka.group == {P: 6, Partition("u", 0): 2}
+    assert (world.manager.progress.batches, world.manager.progress.lag) == (3, 0)
 
 
 def test_topics_that_come_later_are_read(tmp_path: Path) -> None:
