@@ -42,6 +42,7 @@ class Worker:
         self._slots: dict[str, JobSlot] = {}
         self._runs = itertools.count(1)
         self._starter: JobStarter | None = None
+        self._is_closed = False
 
     def use(self, starter: JobStarter) -> None:
         """From here on, jobs start."""
@@ -57,6 +58,10 @@ class Worker:
     def ask(self, name: str, wish: Wish | None) -> Callable[[], bool]:
         """Hand the wish to the connector's slot; the returned function waits for its effect."""
         with self._lock:
+            if self._is_closed:
+                # What the store or the group still says must not start a job that nobody would stop.
+                wish = None
+            self._forget_ended()
             slot = self._slots.get(name)
             if slot is None:
                 slot = self._slots[name] = JobSlot(name, lambda: self._starter)
@@ -81,6 +86,7 @@ class Worker:
     def close(self) -> None:
         """Stop all jobs, at the same time, and wait for them as long as a stop may take."""
         with self._lock:
+            self._is_closed = True
             slots = list(self._slots.values())
         for slot in slots:
             slot.ask(None)
@@ -89,6 +95,11 @@ class Worker:
             self._wait(slot, max(0.0, deadline - self._clock()))
         if isinstance(self._starter, Closeable):
             self._starter.close()
+
+    def _forget_ended(self) -> None:
+        """Nobody waits for the end of a job that a rebalance or another worker's request ended."""
+        for name in [name for name, slot in self._slots.items() if slot.end()]:
+            del self._slots[name]
 
     def _wait(self, slot: JobSlot, timeout: float) -> bool:
         is_settled = slot.wait(timeout)
