@@ -21,6 +21,9 @@ _SECRET_IN_VALUE: Final = (
     (re.compile(r"(://[^/\s:@]*:)[^/\s@]+@"), r"\1" + _HIDDEN + "@"),
     (re.compile(r"((?:password|secret|token)=)[^&;\s]+", re.IGNORECASE), r"\1" + _HIDDEN),
 )
+_SHORTEST_CONCEALED: Final = 4
+"""Shorter texts are everywhere: lines without them could not be read."""
+_concealed: dict[str, str] = {}
 _QUIET: Final = ("py4j", "uvicorn", "httpx", "httpcore", "asyncio", "pyiceberg", "urllib3", "botocore")
 
 
@@ -43,6 +46,13 @@ def configure(level: str = "INFO", stream: TextIO | None = None) -> None:
         logging.getLogger(name).setLevel(logging.WARNING)
 
 
+def conceal(secrets: Mapping[str, str]) -> None:
+    """From now on, no line shows these secrets; what they map to stands there instead."""
+    global _concealed
+    more = {secret: shown for secret, shown in secrets.items() if len(secret) >= _SHORTEST_CONCEALED}
+    _concealed = _concealed | more
+
+
 def for_connector(logger: logging.Logger, name: str) -> logging.LoggerAdapter[logging.Logger]:
     """The logger whose lines carry the connector's name."""
     return logging.LoggerAdapter(logger, {"connector": name})
@@ -63,7 +73,7 @@ class LineFormatter(logging.Formatter):
         line = f"{moment}.{int(record.msecs):03d} {record.levelname:<7} {where}{message}"
         if record.exc_info and record.exc_info[1] is not None:
             line += self._trace(record)
-        return line
+        return hidden(line, _concealed)
 
     def _trace(self, record: logging.LogRecord) -> str:
         assert record.exc_info is not None
@@ -72,6 +82,13 @@ class LineFormatter(logging.Formatter):
             return "\n" + self.formatException(record.exc_info)
         error = record.exc_info[1]
         return f" ({type(error).__name__}: {' '.join(str(error).splitlines())})"
+
+
+def hidden(text: str, secrets: Mapping[str, str]) -> str:
+    """The text with something else for each secret, the longest first: one may be part of another."""
+    for secret in sorted(secrets, key=len, reverse=True):
+        text = text.replace(secret, secrets[secret])
+    return text
 
 
 def masked(config: Mapping[str, str]) -> dict[str, str]:

@@ -22,7 +22,7 @@ _log = logging.getLogger(__name__)
 
 _PACKAGE: Final = "org.apache.kafka.common.config.provider."
 _CLASSES: Final = ("FileConfigProvider", "DirectoryConfigProvider", "EnvVarConfigProvider")
-_PLACEHOLDER: Final = re.compile(r"\$\{([^}]*?):(?:([^}]*?):)?([^}]*?)\}")
+PLACEHOLDER: Final = re.compile(r"\$\{([^}]*?):(?:([^}]*?):)?([^}]*?)\}")
 
 
 class NotAvailable(Exception):
@@ -114,7 +114,7 @@ class Providers:
         return found
 
     def _with_values(self, key: str, value: str) -> str:
-        return _PLACEHOLDER.sub(lambda placeholder: self._value_of(key, placeholder), value)
+        return PLACEHOLDER.sub(lambda placeholder: self._value_of(key, placeholder), value)
 
     def _value_of(self, key: str, placeholder: re.Match[str]) -> str:
         name, path, variable = placeholder[1], placeholder[2] or "", placeholder[3]

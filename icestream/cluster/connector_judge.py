@@ -5,15 +5,17 @@ Used by the service. Whatever is said of a config shows placeholders where the p
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 from icestream.api.config import Config
 from icestream.api.errors import ConfigError, Problem
 from icestream.cluster.connector_config import DeepCheck, Validation, validate_connector, with_worker_defaults
 from icestream.cluster.properties import ConnectorFile
-from icestream.cluster.resolving import hidden, secrets_of
+from icestream.cluster.resolving import concealing, secrets_of
 from icestream.kafka.clients import ClientVerdict
+from icestream.logs import hidden
 
 
 @dataclass(frozen=True)
@@ -27,12 +29,13 @@ class ConnectorJudge:
         """Every problem and warning; `deep` opens what the config points at, if nothing else is wrong."""
         given = {key: value for key, value in config.items() if value is not None}
         resolved = self.resolve(given)
-        validation = validate_connector(
-            {**config, **resolved}, self.worker, self.deep_check if deep else None
-        )
-        verdict = self.judge_overrides(resolved)
-        problems = [*validation.problems, *verdict.problems]
         secrets = secrets_of(given, resolved)
+        with concealing(secrets):
+            validation = validate_connector(
+                {**config, **resolved}, self.worker, self.deep_check if deep else None
+            )
+            verdict = self.judge_overrides(resolved)
+        problems = [*validation.problems, *verdict.problems]
         return replace(
             validation,
             config=given,
@@ -58,6 +61,10 @@ class ConnectorJudge:
         """What a job is made of, with placeholders."""
         return with_worker_defaults(config, self.worker)
 
-    def job_config(self, config: Config) -> dict[str, str]:
-        """The same, with the values: for what uses it at once and forgets it."""
-        return self.resolve(self.effective(config))
+    @contextmanager
+    def job_config(self, config: Config) -> Iterator[dict[str, str]]:
+        """The same, with the values: for what uses it at once and forgets it. Errors tell none of them."""
+        effective = self.effective(config)
+        resolved = self.resolve(effective)
+        with concealing(secrets_of(effective, resolved)):
+            yield resolved

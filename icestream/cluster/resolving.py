@@ -2,23 +2,59 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import traceback
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 from icestream.api.config import Config
+from icestream.api.errors import ConfigError, FatalError, IcestreamError, Problem
 from icestream.api.status import JobStarter, JobStatus, RunningJob
-
-
-def hidden(text: str, secrets: Mapping[str, str]) -> str:
-    """The text with the placeholder for each secret."""
-    for secret, placeholder in secrets.items():
-        text = text.replace(secret, placeholder)
-    return text
+from icestream.cluster.config_providers import PLACEHOLDER
+from icestream.logs import conceal, hidden
 
 
 def secrets_of(given: Config, resolved: Config) -> dict[str, str]:
-    """What the providers put in, and the placeholder for it."""
-    return {value: given[key] for key, value in resolved.items() if value and value != given.get(key, value)}
+    """What the providers put in, and the placeholder for it: whole values, and the parts of each."""
+    secrets: dict[str, str] = {}
+    for key, value in resolved.items():
+        if value != given.get(key, value):
+            secrets |= _parts(given[key], value) | {value: given[key]}
+    return {secret: placeholder for secret, placeholder in secrets.items() if secret}
+
+
+def _parts(given: str, resolved: str) -> dict[str, str]:
+    """`a-${env:X}-b` and `a-42-b` give 42."""
+    found = list(PLACEHOLDER.finditer(given))
+    parts: dict[str, str] = {}
+    begin = found[0].start() if found else 0
+    for placeholder, following in zip(found, [*found[1:], None], strict=True):
+        between = given[placeholder.end() : following.start() if following else len(given)]
+        end = resolved.find(between, begin) if following else len(resolved) - len(between)
+        parts[resolved[begin:end]] = placeholder[0]
+        begin = end + len(between)
+    return parts
+
+
+@contextmanager
+def concealing(secrets: Mapping[str, str]) -> Iterator[None]:
+    """What goes wrong inside is told with placeholders."""
+    try:
+        yield
+    except Exception as error:
+        trace = "".join(traceback.format_exception(error))
+        if hidden(trace, secrets) == trace:
+            raise
+        raise _concealed(error, secrets) from None
+
+
+def _concealed(error: Exception, secrets: Mapping[str, str]) -> IcestreamError:
+    if isinstance(error, ConfigError):
+        return type(error)([Problem(one.key, hidden(one.message, secrets)) for one in error.problems])
+    message = hidden(str(error), secrets)
+    if isinstance(error, IcestreamError):
+        return type(error)(message)
+    return FatalError(f"{type(error).__name__}: {message}")
 
 
 @dataclass(frozen=True)
@@ -30,8 +66,10 @@ class ResolvingStarter:
 
     def __call__(self, name: str, config: Mapping[str, str], *, paused: bool) -> RunningJob:
         resolved = self.resolve(config)
-        job = self.starter(name, resolved, paused=paused)
         secrets = secrets_of(config, resolved)
+        conceal(secrets)
+        with concealing(secrets):
+            job = self.starter(name, resolved, paused=paused)
         return _DiscreetJob(job, secrets) if secrets else job
 
     def close(self) -> None:

@@ -257,17 +257,16 @@ class ConnectorService:
 
     def offsets(self, name: str) -> list[OffsetEntry]:
         connector = self._find(name, "Connector {} not found")
-        return self._offset_admin().read(name, self._judge.job_config(connector.config))
+        with self._judge.job_config(connector.config) as config:
+            return self._offset_admin().read(name, config)
 
     def alter_offsets(self, name: str, entries: Sequence[OffsetEntry]) -> str:
-        connector = self._stopped(name)
-        with self._changing:
-            return self._offset_admin().alter(name, self._judge.job_config(connector.config), entries)
+        with self._changing, self._judge.job_config(self._stopped(name).config) as config:
+            return self._offset_admin().alter(name, config, entries)
 
     def reset_offsets(self, name: str) -> str:
-        connector = self._stopped(name)
-        with self._changing:
-            return self._offset_admin().reset(name, self._judge.job_config(connector.config))
+        with self._changing, self._judge.job_config(self._stopped(name).config) as config:
+            return self._offset_admin().reset(name, config)
 
     def topics(self, name: str) -> list[str]:
         return self._board.topics(name)

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import pytest
 
-from icestream.api.errors import AlreadyExistsError, ConfigError, NotFoundError, SourceUnavailable
+from icestream.api.errors import AlreadyExistsError, BadOffsets, ConfigError, NotFoundError, SourceUnavailable
 from icestream.api.status import Progress, State
 from icestream.cluster.properties import ConnectorFile
-from icestream.cluster.service import ConnectorService
+from icestream.cluster.service import ConnectorService, Extras
 from icestream.cluster.stores import ConnectorStore, MemoryStore, StoredConnector, TargetState
 from icestream.cluster.worker import Patience, Worker
 from icestream.testing import FakeStarter
@@ -302,3 +303,35 @@ def test_unknown_connectors_in_the_words_of_kafka(bench: Bench, call: object, me
     with pytest.raises(NotFoundError) as caught:
         call(bench.service)  # type: ignore[operator]
     assert str(caught.value) == message
+
+
+def test_offsets_of_a_connector_that_was_resumed_in_between_are_left_alone() -> None:
+    altered: list[str] = []
+
+    class Admin:
+        def reset(self, name: str, config: Mapping[str, str]) -> str:
+            altered.append(name)
+            return "done"
+
+    worker = Worker("w:1", Patience(start=2.0, stop=2.0))
+    worker.use(FakeStarter())
+    store = MemoryStore()
+    service = ConnectorService(store, worker, WORKER, extras=Extras(offsets=Admin()))  # type: ignore[arg-type]
+    service.create("sink", CONFIG)
+    service.stop("sink")
+    refused: list[Exception] = []
+
+    def reset() -> None:
+        try:
+            service.reset_offsets("sink")
+        except BadOffsets as error:
+            refused.append(error)
+
+    asking = threading.Thread(target=reset)
+    with service._changing:
+        asking.start()
+        time.sleep(0.1)
+        store.put("sink", StoredConnector(CONFIG, TargetState.STARTED))
+    asking.join(5)
+    assert refused and not altered
+    service.close()
