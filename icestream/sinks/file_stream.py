@@ -1,7 +1,8 @@
 """FileStreamSink's file: lines are appended exactly once, with the help of a journal beside it.
 
-The journal says where the file ended before an append under way, and which batches are in the file but
-perhaps not yet in the consumer group. Once the group has a batch, the journal forgets it: the group decides.
+The journal describes an append under way, so that its lines, and no others, are recognised after a crash, and
+the batches that are in the file but perhaps not yet in the consumer group. Once the group has a batch, the
+journal forgets it: the group decides.
 """
 
 from __future__ import annotations
@@ -9,10 +10,13 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import json
+import logging
 import os
 import stat
 import sys
-from collections.abc import Callable, Iterator
+import zlib
+from base64 import b64decode, b64encode
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Protocol
@@ -20,7 +24,10 @@ from typing import Any, Final, Protocol
 from icestream.api.errors import FatalError, SinkUnavailable
 from icestream.api.offsets import Offsets
 
+_log = logging.getLogger(__name__)
+
 _FORMAT: Final = 1
+_HEAD_BYTES: Final = 4096
 
 
 @dataclass(frozen=True)
@@ -32,9 +39,28 @@ class Landed:
     end: Offsets
 
 
+@dataclass(frozen=True)
+class Append:
+    """What an append is about to do: to which file, from which length on, and how its text is recognised."""
+
+    inode: int
+    length: int
+    size: int
+    checksum: int
+    head: bytes
+    connector: str
+    batch: Landed
+
+    def is_whole(self, tail: bytes) -> bool:
+        return len(tail) >= self.size and zlib.crc32(memoryview(tail)[: self.size]) == self.checksum
+
+    def is_part(self, tail: bytes) -> bool:
+        return 0 < len(tail) < self.size and tail[:_HEAD_BYTES] == self.head[: len(tail)]
+
+
 class LineSink(Protocol):
     def pending(self) -> Landed | None:
-        """The batch that is in the file, and perhaps not yet in the group; cuts off what was half written."""
+        """The batch that is in the file, and perhaps not yet in the group; clears up what was half done."""
 
     def append(self, batch: Landed, text: bytes) -> None:
         """Durable when it returns."""
@@ -74,12 +100,16 @@ class LineFile:
         self._path = path
         self._connector = connector
         self._reached = reached
+        # What is written to a regular file may have to be recognised later; of a pipe this would be a reader.
+        access = os.O_RDWR if path.is_file() or not path.exists() else os.O_WRONLY
         try:
-            self._file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o666)
+            self._file = os.open(path, access | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o666)
         except OSError as error:
             raise FatalError(
                 f"Couldn't find or create file '{path}' for FileStreamSinkTask: {error.strerror}"
             ) from error
+        # One journal for a file, by whatever links it is named.
+        path = path.resolve()
         is_regular = stat.S_ISREG(os.fstat(self._file).st_mode)
         self._journal = Journal(path.with_name(f".{path.name}.icestream")) if is_regular else None
 
@@ -87,7 +117,7 @@ class LineFile:
         if self._journal is None:
             return None
         with self._locked():
-            self._undo(self._journal)
+            self._clear_up(self._journal)
             return self._journal.landed(self._connector)
 
     def append(self, batch: Landed, text: bytes) -> None:
@@ -95,12 +125,21 @@ class LineFile:
             self._write(text)
             return
         with self._locked():
-            self._undo(self._journal)
+            self._clear_up(self._journal)
             facts = os.fstat(self._file)
-            self._journal.begin(facts.st_size, facts.st_ino)
+            self._journal.begin(
+                Append(
+                    facts.st_ino,
+                    facts.st_size,
+                    len(text),
+                    zlib.crc32(text),
+                    text[:_HEAD_BYTES],
+                    self._connector,
+                    batch,
+                )
+            )
             self._reached("journaled")
             self._write(text)
-            os.fsync(self._file)
             self._reached("written")
             self._journal.end(self._connector, batch)
 
@@ -112,26 +151,49 @@ class LineFile:
     def close(self) -> None:
         os.close(self._file)
 
-    def _undo(self, journal: Journal) -> None:
-        """Cut off what somebody began to append and never finished: whoever holds the lock may."""
+    def _clear_up(self, journal: Journal) -> None:
+        """End what somebody began to append: whoever holds the lock may. Lines of other programs stay."""
         begun = journal.begun()
         if begun is None:
             return
-        length, inode = begun
-        facts = os.fstat(self._file)
-        if facts.st_ino == inode and facts.st_size > length:
-            os.ftruncate(self._file, length)
-            os.fsync(self._file)
-        journal.give_up()
+        with self._told("clear up"):
+            tail = self._tail(begun)
+            if begun.is_whole(tail):
+                os.fsync(self._file)
+                journal.end(begun.connector, begun.batch)
+                return
+            if begun.is_part(tail):
+                os.ftruncate(self._file, begun.length)
+                os.fsync(self._file)
+            elif tail:
+                _log.warning(
+                    "another program wrote to '%s' during an append that did not end; what is there of it "
+                    "stays, and it is written again",
+                    self._path,
+                )
+            journal.give_up()
+
+    def _tail(self, begun: Append) -> bytes:
+        """What the file has from where the append began, as far as it may be of the append."""
+        if os.fstat(self._file).st_ino != begun.inode:
+            return b""
+        return os.pread(self._file, begun.size, begun.length)
 
     def _write(self, text: bytes) -> None:
-        left = memoryview(text)
-        try:
+        with self._told("write"):
+            left = memoryview(text)
             while left:
                 left = left[os.write(self._file, left) :]
+            if self._journal is not None:
+                os.fsync(self._file)
+
+    @contextlib.contextmanager
+    def _told(self, doing: str) -> Iterator[None]:
+        try:
+            yield
         except OSError as error:
             raise SinkUnavailable(
-                f"cannot write '{self._path}': {error.strerror}; free space or allow it"
+                f"cannot {doing} '{self._path}': {error.strerror}; free space or allow it"
             ) from error
 
     @contextlib.contextmanager
@@ -152,37 +214,37 @@ class Journal:
     def __init__(self, path: Path) -> None:
         self._path = path
 
-    def begun(self) -> tuple[int, int] | None:
-        """Length and inode of the file before an append that did not end."""
+    def begun(self) -> Append | None:
+        """An append that did not end."""
         writing = self._load()["writing"]
-        return (writing["length"], writing["inode"]) if writing else None
+        try:
+            return writing and _append_from(writing)
+        except (ValueError, KeyError, TypeError) as error:
+            raise self._strange(error) from error
 
     def landed(self, connector: str) -> Landed | None:
         stored = self._load()["landed"].get(connector)
-        if stored is None:
-            return None
-        return Landed(stored["commit"], Offsets.from_json(stored["start"]), Offsets.from_json(stored["end"]))
+        try:
+            return stored and _landed_from(stored)
+        except (ValueError, KeyError, TypeError) as error:
+            raise self._strange(error) from error
 
-    def begin(self, length: int, inode: int) -> None:
-        self._replace(self._load() | {"writing": {"length": length, "inode": inode}}, durable=True)
+    def begin(self, append: Append) -> None:
+        self._replace(self._load() | {"writing": _append_json(append)})
 
     def give_up(self) -> None:
-        self._replace(self._load() | {"writing": None}, durable=True)
+        self._replace(self._load() | {"writing": None})
 
     def end(self, connector: str, batch: Landed) -> None:
         document = self._load()
         document["writing"] = None
-        document["landed"][connector] = {
-            "commit": batch.commit,
-            "start": batch.start.to_json(),
-            "end": batch.end.to_json(),
-        }
-        self._replace(document, durable=True)
+        document["landed"][connector] = _landed_json(batch)
+        self._replace(document)
 
     def forget(self, connector: str) -> None:
         document = self._load()
         if document["landed"].pop(connector, None) is not None:
-            self._replace(document, durable=False)
+            self._replace(document)
 
     def _load(self) -> dict[str, Any]:
         try:
@@ -192,21 +254,48 @@ class Journal:
             return {"format": _FORMAT, "writing": document["writing"], "landed": dict(document["landed"])}
         except FileNotFoundError:
             return {"format": _FORMAT, "writing": None, "landed": {}}
+        except OSError as error:
+            raise SinkUnavailable(f"cannot read {self._path}: {error.strerror}; allow it") from error
         except (ValueError, KeyError, TypeError) as error:
-            raise FatalError(
-                f"{self._path} is not a journal of FileStreamSink ({error}); remove it to go on at least once"
-            ) from error
+            raise self._strange(error) from error
 
-    def _replace(self, document: dict[str, Any], *, durable: bool) -> None:
+    def _strange(self, error: Exception) -> FatalError:
+        return FatalError(
+            f"{self._path} is not a journal of FileStreamSink ({error}); remove it to go on at least once"
+        )
+
+    def _replace(self, document: dict[str, Any]) -> None:
+        """Durable when it returns, the new name too: what follows relies on it after a loss of power."""
         temporary = self._path.with_name(f"{self._path.name}.tmp")
         try:
             with temporary.open("wb") as file:
                 file.write(json.dumps(document).encode())
-                if durable:
-                    file.flush()
-                    os.fsync(file.fileno())
+                file.flush()
+                os.fsync(file.fileno())
             temporary.replace(self._path)
+            folder = os.open(self._path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+            try:
+                os.fsync(folder)
+            finally:
+                os.close(folder)
         except OSError as error:
             raise SinkUnavailable(
                 f"cannot write {self._path}: {error.strerror}; free space or allow it"
             ) from error
+
+
+def _landed_json(batch: Landed) -> dict[str, Any]:
+    return {"commit": batch.commit, "start": batch.start.to_json(), "end": batch.end.to_json()}
+
+
+def _landed_from(stored: Mapping[str, Any]) -> Landed:
+    return Landed(stored["commit"], Offsets.from_json(stored["start"]), Offsets.from_json(stored["end"]))
+
+
+def _append_json(append: Append) -> dict[str, Any]:
+    head, batch = b64encode(append.head).decode(), _landed_json(append.batch)
+    return {**vars(append), "head": head, "batch": batch}
+
+
+def _append_from(stored: Mapping[str, Any]) -> Append:
+    return Append(**{**stored, "head": b64decode(stored["head"]), "batch": _landed_from(stored["batch"])})

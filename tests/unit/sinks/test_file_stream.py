@@ -40,14 +40,64 @@ def test_a_batch_is_pending_until_it_is_settled(tmp_path: Path) -> None:
     assert path.read_bytes() == b"one\ntwo\n"
 
 
-@pytest.mark.parametrize(("point", "text"), [("journaled", b"before\n"), ("written", b"before\n")])
-def test_what_was_half_done_is_cut_off(tmp_path: Path, point: str, text: bytes) -> None:
+def crash(path: Path, landed: Landed, text: bytes, point: str, connector: str = "c") -> None:
+    with pytest.raises(Crash):
+        LineFile(path, connector, crash_at(point)).append(landed, text)  # type: ignore[arg-type]
+
+
+def half_write(path: Path, text: bytes) -> None:
+    """An append that was killed in the middle."""
+    crash(path, batch(0, 1), text, "journaled")
+    with path.open("ab") as file:
+        file.write(text[: len(text) // 2])
+
+
+@pytest.mark.parametrize("text", [b"half\n", b"long\n" * 5000])
+def test_what_was_half_done_is_cut_off(tmp_path: Path, text: bytes) -> None:
     path = tmp_path / "out.txt"
     path.write_bytes(b"before\n")
-    with pytest.raises(Crash):
-        LineFile(path, "c", crash_at(point)).append(batch(0, 1), b"half")  # type: ignore[arg-type]
+    half_write(path, text)
     assert LineFile(path, "c").pending() is None
-    assert path.read_bytes() == text
+    assert path.read_bytes() == b"before\n"
+
+
+def test_what_was_all_but_done_is_kept(tmp_path: Path) -> None:
+    path = tmp_path / "out.txt"
+    crash(path, batch(0, 1), b"whole\n", "written")
+    assert LineFile(path, "c").pending() == batch(0, 1)
+    assert path.read_bytes() == b"whole\n"
+
+
+@pytest.mark.parametrize("point", ["journaled", "written"])
+@pytest.mark.parametrize("others", [b"x\n", b"precious lines of another program\n"])
+def test_lines_of_others_after_a_crash_are_not_cut_off(tmp_path: Path, point: str, others: bytes) -> None:
+    path = tmp_path / "out.txt"
+    path.write_bytes(b"before\n")
+    crash(path, batch(0, 1), b"ours\n", point)
+    with path.open("ab") as other:
+        other.write(others)
+    has_ours = point == "written"
+    assert LineFile(path, "c").pending() == (batch(0, 1) if has_ours else None)
+    assert path.read_bytes() == b"before\n" + (b"ours\n" if has_ours else b"") + others
+
+
+@pytest.mark.parametrize("content", [b"", b"bef", b"what another program wrote\n"])
+def test_a_file_that_was_emptied_or_rewritten_is_left_alone(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "out.txt"
+    path.write_bytes(b"before\n")
+    crash(path, batch(0, 1), b"ours\n", "written")
+    path.write_bytes(content)
+    assert LineFile(path, "c").pending() is None
+    assert path.read_bytes() == content
+
+
+def test_a_link_to_the_file_has_the_same_journal(tmp_path: Path) -> None:
+    path, link = tmp_path / "out.txt", tmp_path / "link.txt"
+    half_write(path, b"half\n")
+    link.symlink_to(path)
+    LineFile(link, "other").append(batch(0, 1), b"other\n")
+    assert LineFile(path, "c").pending() is None
+    assert path.read_bytes() == b"other\n"
 
 
 def test_lines_of_others_after_a_whole_append_stay(tmp_path: Path) -> None:
@@ -63,8 +113,9 @@ def test_a_second_connector_clears_up_after_the_first(tmp_path: Path) -> None:
     path = tmp_path / "out.txt"
     first = LineFile(path, "a")
     first.append(batch(0, 1), b"a\n")
-    with pytest.raises(Crash):
-        LineFile(path, "a", crash_at("written")).append(batch(1, 2), b"half")  # type: ignore[arg-type]
+    crash(path, batch(1, 2), b"half", "journaled", "a")
+    with path.open("ab") as file:
+        file.write(b"ha")
     LineFile(path, "b").append(batch(0, 9), b"b\n")
     assert path.read_bytes() == b"a\nb\n"
     assert LineFile(path, "a").pending() == batch(0, 1)
@@ -73,8 +124,7 @@ def test_a_second_connector_clears_up_after_the_first(tmp_path: Path) -> None:
 
 def test_a_file_that_was_replaced_meanwhile_is_not_cut(tmp_path: Path) -> None:
     path = tmp_path / "out.txt"
-    with pytest.raises(Crash):
-        LineFile(path, "c", crash_at("written")).append(batch(0, 1), b"half")  # type: ignore[arg-type]
+    crash(path, batch(0, 1), b"half", "written")
     path.rename(tmp_path / "rotated.txt")
     path.write_bytes(b"a new file, longer than the old one\n")
     assert LineFile(path, "c").pending() is None
@@ -105,3 +155,9 @@ def test_a_strange_journal_is_told(tmp_path: Path) -> None:
     (tmp_path / ".out.txt.icestream").write_text("{}")
     with pytest.raises(FatalError, match="is not a journal of FileStreamSink"):
         LineFile(tmp_path / "out.txt", "c").pending()
+    (tmp_path / ".out.txt.icestream").write_text('{"format": 1, "writing": {"length": 1}, "landed": {}}')
+    with pytest.raises(FatalError, match="is not a journal of FileStreamSink"):
+        LineFile(tmp_path / "out.txt", "c").pending()
+    (tmp_path / ".other.txt.icestream").mkdir()
+    with pytest.raises(SinkUnavailable, match=r"cannot read .*Is a directory"):
+        LineFile(tmp_path / "other.txt", "c").pending()
