@@ -12,6 +12,7 @@ from icestream.api.connector_settings import CONVERTER_KINDS, SINK_CONNECTOR
 from icestream.api.errors import ConfigError, NotFoundError, Problem, UnknownConnectorClass
 from icestream.api.source_settings import SOURCE_CONNECTOR, source_problems
 from icestream.cluster.converter_plugins import SIMPLE_HEADERS, VERSION, find_converter
+from icestream.cluster.restarts import NEVER, Policy
 from icestream.cluster.unknown_keys import judge_unknown_keys
 from icestream.logs import masked
 from icestream.plugins import BYTES, JSON, STRING, Plugin, find_connector
@@ -38,6 +39,8 @@ class Validation:
     nulls: frozenset[str] = frozenset()
     """Keys that were given, but null."""
     worker: Mapping[str, str] = field(default_factory=dict, repr=False)
+    restarts: Policy = NEVER
+    """Of a config without problems, when somebody has judged it with its placeholders resolved."""
 
     @property
     def class_name(self) -> str:

@@ -14,6 +14,7 @@ from icestream.api.errors import ConfigError, Problem
 from icestream.cluster.connector_config import DeepCheck, Validation, validate_connector, with_worker_defaults
 from icestream.cluster.properties import ConnectorFile
 from icestream.cluster.resolving import concealing, secrets_of
+from icestream.cluster.restarts import NEVER, Policy
 from icestream.kafka.clients import ClientVerdict
 from icestream.logs import hidden
 
@@ -40,6 +41,7 @@ class ConnectorJudge:
             validation,
             config=given,
             problems=tuple(Problem(one.key, hidden(one.message, secrets)) for one in problems),
+            restarts=NEVER if problems else Policy.of(resolved),
             warnings=tuple(hidden(one, secrets) for one in (*validation.warnings, *verdict.warnings)),
         )
 

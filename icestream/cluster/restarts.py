@@ -37,6 +37,9 @@ class Policy:
         return min(self.longest_delay, self.delay * 2.0 ** min(attempt - 1, 30))
 
 
+NEVER: Final = Policy(is_on=False, attempts=0, delay=0.0, longest_delay=0.0)
+
+
 @dataclass(frozen=True)
 class Recovery:
     """Where a connector is on its way back; attempt 0 is: nothing has happened."""

@@ -14,6 +14,7 @@ from icestream.api.errors import ConfigError, IcestreamError, NotFoundError
 from icestream.api.status import JobStatus
 from icestream.cluster.connector_config import Validation
 from icestream.cluster.job_slot import Wish
+from icestream.cluster.restarts import NEVER, Policy
 from icestream.cluster.stores import ConnectorStore, StoredConnector, TargetState
 from icestream.cluster.worker import Worker
 from icestream.logs import for_connector
@@ -31,6 +32,7 @@ class KnownConnector:
     warnings: tuple[str, ...]
     refused: IcestreamError | None
     run: int
+    restarts: Policy = NEVER
 
     @property
     def config(self) -> Mapping[str, str]:
@@ -133,22 +135,24 @@ class Roster:
 
     def _judged(self, name: str, stored: StoredConnector) -> KnownConnector:
         old = self._known.get(name)
-        if old is not None and old.config == stored.config:
-            is_new_run = stored.restarts != old.stored.restarts
-            return replace(old, stored=stored, run=self._worker.new_run() if is_new_run else old.run)
+        is_same = old is not None and (old.config, old.stored.restarts) == (stored.config, stored.restarts)
+        if old is not None and is_same and old.refused is None:
+            return replace(old, stored=stored)
+        # Judged anew at every restart, too: what the config points to may be there by now.
         plugin: Plugin | None = None
+        restarts = NEVER
         warnings: tuple[str, ...] = ()
         refused: IcestreamError | None = None
         try:
             validation = self._check(stored.config)
-            plugin, warnings = validation.plugin, validation.warnings
+            plugin, warnings, restarts = validation.plugin, validation.warnings, validation.restarts
             validation.raise_if_invalid()
         except ConfigError as error:
             # A config of an older version stays visible, as a failed connector that says why.
             refused = error
         for warning in warnings:
             for_connector(_LOG, name).warning("%s", warning)
-        return KnownConnector(stored, plugin, warnings, refused, self._worker.new_run())
+        return KnownConnector(stored, plugin, warnings, refused, self._worker.new_run(), restarts)
 
     def _ask(self, name: str) -> None:
         known = self._known.get(name)

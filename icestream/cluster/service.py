@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from icestream import __version__
@@ -206,8 +206,17 @@ class ConnectorService:
     def patch_config(self, name: str, patch: Mapping[str, str | None]) -> ConnectorInfo:
         """Change some keys; null removes one."""
         self._membership.require_leader()
-        merged = {**self._find(name, "Connector {} not found").config, **patch}
-        return self.put_config(name, {key: value for key, value in merged.items() if value is not None})[0]
+        while True:
+            before = self._find(name, "Connector {} not found").config
+            merged = {**before, **patch}
+            validation = self._judge.valid(
+                {key: value for key, value in merged.items() if value is not None}, deep=True
+            )
+            with self._changing:
+                # Others may have changed or deleted it while it was judged.
+                connector = self._find(name, "Connector {} not found")
+                if connector.config == before:
+                    return self._put(name, validation, connector.target)
 
     def delete(self, name: str) -> None:
         self._membership.require_leader()
@@ -365,7 +374,11 @@ class ConnectorService:
 
 
 def _published_progress(statuses: Sequence[PublishedStatus]) -> Progress:
-    said: dict[str, Any] = dict(statuses[0].progress or {}) if statuses else {}
+    published = (statuses[0].progress or {}) if statuses else {}
+    # A worker of another version may tell more.
+    said: dict[str, Any] = {
+        one.name: published[one.name] for one in fields(Progress) if one.name in published
+    }
     for key in ("warnings", "topics"):
         said[key] = tuple(said.get(key, ()))
     return Progress(**said)

@@ -52,6 +52,7 @@ class Supervisor:
         self._published: dict[str, list[PublishedStatus]] = {}
         self._progress_at: dict[str, float] = {}
         self._batches: dict[str, int] = {}
+        self._fenced: set[str] = set()
         self._closing = threading.Event()
         self._thread = threading.Thread(target=self._run, name="supervisor", daemon=True)
 
@@ -72,14 +73,11 @@ class Supervisor:
         connectors = self._roster.connectors()
         for name, connector in connectors.items():
             if self._membership.owns(name):
-                job = self._roster.job_status(name)
-                self._restart(name, connector, job)
-                self._publish(name, connector, job)
-                self._note_topics(name, job.progress)
-        for name in [name for name in self._published if not self._membership.owns(name)]:
-            self._leave(name)
+                self._look_at(name, connector)
         for name in [name for name in self._published if name not in connectors]:
             self._forget(name)
+        for name in [name for name in self._published if not self._membership.owns(name)]:
+            self._leave(name)
 
     # How
 
@@ -90,17 +88,25 @@ class Supervisor:
             except Exception:  # the supervisor's edge: one failed look must not end all looks
                 _LOG.exception("a look at the jobs failed")
 
+    def _look_at(self, name: str, connector: KnownConnector) -> None:
+        try:
+            job = self._roster.job_status(name)
+            self._restart(name, connector, job)
+            self._publish(name, connector, job)
+            self._note_topics(name, job.progress)
+        except Exception:  # a job's edge: one that cannot be looked at must not hide the others
+            for_connector(_LOG, name).exception("a look at the job failed")
+
     def _restart(self, name: str, connector: KnownConnector, job: JobStatus) -> None:
         if connector.refused is not None:
             return
-        policy = Policy.of(connector.config)
-        if job.is_fenced and self._membership.is_shared:
-            # A worker that had it before opened its job late. The group says that it is ours: try again.
-            policy = _AFTER_A_FENCE
+        policy = self._policy(name, connector, job)
         before = self._recoveries.get(name, NO_RECOVERY)
         now = self._clock()
         recovery, is_due = next_step(policy, before, job, now)
         self._recoveries[name] = recovery
+        if recovery is NO_RECOVERY:
+            self._fenced.discard(name)
         if recovery.due is not None and before.due is None:
             at = (self._wall() + dt.timedelta(seconds=recovery.due - now)).isoformat(timespec="seconds")
             note = f"restart {recovery.attempt} of {policy.attempts} at {at}"
@@ -112,12 +118,26 @@ class Supervisor:
             self._roster.note(name, f"restart {recovery.attempt} of {policy.attempts} is under way")
             self._roster.run_again(name)
 
+    def _policy(self, name: str, connector: KnownConnector, job: JobStatus) -> Policy:
+        if job.is_fenced and self._membership.is_shared:
+            # A worker that had it before opened its job late. The group says that it is ours: try again.
+            self._fenced.add(name)
+        elif job.state is State.FAILED:
+            self._fenced.discard(name)
+        # Until it has recovered, or those who fence each other would never wait longer.
+        return _AFTER_A_FENCE if name in self._fenced else connector.restarts
+
     def _publish(self, name: str, connector: KnownConnector, job: JobStatus) -> None:
         version = connector.plugin.version if connector.plugin else None
         generation = self._membership.generation
         plain = PublishedStatus(name, None, job.state, self._worker_id, generation, version, job.trace)
         tasks = [replace(plain, task=task) for task in connector.task_ids]
-        before = self._published.get(name, [])
+        shown = {status.task: status for status in self._board.statuses(name)}
+        # What a former owner said last may arrive after what we said.
+        is_ours = all(
+            one.task in shown and shown[one.task].worker_id == self._worker_id for one in (plain, *tasks)
+        )
+        before = self._published.get(name, []) if is_ours else []
         told = [replace(status, progress=None) for status in before]
         now = self._clock()
         is_same = told == [plain, *tasks]
@@ -128,8 +148,8 @@ class Supervisor:
             self._board.publish(own)
         for status in tasks if not is_same else ():
             self._board.publish(status)
-        for status in before[len(tasks) + 1 :]:
-            self._board.forget(name, status.task)
+        for task in shown.keys() - {None, *connector.task_ids}:
+            self._board.forget(name, task)
         self._published[name] = [own, *tasks]
         self._progress_at[name] = now
 
@@ -147,6 +167,7 @@ class Supervisor:
         """Another worker has it now, and tells."""
         for kept in (self._published, self._recoveries, self._progress_at, self._batches):
             kept.pop(name, None)
+        self._fenced.discard(name)
 
     def _forget(self, name: str) -> None:
         """It was deleted."""

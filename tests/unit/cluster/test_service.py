@@ -4,11 +4,18 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 import pytest
 
-from icestream.api.errors import AlreadyExistsError, BadOffsets, ConfigError, NotFoundError, SourceUnavailable
+from icestream.api.errors import (
+    AlreadyExistsError,
+    BadOffsets,
+    ConfigError,
+    NotFoundError,
+    Problem,
+    SourceUnavailable,
+)
 from icestream.api.status import Progress, State
 from icestream.cluster.properties import ConnectorFile
 from icestream.cluster.service import ConnectorService, Extras
@@ -334,4 +341,61 @@ def test_offsets_of_a_connector_that_was_resumed_in_between_are_left_alone() -> 
         store.put("sink", StoredConnector(CONFIG, TargetState.STARTED))
     asking.join(5)
     assert refused and not altered
+    service.close()
+
+
+def test_a_restart_judges_anew_what_the_config_points_to() -> None:
+    is_there = False
+
+    def resolve(config: Mapping[str, str]) -> dict[str, str]:
+        if not is_there:
+            raise ConfigError([Problem("topics", "the file of the provider cannot be read")])
+        return dict(config)
+
+    store = MemoryStore()
+    store.put("sink", StoredConnector(CONFIG))
+    worker = Worker("w:1", Patience(start=2.0, stop=2.0))
+    worker.use(FakeStarter())
+    service = ConnectorService(store, worker, WORKER, extras=Extras(resolve=resolve))
+    service.restore()
+    service.roster.settle("sink")
+    assert service.status("sink").state is State.FAILED
+    is_there = True
+    service.restart("sink")
+    assert service.status("sink").state is State.RUNNING
+    service.close()
+
+
+def _patching(meanwhile: Callable[[ConnectorService], None]) -> ConnectorService:
+    """A service in which something happens while a patch of the topics is judged, once."""
+    todo = [meanwhile]
+
+    def deep(config: Mapping[str, str]) -> list[Problem]:
+        if config["topics"] == "new" and todo:
+            todo.pop()(service)
+        return []
+
+    worker = Worker("w:1", Patience(start=2.0, stop=2.0))
+    worker.use(FakeStarter())
+    service = ConnectorService(MemoryStore(), worker, WORKER, extras=Extras(deep_check=deep))
+    service.create("sink", CONFIG)
+    return service
+
+
+def test_a_patch_brings_no_deleted_connector_back() -> None:
+    service = _patching(lambda service: service.delete("sink"))
+    with pytest.raises(NotFoundError):
+        service.patch_config("sink", {"topics": "new"})
+    assert service.names() == []
+    service.close()
+
+
+def _patch_tasks(service: ConnectorService) -> None:
+    service.patch_config("sink", {"tasks.max": "7"})
+
+
+def test_patches_at_the_same_time_both_hold() -> None:
+    service = _patching(_patch_tasks)
+    service.patch_config("sink", {"topics": "new"})
+    assert (service.config("sink")["tasks.max"], service.config("sink")["topics"]) == ("7", "new")
     service.close()

@@ -11,7 +11,7 @@ import pytest
 from icestream.api.status import Progress, State
 from icestream.cluster.boards import MemoryBoard
 from icestream.cluster.membership import Alone
-from icestream.cluster.service import ConnectorService
+from icestream.cluster.service import ConnectorService, Extras
 from icestream.cluster.stores import MemoryStore
 from icestream.cluster.supervisor import Supervisor
 from icestream.cluster.worker import Patience, Worker
@@ -35,14 +35,14 @@ class Shared(Alone):
 
 
 class Bench:
-    def __init__(self) -> None:
+    def __init__(self, extras: Extras | None = None) -> None:
         self.now = 0.0
         self.starter = FakeStarter()
         self.board = MemoryBoard()
         self.membership = Shared()
         worker = Worker("w:1", Patience(2.0, 2.0))
         worker.use(self.starter)
-        self.service = ConnectorService(MemoryStore(), worker, WORKER, self.membership, self.board)
+        self.service = ConnectorService(MemoryStore(), worker, WORKER, self.membership, self.board, extras)
         self.supervisor = Supervisor(
             "w:1", self.service.roster, self.board, self.membership, lambda: self.now, lambda: NOON
         )
@@ -152,3 +152,62 @@ def test_at_the_end_nobody_runs_them(bench: Bench) -> None:
     bench.look()
     bench.supervisor.close()
     assert {status.state for status in bench.board.statuses("sink")} == {State.UNASSIGNED}
+
+
+def test_the_policy_may_be_a_placeholder() -> None:
+    bench = Bench(Extras(resolve=lambda config: {k: v.replace("${env:N}", "3") for k, v in config.items()}))
+    bench.create(icestream_restart_policy="on-failure", icestream_restart_attempts="${env:N}")
+    bench.job.fail("boom")
+    bench.look()
+    assert (bench.service.status("sink").trace or "").startswith("restart 1 of 3 at")
+    bench.service.close()
+
+
+def test_a_job_that_cannot_be_looked_at_hides_no_other(bench: Bench) -> None:
+    bench.create()
+    bench.service.create("other", {**CONFIG, "name": "other"})
+    bench.job.status = lambda: 1 / 0  # type: ignore[method-assign, assignment, return-value]
+    bench.supervisor.turn()
+    assert bench.board.statuses("other")
+
+
+def test_jobs_that_fence_each_other_wait_longer_each_time(bench: Bench) -> None:
+    bench.create()
+    notes = []
+    for _ in range(3):
+        bench.job.fail("fenced")
+        bench.job.is_fenced = True
+        bench.look()
+        notes.append((bench.service.status("sink").trace or "").partition(" of ")[0])
+        bench.look(after=40)
+        bench.look()
+    assert notes == ["restart 1", "restart 2", "restart 3"]
+
+
+def test_late_words_of_a_former_owner_are_corrected(bench: Bench) -> None:
+    bench.create()
+    bench.look()
+    for status in bench.board.statuses("sink"):
+        bench.board.publish(replace(status, worker_id="dead:1", state=State.PAUSED))
+    bench.board.publish(replace(bench.board.statuses("sink")[1], task=2))
+    assert bench.look() == [(None, State.RUNNING), (0, State.RUNNING), (1, State.RUNNING)]
+    assert {status.worker_id for status in bench.board.statuses("sink")} == {"w:1"}
+
+
+def test_deleted_and_lost_at_once_it_is_forgotten(bench: Bench) -> None:
+    bench.create()
+    bench.look()
+    late = bench.board.statuses("sink")[0]
+    bench.service.delete("sink")
+    bench.board.publish(late)
+    bench.membership.lost = frozenset(["sink"])
+    assert bench.look() == []
+
+
+def test_progress_of_a_worker_of_another_version_is_read(bench: Bench) -> None:
+    bench.create()
+    bench.look()
+    bench.membership.lost = frozenset(["sink"])
+    bench.service.roster.ownership_changed()
+    bench.board.publish(replace(bench.board.statuses("sink")[0], progress={"rows": 1, "brand_new": 2}))
+    assert bench.service.progress("sink").rows == 1
