@@ -8,6 +8,7 @@ from __future__ import annotations
 import logging
 import os
 import select
+import stat
 from collections.abc import Sequence
 from typing import Final
 
@@ -34,6 +35,7 @@ class FileLines:
         self._file: int | None = None
         self._position = 0
         self._is_short = False
+        self._without_lines: tuple[int, int, int] | None = None
 
     def seek(self, offsets: Sequence[OffsetEntry]) -> None:
         self._position = stored_position(self._path, offsets)
@@ -41,9 +43,14 @@ class FileLines:
     def read(self, limit: int) -> SourceSlice | None:
         if self._file is None and not self._open():
             return None
+        look = self._look()
+        if look == self._without_lines:
+            # Not read again: the last line may be long, and its end may never come.
+            return None
         block = self._block(limit)
         ends = line_ends(block)[:limit]
         if not len(ends):
+            self._without_lines = look
             return None
         size = int(ends[-1]) + 1
         self._position += size
@@ -57,7 +64,8 @@ class FileLines:
 
     def _open(self) -> bool:
         try:
-            self._file = os.open(self._path, os.O_RDONLY | os.O_CLOEXEC)
+            # Not waiting for somebody to write to a pipe, which could not be read by position anyway.
+            self._file = os.open(self._path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
         except FileNotFoundError:
             _log.debug("waiting for %s", self._path)
             return False
@@ -65,7 +73,19 @@ class FileLines:
             raise FatalError(
                 f"cannot read '{self._path}': {error.strerror}; check the file's owner and mode"
             ) from error
+        mode = os.fstat(self._file).st_mode
+        if stat.S_ISFIFO(mode) or stat.S_ISDIR(mode):
+            raise FatalError(
+                f"'{self._path}' is a {'folder' if stat.S_ISDIR(mode) else 'pipe'}, which cannot be read by "
+                "position; name a file, or remove 'file' to read standard input"
+            )
         return True
+
+    def _look(self) -> tuple[int, int, int]:
+        """Changes whenever there may be something new to read."""
+        assert self._file is not None
+        facts = os.fstat(self._file)
+        return self._position, facts.st_size, facts.st_mtime_ns
 
     def _block(self, limit: int) -> bytes:
         """Bytes from the position on, with at least one line end if the file has one there."""

@@ -89,6 +89,24 @@ def test_a_line_longer_than_a_block_is_one_line(tmp_path: Path) -> None:
     source.close()
 
 
+def test_a_line_without_an_end_is_not_read_again_and_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "lines.txt"
+    path.write_bytes(b"one\nunfinished")
+    source = FileLines(str(path), "t")
+    assert all_lines(source) == ["one"]
+    with monkeypatch.context() as patch:
+        patch.delattr("os.pread")
+        assert source.read(10) is None
+    with path.open("ab") as file:
+        file.write(b" no more\n")
+    assert all_lines(source) == ["unfinished no more"]
+    source.seek([])
+    assert all_lines(source) == ["one", "unfinished no more"]
+    source.close()
+
+
 def test_a_renamed_file_is_read_on_and_a_shortened_one_is_waited_for(tmp_path: Path) -> None:
     path = tmp_path / "lines.txt"
     path.write_bytes(b"one\ntwo\n")
@@ -108,10 +126,13 @@ def test_a_renamed_file_is_read_on_and_a_shortened_one_is_waited_for(tmp_path: P
 
 
 def test_what_cannot_be_read_is_told_in_one_sentence(tmp_path: Path) -> None:
-    source = FileLines(str(tmp_path), "t")
-    with pytest.raises(FatalError, match="cannot read"):
-        source.read(1)
-    source.close()
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    for path, kind in ((pipe, "pipe"), (tmp_path, "folder")):
+        source = FileLines(str(path), "t")
+        with pytest.raises(FatalError, match=f"'{path}' is a {kind}, which cannot be read"):
+            source.read(1)
+        source.close()
     with pytest.raises(FatalError, match="'4', which is no number; reset the connector's offsets"):
         source.seek(at(tmp_path, "4"))
 
