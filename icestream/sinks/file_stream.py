@@ -8,6 +8,7 @@ journal forgets it: the group decides.
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import json
 import logging
@@ -101,10 +102,13 @@ class LineFile:
         self._connector = connector
         self._reached = reached
         # What is written to a regular file may have to be recognised later; of a pipe this would be a reader.
-        access = os.O_RDWR if path.is_file() or not path.exists() else os.O_WRONLY
+        access = os.O_RDWR if path.is_file() or not path.exists() else os.O_WRONLY | os.O_NONBLOCK
         try:
             self._file = os.open(path, access | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o666)
+            os.set_blocking(self._file, True)
         except OSError as error:
+            if error.errno == errno.ENXIO:
+                raise SinkUnavailable(f"nobody reads the pipe '{path}'; start its reader") from error
             raise FatalError(
                 f"Couldn't find or create file '{path}' for FileStreamSinkTask: {error.strerror}"
             ) from error

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -149,6 +150,17 @@ def test_what_is_no_file_has_no_journal(tmp_path: Path) -> None:
     assert not Path("/dev/.null.icestream").exists()
     with pytest.raises(FatalError, match=r"Couldn't find or create file '.*/none/out\.txt'"):
         LineFile(tmp_path / "none" / "out.txt", "c")
+
+
+def test_a_pipe_is_written_once_somebody_reads_it(tmp_path: Path) -> None:
+    path = tmp_path / "pipe"
+    os.mkfifo(path)
+    with pytest.raises(SinkUnavailable, match="nobody reads the pipe"):
+        LineFile(path, "c")
+    reader = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+    LineFile(path, "c").append(batch(0, 1), b"x\n")
+    assert os.read(reader, 10) == b"x\n"
+    os.close(reader)
 
 
 def test_a_strange_journal_is_told(tmp_path: Path) -> None:
