@@ -14,7 +14,7 @@ from types import FrameType
 from typing import TYPE_CHECKING, Protocol
 
 from icestream.api.config import Config
-from icestream.api.errors import Problem, RetriableError
+from icestream.api.errors import IcestreamError, Problem
 
 if TYPE_CHECKING:
     from icestream.api.status import JobStarter
@@ -100,7 +100,7 @@ class ClusterId:
         while self._found is None:
             try:
                 self._found = topics.cluster_id()
-            except RetriableError as error:
+            except IcestreamError as error:
                 _LOG.warning("%s", error)
                 self._sleep(_CLUSTER_ID_EVERY)
 

@@ -215,4 +215,5 @@ def _status_key(name: str, task: int | None) -> str:
 
 
 def _record(key: str, body: Mapping[str, Any]) -> Record:
-    return key.encode(), json.dumps(body, separators=(",", ":"), ensure_ascii=False).encode()
+    # Traces name files, and those may have bytes that are no text.
+    return key.encode(), json.dumps(body, separators=(",", ":"), ensure_ascii=False).encode(errors="replace")

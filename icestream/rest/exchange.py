@@ -83,7 +83,7 @@ def config_from(document: object) -> dict[str, str | None]:
         raise MalformedBody("The config is missing or not a JSON object; send a map of strings")
     if len(document) > MAX_KEYS:
         raise BadRequest(f"The config has {len(document)} keys; at most {MAX_KEYS} are possible")
-    return {key: text_from(value, f"the value of '{key}'") for key, value in document.items()}
+    return {_encodable(key): text_from(value, f"the value of '{key}'") for key, value in document.items()}
 
 
 def checked_name(name: str) -> str:
@@ -94,12 +94,19 @@ def checked_name(name: str) -> str:
 
 def text_from(value: object, what: str) -> str | None:
     """A scalar as text."""
-    if value is None or isinstance(value, str):
+    if value is None or isinstance(value, Number):
         return value
+    if isinstance(value, str):
+        return _encodable(value)
     if isinstance(value, bool):
         return "true" if value else "false"
     kind = "an object" if isinstance(value, dict) else "a list"
     raise MalformedBody(f"{what} is {kind}; write a string, a number or a boolean")
+
+
+def _encodable(text: str) -> str:
+    """Half of a surrogate pair, which JSON can spell and UTF-8 cannot, becomes a question mark as in Java."""
+    return text.encode(errors="replace").decode()
 
 
 class Number(str):

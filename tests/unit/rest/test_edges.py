@@ -317,3 +317,11 @@ def test_what_the_leader_needs_is_passed_on(api: httpx.Client) -> None:
         500,
         "Unexpected status code when handling forwarded request: 302",
     )
+
+
+def test_half_a_surrogate_pair_becomes_a_question_mark(api: httpx.Client) -> None:
+    body = json.dumps({"name": "a\ud800", "config": {**CONFIG, "file": "b\udfff"}})
+    answer = api.post("/connectors", content=body, headers={"Content-Type": "application/json"})
+    assert answer.status_code == 201, answer.text
+    assert api.get("/connectors").json() == ["a?"]
+    assert api.get("/connectors/a%3F/config").json()["file"] == "b?"
