@@ -105,6 +105,7 @@ class Coordinator:
         self._jobs: Jobs | None = None
         self._member: Member | None = None
         self._assignment = NOTHING
+        self._claimed = frozenset[str]()
         self._leads = False
         self._must_lead = False
         self._complained = ""
@@ -147,7 +148,8 @@ class Coordinator:
 
     def introduction(self) -> bytes:
         running = self._jobs.running() if self._jobs else frozenset[str]()
-        return json.dumps({"url": self._url, "connectors": sorted(running | self._assignment.mine)}).encode()
+        self._claimed = running | self._assignment.mine
+        return json.dumps({"url": self._url, "connectors": sorted(self._claimed)}).encode()
 
     def assignments(self, leader: str, members: Mapping[str, bytes]) -> Mapping[str, bytes]:
         told = {member: json.loads(text) for member, text in members.items()}
@@ -223,7 +225,8 @@ class Coordinator:
             "this worker leads" if leads else f"{self._assignment.leader_url} leads",
         )
         self._jobs.ownership_changed()
-        if self._wait_for_the_end_of(before - mine):
+        # Also what was only ending here when we joined: if the leader took it from us, nobody has it.
+        if self._wait_for_the_end_of((before | self._claimed) - mine):
             self._member.rejoin()
 
     def _wait_for_the_end_of(self, revoked: frozenset[str]) -> bool:

@@ -88,8 +88,8 @@ class Worker:
         with self._lock:
             self._is_closed = True
             slots = list(self._slots.values())
-        for slot in slots:
-            slot.ask(None)
+            for slot in slots:
+                slot.ask(None)
         deadline = self._clock() + self._patience.stop
         for slot in slots:
             self._wait(slot, max(0.0, deadline - self._clock()))

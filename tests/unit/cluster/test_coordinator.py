@@ -201,3 +201,15 @@ def test_it_leaves_the_group_after_its_last_turn() -> None:
     closing.join(10)
     turning.join(10)
     assert seen[-2:] == ["turn", "left"]
+
+
+def test_what_was_still_ending_when_it_joined_and_went_to_nobody_is_announced() -> None:
+    bench = Bench("a", "b")
+    bench.joined("ab")
+    bench.member.is_cut_off = True
+    bench.coordinator.turn()
+    bench.member.is_cut_off = False
+    bench.jobs.slow_to_end = frozenset("b")
+    assert b'"b"' in bench.coordinator.introduction()
+    bench.joined("a")
+    assert bench.member.rejoins == 1, "nobody else would ask for the rebalance that gives b away"
