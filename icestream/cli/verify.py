@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from icestream.api.errors import PreconditionError
 from icestream.cli.worker_options import talks_to_a_worker
 
 if TYPE_CHECKING:
@@ -59,7 +60,9 @@ def verify(
     given, resolve = _worker(worker)
     if bootstrap_servers:
         given["bootstrap.servers"] = bootstrap_servers
-    if not holds(connector, resolve(_config(connector, client, config)), given, deep=deep):
+    found = _config(connector, client, config)
+    _refuse_without_tables(connector, found)
+    if not holds(connector, resolve(found), given, deep=deep):
         raise SystemExit(1)
 
 
@@ -81,6 +84,15 @@ def _config(connector: str, client: ConnectClient, file: Path | None) -> dict[st
 
         return dict(read_connector(file).config)
     return client.config(connector)
+
+
+def _refuse_without_tables(connector: str, config: Mapping[str, str]) -> None:
+    from icestream.plugins import ICEBERG_SETTINGS, find_connector
+
+    if find_connector(config.get("connector.class", "")).settings_module != ICEBERG_SETTINGS:
+        raise PreconditionError(
+            f"connector '{connector}' has no table whose rows could be counted; name an Iceberg sink"
+        )
 
 
 def holds(connector: str, config: Mapping[str, str], worker: Mapping[str, str], *, deep: bool) -> bool:
