@@ -15,6 +15,7 @@ from icestream.cluster.worker import Worker
 from icestream.embedded.kafka import Broker
 from icestream.kafka.log import LogRecord, LogWriter, TopicLog
 from icestream.kafka.topics import Topics
+from tests.cluster.workers import eventually
 
 SMALL = StoredConnector({"connector.class": "FileStreamSource"})
 OpenStore = Callable[[], KafkaStore]
@@ -31,12 +32,21 @@ def open_store(broker: Broker, group: str) -> Iterator[OpenStore]:
     def start() -> KafkaStore:
         store = KafkaStore(settings, topic, group, task_configs)
         opened.append(store)
-        store.start()
+        eventually(lambda: _is_started(store), lambda: "the topic has no leader", 30)
         return store
 
     yield start
     for store in opened:
         store.close()
+
+
+def _is_started(store: KafkaStore) -> bool:
+    """As workers do it: a topic that was made this moment may have no leader yet."""
+    try:
+        store.start()
+    except SourceUnavailable:
+        return False
+    return True
 
 
 def test_a_connector_that_is_too_large_for_kafka_ends_no_later_change(open_store: OpenStore) -> None:
