@@ -179,7 +179,8 @@ class Coordinator:
             self._sleep(_AGAIN_SECONDS)
         if self._member.is_cut_off:
             self._give_up()
-        elif self._assignment is not NOTHING and frozenset(self._store.load()) != self._assignment.known:
+        elif self._is_chosen and frozenset(self._store.load()) != self._assignment.known:
+            # Only the leader: to others, who have nothing new to say, Kafka repeats the last answer at once.
             self._member.rejoin()
 
     def run(self) -> None:
@@ -204,6 +205,11 @@ class Coordinator:
             self._member.close()
 
     # How
+
+    @property
+    def _is_chosen(self) -> bool:
+        """Whether this worker leads, or is about to."""
+        return self._leads or self._must_lead
 
     def _take(self, joined: Joined) -> None:
         assert self._member is not None and self._jobs is not None

@@ -119,12 +119,13 @@ def test_a_deleted_connector_asks_for_no_second_rebalance() -> None:
     assert bench.member.rejoins == 0
 
 
-def test_a_new_connector_asks_for_a_rebalance() -> None:
+@pytest.mark.parametrize(("leader", "rejoins"), [("me", 1), ("other", 0)])
+def test_for_a_new_connector_the_leader_asks_for_a_rebalance(leader: str, rejoins: int) -> None:
     bench = Bench("a", "b")
-    bench.joined("a")
+    bench.joined("a", leader=leader)
     bench.store.names.add("c")
     bench.coordinator.turn()
-    assert bench.member.rejoins == 1
+    assert bench.member.rejoins == rejoins
 
 
 def test_cut_off_it_stops_its_jobs_and_leads_no_more() -> None:
