@@ -140,7 +140,13 @@ class JobThread:
             _log.error("job failed: %s", error, extra={"connector": self._name})
         finally:
             if manager is not None:
-                manager.close()
+                self._close(manager)
+
+    def _close(self, manager: Manager) -> None:
+        try:
+            manager.close()
+        except Exception as error:  # the job has ended anyway
+            _log.warning("job was not closed in order: %s", error, extra={"connector": self._name})
 
     def _may_go_on(self) -> bool:
         """Allow batches unless told otherwise; under the lock, so that a later pause cancels them."""

@@ -13,7 +13,7 @@ from typing import Final
 
 import pyarrow as pa
 
-from icestream.api.errors import RecordRejected, RetriableError
+from icestream.api.errors import IcestreamError, RecordRejected
 from icestream.api.offset_admin import OffsetEntry
 from icestream.api.status import Progress
 from icestream.jobs.source_outlets import Outlet
@@ -89,7 +89,7 @@ class SourceManager:
                 if self._unsaved is not None:
                     self._commit(outlet)
                 outlet.close()
-        except RetriableError as error:
+        except IcestreamError as error:
             _log.warning("the last offset was not saved: %s", error, extra=self._context())
             if outlet is not None:
                 outlet.abandon()

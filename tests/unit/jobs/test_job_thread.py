@@ -4,6 +4,8 @@ import threading
 import time
 from collections.abc import Callable
 
+import pytest
+
 from icestream.api.errors import FatalError, SourceUnavailable
 from icestream.api.status import Progress, State
 from icestream.jobs.job_thread import JobThread
@@ -68,6 +70,15 @@ def test_a_stopped_job_has_closed_its_manager_and_ticks_no_more() -> None:
     ticks = manager.ticks
     time.sleep(0.05)
     assert manager.ticks == ticks
+
+
+def test_a_manager_that_cannot_close_is_only_told(caplog: pytest.LogCaptureFixture) -> None:
+    manager = ScriptedManager(rest)
+    manager.close = raising(OSError("no space"))  # type: ignore[method-assign, assignment]
+    job = started(manager)
+    assert eventually(lambda: manager.ticks > 0)
+    job.stop()
+    assert "job was not closed in order: no space" in caplog.text
 
 
 def test_a_paused_job_does_nothing_until_it_is_resumed() -> None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 import pytest
 
-from icestream.api.errors import RecordRejected, SourceUnavailable
+from icestream.api.errors import IcestreamError, PreconditionError, RecordRejected, SourceUnavailable
 from icestream.api.offset_admin import OffsetEntry
 from icestream.jobs.source_job import SourceJob, SourceManager
 from icestream.sources.source import SourceSlice
@@ -43,16 +43,18 @@ class ListSource:
 class Kafka:
     """What outlets have made durable; the next call of a name in `failing` raises."""
 
+    error: type[IcestreamError] = SourceUnavailable
     sent: list[bytes] = field(default_factory=list)
     offsets: list[OffsetEntry] = field(default_factory=list)
     failing: list[str] = field(default_factory=list)
     is_silent: bool = False
     opened: int = 0
+    abandoned: int = 0
 
     def meet(self, name: str) -> None:
         if name in self.failing:
             self.failing.remove(name)
-            raise SourceUnavailable(name)
+            raise self.error(name)
 
 
 class FakeOutlet:
@@ -78,7 +80,8 @@ class FakeOutlet:
 
     def close(self) -> None: ...
 
-    def abandon(self) -> None: ...
+    def abandon(self) -> None:
+        self._kafka.abandoned += 1
 
 
 class World:
@@ -177,3 +180,15 @@ def test_what_the_converter_refuses_fails_the_job_or_is_counted() -> None:
     assert tolerant.kafka.sent == []
     assert tolerant.kafka.offsets == at(10)
     assert tolerant.manager.progress.rejected == 10
+
+
+@pytest.mark.parametrize("error", [SourceUnavailable, PreconditionError])
+def test_an_offset_that_cannot_be_saved_at_the_end_is_only_told(
+    error: type[IcestreamError], caplog: pytest.LogCaptureFixture
+) -> None:
+    world = World()
+    world.manager.tick()
+    world.kafka.error, world.kafka.failing = error, ["commit"]
+    world.manager.close()
+    assert "the last offset was not saved" in caplog.text
+    assert (world.kafka.abandoned, world.source.is_closed) == (1, True)
