@@ -7,6 +7,7 @@ of its own: a worker that was restarted meanwhile is no special case.
 from __future__ import annotations
 
 import json
+import re
 import socket
 from base64 import b64encode
 from collections.abc import Iterable, Mapping, Sequence
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
 _CHANGE_TIMEOUT: Final = 100.0
 """A worker gives up on a request after 90 s; its answer says more than our impatience."""
 _CONNECT_TIMEOUT: Final = 10.0
+_BLANK: Final = re.compile(r"[\s\x00-\x1f\x7f]")
 _INVALID_CONFIG: Final = "Connector configuration is invalid"
 
 Query = Mapping[str, str | Sequence[str]]
@@ -233,7 +235,7 @@ class ConnectClient:
     def _json(self, verb: str, path: str, query: Query | None = None, body: Any = None) -> Any:
         try:
             return self._call(verb, path, query, body).json()
-        except ValueError:
+        except (ValueError, RecursionError):
             return None
 
     def _object(self, verb: str, path: str, query: Query | None = None, body: Any = None) -> dict[str, Any]:
@@ -342,9 +344,13 @@ class _Address:
             is_tls = parts.scheme == "https"
             port = parts.port or (443 if is_tls else 80)
         except ValueError as error:
-            raise PreconditionError(f"'{url}' is not an address ({error}); write http://host:port") from None
-        if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment:
-            raise PreconditionError(f"'{url}' is not an address; write http://host:port")
+            raise PreconditionError(
+                f"'{_without_user(url)}' is not an address ({error}); write http://host:port"
+            ) from None
+        is_plain = parts.hostname and not _BLANK.search(parts.netloc + parts.path)
+        if parts.scheme not in ("http", "https") or not is_plain or parts.query or parts.fragment:
+            raise PreconditionError(f"'{_without_user(url)}' is not an address; write http://host:port")
+        assert parts.hostname
         user = f"{unquote(parts.username)}:{unquote(parts.password or '')}" if parts.username else None
         return cls(parts.hostname, port, is_tls, parts.path.rstrip("/"), user)
 
@@ -355,6 +361,11 @@ class _Address:
         scheme, usual = ("https", 443) if self.is_tls else ("http", 80)
         port = "" if self.port == usual else f":{self.port}"
         return f"{scheme}://{host}{port}{self.prefix}"
+
+
+def _without_user(url: str) -> str:
+    """An address that may be shown: a password may be in it."""
+    return re.sub(r"(^|//).*@", r"\1[hidden]@", url)
 
 
 def _tls_context(credentials: Credentials) -> SSLContext:
@@ -399,6 +410,15 @@ def _problems(message: str) -> list[Problem]:
 
 def view_of(status: Mapping[str, Any]) -> ConnectorView:
     """A status in Kafka Connect's shape, with or without `progress`."""
+    try:
+        return _view_of(status)
+    except (KeyError, TypeError, AttributeError):
+        raise IcestreamError(
+            "a status is not as Kafka Connect's are; set --url to a worker's REST address"
+        ) from None
+
+
+def _view_of(status: Mapping[str, Any]) -> ConnectorView:
     connector = status["connector"]
     tasks = tuple(
         TaskView(task["id"], task["state"], task.get("worker_id", ""), task.get("trace"))

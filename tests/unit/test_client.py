@@ -127,7 +127,7 @@ def test_the_errors_of_a_config_come_one_by_one(canned: Any) -> None:
     assert [problem.message for problem in caught.value.problems] == ["first", "second"]
 
 
-@pytest.mark.parametrize("body", [b"<html>", {"not": "a list"}, b""])
+@pytest.mark.parametrize("body", [b"<html>", {"not": "a list"}, b"", b"[" * 100_000])
 def test_a_server_of_something_else_is_one_sentence(canned: Any, body: Any) -> None:
     canned.say("GET", "/connectors", 200, body)
     with pytest.raises(IcestreamError, match="does not answer as Kafka Connect does; set --url"):
@@ -159,10 +159,27 @@ def test_progress_of_a_newer_worker_does_no_harm(canned: Any) -> None:
     assert (second.name, second.progress, second.type) == ("b", None, "sink")
 
 
-@pytest.mark.parametrize("url", ["ftp://host", "http://", "http://host:port", "http://host/?a=b", ""])
+def test_a_status_of_something_else_is_one_sentence(canned: Any) -> None:
+    canned.say("GET", "/connectors?expand=status&expand=progress", 200, {"a": {"status": {"name": "a"}}})
+    with pytest.raises(IcestreamError, match="a status is not as Kafka Connect's are; set --url"):
+        ConnectClient(canned.url).overview()
+
+
+@pytest.mark.parametrize(
+    "url",
+    ["ftp://host", "http://", "http://host:port", "http://a/?b", "", "http://a b:1", "http://a/b c"],
+)
 def test_what_is_no_address_is_one_sentence(url: str) -> None:
     with pytest.raises(PreconditionError, match="is not an address"):
         ConnectClient(url)
+
+
+@pytest.mark.parametrize("url", ["http://me:secret@host:99999", "ftp://me:s/ecret@host", "me:secret@host:x"])
+def test_an_address_that_is_none_is_shown_without_a_password(url: str) -> None:
+    with pytest.raises(PreconditionError) as caught:
+        ConnectClient(url)
+    assert "ecret" not in str(caught.value)
+    assert "host" in str(caught.value)
 
 
 @pytest.mark.parametrize(
