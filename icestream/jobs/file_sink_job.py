@@ -168,9 +168,13 @@ class FileSinkManager:
         or the group has the batch already, owe nothing: there the group decides.
         """
         owed = {p: landed.end[p] for p in landed.end if ours.get(p) == landed.start[p]}
-        batch = Batch(landed.commit, landed.start, Offsets(owed))
-        if batch.span:
-            self._publish(landed.commit, self._read(batch).rejected, batch.end)
+        if not Batch(landed.commit, landed.start, Offsets(owed)).span:
+            return owed
+        # The dead letters of records that retention has removed meanwhile cannot be had any more.
+        kept = self._source.beginnings(owed)
+        left = Offsets({p: max(landed.start[p], kept[p]) for p in owed})
+        rejected = self._read(Batch(landed.commit, left, Offsets(owed))).rejected
+        self._publish(landed.commit, rejected, Offsets(owed))
         return owed
 
     def _anchor(self, floor: Offsets) -> None:

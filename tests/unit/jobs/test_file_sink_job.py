@@ -91,6 +91,8 @@ class Kafka:
 
     def read(self, piece: Slice, chunk_rows: int) -> Iterator[Chunk]:
         content = self.topics[piece.partition.topic]
+        if piece.start < self.first:
+            raise SourceUnavailable("removed by retention")
         for start in range(piece.start, piece.until, self.chunk_rows):
             until = min(start + self.chunk_rows, piece.until)
             messages: Sequence[Any] = [FakeMessage(at, content[at]) for at in range(start, until)]
@@ -203,6 +205,18 @@ def test_when_kafka_misses_a_batch_it_is_told_again_and_nothing_is_written_twice
     assert world.lines() == [b"1", b"2"]
     assert [(letter.offset, letter.value) for letter in world.kafka.letters] == [(1, b"{")]
     assert world.kafka.group == {P: 3}
+
+
+def test_a_batch_that_kafka_misses_and_no_longer_has_is_told_all_the_same(tmp_path: Path) -> None:
+    world = World(tmp_path, errors__tolerance="all", errors__deadletterqueue__topic__name="letters")
+    world.kafka.topics["t"] = [b"{", b"1", b"{", b"2"]
+    fail_to_publish(world)
+    world.kafka.first = 2
+    world.restarted()
+    world.drain()
+    assert world.lines() == [b"1", b"2"]
+    assert [letter.offset for letter in world.kafka.letters] == [2]
+    assert world.kafka.group == {P: 4}
 
 
 @pytest.mark.parametrize("is_settled", [True, False])
