@@ -13,6 +13,8 @@ from icestream.kafka.topics import Topics
 _KINDS: Final = {"offset": 25, "config": 1, "status": 5}
 """How many partitions each has by default; the order of configs matters, so they have one."""
 
+_SEGMENT_BYTES: Final = 32 * 1024 * 1024
+
 
 @dataclass(frozen=True)
 class InternalTopic:
@@ -39,7 +41,9 @@ def _internal_topic(worker: Config, kind: str, partitions: int) -> InternalTopic
     count = 1 if kind == "config" else int(worker.get(f"{prefix}partitions", partitions))
     replication = int(worker.get(f"{prefix}replication.factor", 3))
     name = worker.get(f"{prefix}topic", "").strip()
-    return InternalTopic(kind, name, count, replication, {**extra, "cleanup.policy": "compact"})
+    # Kafka compacts closed segments only, and workers read all of these topics when they start.
+    config = {"segment.bytes": str(_SEGMENT_BYTES), **extra, "cleanup.policy": "compact"}
+    return InternalTopic(kind, name, count, replication, config)
 
 
 def prepare_internal_topics(topics: Topics, wanted: list[InternalTopic]) -> None:

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from typing import Final
 
-from icestream.api.errors import Fenced, IcestreamError, NotReadyError
+from icestream.api.errors import ConfigError, Fenced, IcestreamError, NotReadyError, Problem
 from icestream.api.offsets import NOTHING
 from icestream.cluster.internal_records import (
     ConnectorConfigured,
@@ -27,6 +28,9 @@ from icestream.cluster.internal_records import (
 from icestream.cluster.stores import Listener, StoredConnector, TargetState
 from icestream.kafka.log import LogRecord, TopicLog
 from icestream.kafka.transactions import Outgoing, Transactions
+
+_MOST_BYTES: Final = 1_000_000
+"""A broker's default limit for a record, less what Kafka adds."""
 
 TasksOf = Callable[[str, StoredConnector], Sequence[Mapping[str, str]]]
 """The configs of a connector's tasks, which Kafka Connect keeps beside the connector."""
@@ -84,7 +88,14 @@ class KafkaStore:
         return dict(self._connectors)
 
     def put(self, name: str, connector: StoredConnector) -> None:
-        self._write(self._records(name, connector))
+        records = self._records(name, connector)
+        if any(len(key) + len(value or b"") > _MOST_BYTES for key, value in records):
+            message = (
+                f"the config of connector '{name[:100]}' is larger than {_MOST_BYTES:,} bytes, the most that "
+                "a record of the config topic takes; make it smaller"
+            )
+            raise ConfigError([Problem("name", message)])
+        self._write(records)
 
     def remove(self, name: str) -> None:
         if name in self._connectors:

@@ -22,7 +22,7 @@ from icestream.logs import for_connector
 
 _LOG = logging.getLogger(__name__)
 _LOOK_SECONDS: Final = 0.25
-_PROGRESS_SECONDS: Final = 5.0
+_PROGRESS_SECONDS: Final = 30.0
 """How old the progress that other workers see may be."""
 
 

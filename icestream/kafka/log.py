@@ -90,6 +90,14 @@ class TopicLog:
             self._thread.join(5)
 
     def _follow(self) -> None:
+        while not self._closing:
+            try:
+                self._read()
+            except Exception:  # the thread's edge: a worker that follows no more would believe old configs
+                _LOG.exception("reading topic '%s' begins again where it ended", self._topic)
+                time.sleep(1)
+
+    def _read(self) -> None:
         consumer = Consumer(
             quiet(
                 {
@@ -102,7 +110,7 @@ class TopicLog:
                 }
             )
         )
-        consumer.assign([TopicPartition(topic, number, 0) for topic, number in self._reached])
+        consumer.assign([TopicPartition(topic, number, at) for (topic, number), at in self._reached.items()])
         try:
             while not self._closing:
                 for message in consumer.consume(_RECORDS_A_CALL, timeout=0.05):

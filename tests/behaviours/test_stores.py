@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from icestream.api.errors import NotReadyError, PreconditionError
+from icestream.api.errors import ConfigError, NotReadyError, PreconditionError
 from icestream.cluster.kafka_store import KafkaStore
 from icestream.cluster.stores import ConnectorStore, FileStore, MemoryStore, StoredConnector, TargetState
 from icestream.embedded.kafka import Broker
@@ -182,3 +182,13 @@ def test_a_foreign_file_is_refused_and_left_alone(tmp_path: Path, text: str) -> 
     with pytest.raises(PreconditionError, match=r"state\.json"):
         FileStore(path)
     assert path.read_text() == text
+
+
+@pytest.mark.network
+def test_a_config_that_no_record_takes_is_refused_at_once(broker: Broker) -> None:
+    store = kafka_store(broker)()
+    with pytest.raises(ConfigError, match="larger than 1,000,000 bytes"):
+        store.put("huge", StoredConnector({"name": "huge", "note": "x" * 1_000_001}))
+    store.put("one", ONE)
+    assert list(store.load()) == ["one"]
+    store.close()

@@ -93,7 +93,7 @@ def test_progress_is_told_now_and_then(bench: Bench) -> None:
     bench.job.advance(Progress(rows=5))
     bench.look()
     assert (bench.board.statuses("sink")[0].progress or {})["rows"] == 0
-    bench.look(after=6)
+    bench.look(after=31)
     assert (bench.board.statuses("sink")[0].progress or {})["rows"] == 5
 
 
