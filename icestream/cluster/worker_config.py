@@ -47,9 +47,14 @@ class DistributedConfig(WorkerConfig):
 def parse_standalone(raw: Config) -> StandaloneConfig:
     """Every problem at once, as a ConfigError; what has no effect becomes a warning."""
     common, values = _parsed(raw, STANDALONE)
-    own = values["icestream.state.file"]
-    offsets = values["offset.storage.file.filename"]
-    return StandaloneConfig(**common, state_file=Path(own or offsets + ".icestream.json"))
+    own, offsets = values["icestream.state.file"], values["offset.storage.file.filename"]
+    if not own and not offsets:
+        key = "offset.storage.file.filename"
+        raise ConfigError(
+            [Problem(key, f'Missing required configuration "{key}" which has no default value.')]
+        )
+    common["raw"] = {**common["raw"], "offset.storage.file.filename": offsets or f"{own}.offsets"}
+    return StandaloneConfig(**common, state_file=Path(own or f"{offsets}.icestream.json"))
 
 
 def parse_distributed(raw: Config) -> DistributedConfig:

@@ -159,7 +159,7 @@ _STANDALONE_ONLY: Final = ConfigDef(
         Setting(
             "offset.storage.file.filename",
             Type.STRING,
-            REQUIRED,
+            "",
             "Where offsets of sources are kept; connectors are kept beside it.",
             importance="HIGH",
         ),

@@ -89,5 +89,14 @@ def test_converters_are_required() -> None:
         parse_standalone({"offset.storage.file.filename": "x"})
 
 
-def test_our_own_state_file_wins() -> None:
+def test_our_own_state_file_wins_and_is_enough() -> None:
     assert parse_standalone({**GOOD, "icestream.state.file": "/s.json"}).state_file == Path("/s.json")
+    alone = parse_standalone({**BOTH, "icestream.state.file": "/s.json"})
+    assert alone.state_file == Path("/s.json")
+    assert alone.raw["offset.storage.file.filename"] == "/s.json.offsets"
+
+
+@pytest.mark.parametrize("given", [{}, {"offset.storage.file.filename": ""}])
+def test_a_worker_must_know_where_to_keep_things(given: dict[str, str]) -> None:
+    with pytest.raises(ConfigError, match=r'Missing required configuration "offset\.storage\.file\.filename"'):
+        parse_standalone({**BOTH, **given})
