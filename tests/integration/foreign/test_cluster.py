@@ -181,7 +181,11 @@ class Executors:
         self._http = httpx.Client(trust_env=False, timeout=10)
 
     def busy(self) -> list[str]:
-        found = self._get("executors")
+        """None before Spark has started."""
+        try:
+            found = self._get("executors")
+        except (httpx.HTTPError, ValueError):
+            return []
         return [one["id"] for one in found if one["activeTasks"] and one["id"] != "driver"]
 
     def failed_tasks(self) -> int:
