@@ -29,6 +29,12 @@ from icestream.api.offsets import Offsets, Partition
 from icestream.kafka.clients import ANSWER_SECONDS, kafka_errors, quiet
 
 _CREATE_ATTEMPTS = 4
+_COORDINATOR_ATTEMPTS = 10
+_COORDINATOR_MOVES = (
+    KafkaError.NOT_COORDINATOR,
+    KafkaError.COORDINATOR_NOT_AVAILABLE,
+    KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
+)
 _CREATE_SECONDS = 5.0
 
 
@@ -121,12 +127,23 @@ class Topics:
         with kafka_errors("connecting to Kafka"):
             member = self._member(group)
         with kafka_errors(f"asking for the offsets of group {group}", member.poll):
-            answers = member.committed(asked, timeout=ANSWER_SECONDS)
+            answers = self._committed(member, asked)
         return {
             Partition(answer.topic, answer.partition): GroupOffset(answer.offset, answer.metadata or "")
             for answer in answers
             if answer.offset >= 0
         }
+
+    def _committed(self, member: Consumer, asked: list[TopicPartition]) -> list[TopicPartition]:
+        """Asked again while brokers settle who coordinates the group, as on one that has just started."""
+        for _ in range(_COORDINATOR_ATTEMPTS):
+            try:
+                return list(member.committed(asked, timeout=ANSWER_SECONDS))
+            except KafkaException as error:
+                if error.args[0].code() not in _COORDINATOR_MOVES:
+                    raise
+                self._sleep(0.3)
+        return list(member.committed(asked, timeout=ANSWER_SECONDS))
 
     def _member(self, group: str) -> Consumer:
         """A consumer that never subscribes: it only asks for offsets that finished transactions committed."""
