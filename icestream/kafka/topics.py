@@ -163,12 +163,22 @@ class Topics:
     def create(
         self, name: str, partitions: int, replication: int, config: Mapping[str, str] | None = None
     ) -> bool:
-        """Create a topic, and wait until brokers tell of it; False if it exists."""
+        """Create a topic, and wait until brokers answer for its partitions; False if it exists."""
         is_new = self._create(NewTopic(name, partitions, replication, config=dict(config or {})))
         deadline = self._clock() + _CREATE_SECONDS
-        while name not in self.describe([name]) and self._clock() < deadline:
+        while not self._is_led(name) and self._clock() < deadline:
             self._sleep(0.02)
         return is_new
+
+    def _is_led(self, name: str) -> bool:
+        facts = self.describe([name]).get(name)
+        if facts is None:
+            return False
+        try:
+            self.ends(Partition(name, number) for number in range(facts.partitions))
+        except SourceUnavailable:
+            return False
+        return True
 
     def _create(self, topic: NewTopic) -> bool:
         name = topic.topic

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import subprocess
 from collections.abc import Iterator, Mapping
-from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
-from py4j.java_gateway import GatewayParameters, JavaGateway
+from py4j.java_gateway import JavaGateway
 
 from icestream.api.errors import ConfigError
 from icestream.cluster.config_providers import providers_from
 from icestream.embedded import kafka
-from icestream.embedded.java import java
+from tests.integration.jvm import java_gateway
 
 pytestmark = pytest.mark.network
 
@@ -29,22 +27,8 @@ PROVIDERS = {
 
 @pytest.fixture(scope="module")
 def gateway() -> Iterator[JavaGateway]:
-    spec = find_spec("pyspark")
-    assert spec is not None
-    assert spec.origin is not None
-    jar = next((Path(spec.origin).parent / "jars").glob("py4j-*.jar"))
-    path = f"{jar}:{kafka.jars()}/*"
-    command = [java(), "-Xmx64m", "-cp", path, "py4j.GatewayServer", "--die-on-broken-pipe", "0"]
-    process = subprocess.Popen(
-        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
-    )
-    assert process.stdout is not None
-    port = int(process.stdout.readline())
-    opened = JavaGateway(gateway_parameters=GatewayParameters(port=port, auto_convert=True))
-    yield opened
-    opened.close()
-    # Its standard input is its life line.
-    process.communicate(timeout=20)
+    with java_gateway(f"{kafka.jars()}/*") as opened:
+        yield opened
 
 
 def javas(

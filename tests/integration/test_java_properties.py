@@ -6,17 +6,14 @@ The JVM is the one that pyspark brings, called through its py4j.
 from __future__ import annotations
 
 import random
-import subprocess
 from collections.abc import Iterator
-from importlib.util import find_spec
-from pathlib import Path
 
 import pytest
-from py4j.java_gateway import GatewayParameters, JavaGateway
+from py4j.java_gateway import JavaGateway
 
 from icestream.api.errors import ConfigError
 from icestream.cluster.properties import parse_properties
-from icestream.embedded.java import java
+from tests.integration.jvm import java_gateway
 
 SEED = 20261115
 TEXTS = 1500
@@ -47,19 +44,8 @@ PIECES = (
 
 @pytest.fixture(scope="module")
 def gateway() -> Iterator[JavaGateway]:
-    spec = find_spec("pyspark")
-    assert spec is not None
-    assert spec.origin is not None
-    jar = next((Path(spec.origin).parent / "jars").glob("py4j-*.jar"))
-    command = [java(), "-Xmx64m", "-cp", str(jar), "py4j.GatewayServer", "--die-on-broken-pipe", "0"]
-    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-    assert process.stdout is not None
-    port = int(process.stdout.readline())
-    opened = JavaGateway(gateway_parameters=GatewayParameters(port=port, auto_convert=True))
-    yield opened
-    opened.close()
-    # Its standard input is its life line.
-    process.communicate(timeout=20)
+    with java_gateway() as opened:
+        yield opened
 
 
 def javas(gateway: JavaGateway, text: str) -> dict[str, str] | None:

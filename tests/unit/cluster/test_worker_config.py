@@ -98,5 +98,5 @@ def test_our_own_state_file_wins_and_is_enough() -> None:
 
 @pytest.mark.parametrize("given", [{}, {"offset.storage.file.filename": ""}])
 def test_a_worker_must_know_where_to_keep_things(given: dict[str, str]) -> None:
-    with pytest.raises(ConfigError, match=r'Missing required configuration "offset\.storage\.file\.filename"'):
+    with pytest.raises(ConfigError, match=r'"offset\.storage\.file\.filename"'):
         parse_standalone({**BOTH, **given})

@@ -1,0 +1,37 @@
+"""A JVM whose classes tests call through py4j, to compare ours with them."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.util import find_spec
+from pathlib import Path
+from unittest.mock import patch
+
+import py4j.java_gateway
+import py4j.protocol
+from py4j.java_gateway import GatewayParameters, JavaGateway
+
+from icestream.embedded.java import java
+
+
+@contextmanager
+def java_gateway(*class_path: str) -> Iterator[JavaGateway]:
+    spec = find_spec("pyspark")
+    assert spec is not None and spec.origin is not None
+    jar = next((Path(spec.origin).parent / "jars").glob("py4j-*.jar"))
+    path = ":".join([str(jar), *class_path])
+    command = [java(), "-Xmx64m", "-cp", path, "py4j.GatewayServer", "--die-on-broken-pipe", "0"]
+    process = subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+    )
+    assert process.stdout is not None
+    port = int(process.stdout.readline())
+    opened = JavaGateway(gateway_parameters=GatewayParameters(port=port, auto_convert=True))
+    # A Spark session of an earlier test makes py4j ask its own JVM about every exception.
+    with patch.object(py4j.java_gateway, "get_return_value", py4j.protocol.get_return_value):
+        yield opened
+    opened.close()
+    # Its standard input is its life line.
+    process.communicate(timeout=20)
