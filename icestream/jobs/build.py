@@ -20,8 +20,10 @@ if TYPE_CHECKING:
 
 
 def job_starter(worker: Mapping[str, str]) -> JobStarter:
-    """What starts connectors. Spark starts with the first that needs it, or now if the worker's config names it:
-    whoever sets it up has such connectors, and the first of them should not wait."""
+    """What starts connectors. Spark starts with the first that needs it, or now if the worker's config names it.
+
+    Whoever sets it up has such connectors, and the first of them should not wait.
+    """
     spark = LateSpark(worker)
     if any(key.startswith("spark.") for key in worker):
         spark.plane()

@@ -57,7 +57,7 @@ def test_file_connectors_start_without_spark(monkeypatch: pytest.MonkeyPatch, tm
 
 def test_spark_starts_at_once_for_a_worker_that_names_it(monkeypatch: pytest.MonkeyPatch) -> None:
     started: list[object] = []
-    monkeypatch.setattr(build.LateSpark, "plane", started.append)
+    monkeypatch.setattr(build.LateSpark, "plane", lambda spark: started.append(spark))
     build.job_starter({"bootstrap.servers": "127.0.0.1:1"})
     assert not started
     build.job_starter({"bootstrap.servers": "127.0.0.1:1", "spark.master": "local[2]"})
