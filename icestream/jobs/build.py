@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def job_starter(worker: Mapping[str, str]) -> JobStarter:
-    """What starts connectors. Spark starts with the first that needs it, or now if the worker's config names it.
+    """What starts connectors. Spark starts with the first that needs it, or now if the config names it.
 
     Whoever sets it up has such connectors, and the first of them should not wait.
     """
