@@ -13,6 +13,8 @@ from icestream.cli.connector_offsets import offsets
 from icestream.cli.connector_status import status
 from icestream.cli.connector_topics import topics
 from icestream.cli.live import SETTLED, wait_for
+from icestream.cli.loggers import loggers
+from icestream.cli.plugins import plugins
 from icestream.cli.tables import Column, table_lines
 from icestream.cli.worker_options import (
     EXIT_CODES,
@@ -49,6 +51,9 @@ def connector() -> None:
 connector.add_command(offsets)
 connector.add_command(topics)
 connector.add_command(status)
+# Also by themselves, as `icestream plugins` and `icestream loggers`.
+connector.add_command(plugins)
+connector.add_command(loggers)
 
 
 def _files(command: Command[T]) -> Command[T]:

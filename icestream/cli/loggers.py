@@ -30,7 +30,8 @@ def _logger_names(ctx: click.Context, param: click.Parameter, incomplete: str) -
 
 @click.command(
     epilog="\b\nExample:\n  icestream loggers\n  icestream loggers icestream.jobs DEBUG\n"
-    f"  icestream loggers root WARN --cluster\n\n{EXIT_CODES}",
+    "  icestream loggers root WARN --cluster\n"
+    f"  icestream connector loggers root   # the same as: icestream loggers root\n\n{EXIT_CODES}",
     short_help="Show and set log levels.",
 )
 @click.argument("name", required=False, shell_complete=_logger_names)

@@ -31,7 +31,8 @@ def _plugin_names(ctx: click.Context, param: click.Parameter, incomplete: str) -
 
 
 @click.command(
-    epilog=f"\b\nExample:\n  icestream plugins --all\n  icestream plugins IcebergSink\n\n{EXIT_CODES}",
+    epilog="\b\nExample:\n  icestream plugins --all\n  icestream plugins IcebergSink\n"
+    f"  icestream connector plugins --all   # the same\n\n{EXIT_CODES}",
     short_help="What a worker can run, and its config keys.",
 )
 @click.argument("name", required=False, shell_complete=_plugin_names)
