@@ -3,6 +3,7 @@ batches."""
 
 from __future__ import annotations
 
+import logging
 import re
 import time
 from collections.abc import Callable, Iterable, Mapping
@@ -27,6 +28,8 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]
 from icestream.api.errors import SourceUnavailable
 from icestream.api.offsets import Offsets, Partition
 from icestream.kafka.clients import ANSWER_SECONDS, kafka_errors, quiet
+
+_log = logging.getLogger(__name__)
 
 _CREATE_ATTEMPTS = 4
 _COORDINATOR_ATTEMPTS = 10
@@ -65,7 +68,7 @@ class Topics:
         self._sleep = sleep
         with kafka_errors("connecting to Kafka"):
             self._admin = AdminClient(quiet(settings))
-        self._members: dict[str, Consumer] = {}
+        self._members: dict[tuple[str, bool], Consumer] = {}
 
     def cluster_id(self) -> str:
         with kafka_errors("asking for the cluster id", self._admin.poll):
@@ -123,42 +126,51 @@ class Topics:
     def group_offsets(self, group: str, partitions: Iterable[Partition]) -> dict[Partition, GroupOffset]:
         """What a consumer group has committed, for the partitions where it has."""
         asked = [TopicPartition(topic, number) for topic, number in partitions]
-        # Not by the admin client: librdkafka 2.16 crashes there when the coordinator asks for patience.
-        with kafka_errors("connecting to Kafka"):
-            member = self._member(group)
-        with kafka_errors(f"asking for the offsets of group {group}", member.poll):
-            answers = self._committed(member, asked)
+        try:
+            answers = self._committed(group, asked, waits=True)
+        except SourceUnavailable:
+            # A broker that dies in mid-transaction may keep offsets of it for ever, and then says nothing to
+            # those who wait for its end. Whoever goes on from these offsets has fenced its writer before.
+            answers = self._committed(group, asked, waits=False)
+            _log.warning("group %s has offsets of a transaction that does not end; they do not count", group)
         return {
             Partition(answer.topic, answer.partition): GroupOffset(answer.offset, answer.metadata or "")
             for answer in answers
             if answer.offset >= 0
         }
 
-    def _committed(self, member: Consumer, asked: list[TopicPartition]) -> list[TopicPartition]:
+    def _committed(self, group: str, asked: list[TopicPartition], *, waits: bool) -> list[TopicPartition]:
         """Asked again while brokers settle who coordinates the group, as on one that has just started."""
-        for _ in range(_COORDINATOR_ATTEMPTS):
-            try:
-                return list(member.committed(asked, timeout=ANSWER_SECONDS))
-            except KafkaException as error:
-                if error.args[0].code() not in _COORDINATOR_MOVES:
-                    raise
-                self._sleep(0.3)
-        return list(member.committed(asked, timeout=ANSWER_SECONDS))
+        # Not by the admin client: librdkafka 2.16 crashes there when the coordinator asks for patience.
+        with kafka_errors("connecting to Kafka"):
+            member = self._member(group, waits=waits)
+        with kafka_errors(f"asking for the offsets of group {group}", member.poll):
+            for _ in range(_COORDINATOR_ATTEMPTS):
+                try:
+                    return list(member.committed(asked, timeout=ANSWER_SECONDS))
+                except KafkaException as error:
+                    if error.args[0].code() not in _COORDINATOR_MOVES:
+                        raise
+                    self._sleep(0.3)
+            return list(member.committed(asked, timeout=ANSWER_SECONDS))
 
-    def _member(self, group: str) -> Consumer:
-        """A consumer that never subscribes: it only asks for offsets that finished transactions committed."""
-        if group not in self._members:
-            self._members[group] = Consumer(
+    def _member(self, group: str, *, waits: bool) -> Consumer:
+        """A consumer that never subscribes: it only asks for offsets.
+
+        One that waits hears nothing before the transactions are over that have written some.
+        """
+        if (group, waits) not in self._members:
+            self._members[group, waits] = Consumer(
                 quiet(
                     {
                         **self._settings,
                         "group.id": group,
                         "enable.auto.commit": False,
-                        "isolation.level": "read_committed",
+                        "isolation.level": "read_committed" if waits else "read_uncommitted",
                     }
                 )
             )
-        return self._members[group]
+        return self._members[group, waits]
 
     def create(
         self, name: str, partitions: int, replication: int, config: Mapping[str, str] | None = None
