@@ -96,6 +96,19 @@ def test_kafka_connect_py(ours: Side) -> None:
     assert "from-py" not in kc("list")
 
 
+def wait_for(check: Callable[[], Any], seconds: float = 60) -> None:
+    """Until it no longer fails: a job that was restarted needs a moment."""
+    deadline = time.monotonic() + seconds
+    while True:
+        try:
+            check()
+            return
+        except AssertionError:
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(0.5)
+
+
 def test_kafka_connect_cli(ours: Side) -> None:
     # Its own requirements are pinned to what it was built with; of these it uses requests.
     library = from_pypi("kafka-connect-cli-0.2.5", "--no-deps", "kafka-connect-cli==0.2.5")
@@ -135,7 +148,7 @@ def test_kafka_connect_cli(ours: Side) -> None:
     )
     assert len(cli("task", "list", "--connector", "from-cli")) == 1
     cli("task", "restart", "--connector", "from-cli", "--task", "0")
-    cli("health-check")
+    wait_for(lambda: cli("health-check"))
     connector("delete")
     assert "from-cli" not in [each["connector"] for each in cli("connector", "list")]
 
