@@ -78,10 +78,6 @@ class KafkaStore:
         with self._writing:
             self._close_writer()
 
-    def refresh(self) -> None:
-        """See everything that is committed now."""
-        self._log.read_to_end()
-
     # ConnectorStore
 
     def load(self) -> dict[str, StoredConnector]:

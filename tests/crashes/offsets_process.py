@@ -12,8 +12,9 @@ import sys
 from pathlib import Path
 
 from icestream.api.offsets import Partition
+from icestream.jobs.group_ledger import ConnectorKafka
 from icestream.jobs.job import job_from
-from icestream.jobs.sink_offsets import ConnectorKafka, iceberg_ledger
+from icestream.jobs.sink_offsets import iceberg_ledger
 
 
 def main(path: str) -> None:

@@ -19,8 +19,10 @@ from icestream.api.offsets import Offsets
 from icestream.jobs.accounts import Verdict, judge
 from icestream.jobs.build_iceberg import job_manager
 from icestream.jobs.evidence import gather
+from icestream.jobs.group_ledger import ALTERED, RESET
+from icestream.jobs.iceberg_ledger import InProcessRunner
 from icestream.jobs.manager import JobManager
-from icestream.jobs.sink_offsets import ALTERED, RESET, InProcessRunner, SinkOffsets
+from icestream.jobs.sink_offsets import SinkOffsets
 from icestream.pipeline.run import SparkPlane
 from tests.crashes.conftest import MakePipeline
 from tests.crashes.pipeline import PARTITIONS, SCHEMA, SPEC, Pipeline, drain

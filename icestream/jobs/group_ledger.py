@@ -1,0 +1,95 @@
+"""The offsets of a sink that are in its consumer group, and a connector's Kafka. Used by `sink_offsets`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from icestream.api.config import Config, subset
+from icestream.api.errors import BadOffsets
+from icestream.api.offsets import Offsets, Partition
+from icestream.jobs.job import Job
+from icestream.jobs.offset_entries import Moves
+from icestream.kafka.clients import client_settings
+from icestream.kafka.group_offsets import delete_group, set_group_offsets
+from icestream.kafka.topics import TopicFacts, Topics
+from icestream.kafka.transactions import Transactions
+
+ALTERED = "The offsets for this connector have been altered successfully"
+RESET = "The offsets for this connector have been reset successfully"
+
+_LEGAL_NAME = re.compile(r"[a-zA-Z0-9._-]{1,249}")
+
+
+@dataclass(frozen=True)
+class ConnectorKafka:
+    """A connector's topics, and the settings of its clients."""
+
+    names: Sequence[str]
+    pattern: str | None
+    topics: Topics
+    reads: dict[str, str]
+    writes: dict[str, str]
+
+    @classmethod
+    def of(cls, name: str, config: Config, worker: Mapping[str, str]) -> ConnectorKafka:
+        producer = {**subset(config, "iceberg.kafka."), **subset(config, "producer.override.")}
+        return cls(
+            [topic.strip() for topic in config.get("topics", "").split(",") if topic.strip()],
+            config.get("topics.regex") or None,
+            Topics(client_settings(worker, "admin", subset(config, "admin.override."))),
+            client_settings(worker, "consumer", subset(config, "consumer.override.")),
+            client_settings(worker, "producer", producer),
+        )
+
+    def facts(self, also: Sequence[str] = ()) -> dict[str, TopicFacts]:
+        """The connector's topics that exist, and others that are asked for."""
+        read = self.topics.matching(self.pattern) if self.pattern else self.names
+        # Kafka refuses the whole question if one name cannot be a topic's.
+        return self.topics.describe(sorted(name for name in {*read, *also} if _LEGAL_NAME.fullmatch(name)))
+
+    def refuse_absent(self, moves: Moves, facts: Mapping[str, TopicFacts]) -> None:
+        for topic, number in moves:
+            if topic not in facts:
+                raise BadOffsets(
+                    f"topic '{topic}' does not exist; name one that does, such as those of 'topics'"
+                )
+            if not 0 <= number < facts[topic].partitions:
+                raise BadOffsets(
+                    f"topic '{topic}' has no partition {number}; it has 0..{facts[topic].partitions - 1}"
+                )
+
+
+def partitions_of(facts: Mapping[str, TopicFacts]) -> list[Partition]:
+    return [Partition(name, number) for name, fact in facts.items() for number in range(fact.partitions)]
+
+
+class GroupLedger:
+    """Of a sink that keeps its offsets in its consumer group only."""
+
+    def __init__(self, kafka: ConnectorKafka, job: Job) -> None:
+        self._kafka = kafka
+        self._job = job
+        self._group = job.group
+
+    def read(self) -> Offsets:
+        found = self._kafka.topics.group_offsets(self._group, partitions_of(self._kafka.facts()))
+        return Offsets({partition: offset.next for partition, offset in found.items()})
+
+    def alter(self, moves: Moves) -> str:
+        self._kafka.refuse_absent(moves, self._kafka.facts([topic for topic, _ in moves]))
+        begins = self._kafka.topics.beginnings([p for p, target in moves.items() if target is None])
+        targets = {p: begins[p] if target is None else target for p, target in moves.items()}
+        self._shut_out_managers()
+        set_group_offsets(self._kafka.reads, self._group, Offsets(targets))
+        return ALTERED
+
+    def reset(self) -> str:
+        self._shut_out_managers()
+        delete_group(self._kafka.reads, self._group)
+        return RESET
+
+    def _shut_out_managers(self) -> None:
+        """One that still lives could undo the change with its next batch."""
+        Transactions(self._kafka.writes, self._job.transactional_id, self._group).close()

@@ -1,0 +1,245 @@
+"""The offsets of an Iceberg sink: marks in its tables, which the group follows. Used by `sink_offsets`.
+
+A change is a commit without rows to each table. It may be repeated: it ends in the same state.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import logging
+import threading
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from icestream.api.batch import Batch, Taken
+from icestream.api.errors import BadOffsets, CommitConflict, FatalError, NotReadyError, SourceRecreated
+from icestream.api.offsets import NOTHING, Offsets, Partition
+from icestream.jobs import planning
+from icestream.jobs.channel import Channel, KafkaChannel, prepare_topics
+from icestream.jobs.debts import pay
+from icestream.jobs.group_ledger import ALTERED, RESET, ConnectorKafka, GroupLedger, partitions_of
+from icestream.jobs.job import Job
+from icestream.jobs.offset_entries import Moves
+from icestream.jobs.standing import owed, refuse_other_source, standing
+from icestream.kafka.topics import GroupOffset
+from icestream.pipeline.plan import Plan, TableTask
+from icestream.pipeline.worker import SliceWork
+from icestream.sinks.iceberg.marks import Found, JobMark, Source, mark_moved
+from icestream.sinks.iceberg.table import IcebergTable
+
+_log = logging.getLogger(__name__)
+
+_COMMIT_ATTEMPTS = 5
+_MOST_OWED = 500_000
+"""More records than this are not decoded while somebody waits for an answer."""
+_ONE_READER = threading.Lock()
+_READER = {"client.id": "icestream-offsets"}
+
+
+@dataclass(frozen=True)
+class _Now:
+    """What tables, group and topics say before a change."""
+
+    found: Sequence[Found]
+    group: Mapping[Partition, GroupOffset]
+    source: Source
+    partitions: Sequence[Partition]
+    beginnings: Offsets
+    ends: Offsets
+
+    @property
+    def marks(self) -> list[JobMark]:
+        return [item.mark for item in self.found if item.mark]
+
+
+class IcebergLedger:
+    """Of an Iceberg sink: its tables' marks, which the consumer group follows."""
+
+    def __init__(
+        self,
+        kafka: ConnectorKafka,
+        job: Job,
+        tables: Sequence[IcebergTable],
+        reached: Callable[[str], None] = lambda point: None,
+    ) -> None:
+        self._kafka = kafka
+        self._job = job
+        self._tables = tables
+        self._reached = reached
+        """Told of each point between two steps; the crash tests end the process there."""
+
+    def read(self) -> Offsets:
+        """The lowest offset over the tables; a partition that was reset in any of them has none."""
+        floors = [_told(found) for found in (table.found() for table in self._tables)]
+        known = [floor for floor in floors if floor is not None]
+        if not known:
+            return GroupLedger(self._kafka, self._job).read()
+        shared = set(known[0]).intersection(*known[1:])
+        return Offsets({partition: min(floor[partition] for floor in known) for partition in shared})
+
+    def alter(self, moves: Moves) -> str:
+        now = self._now([partition.topic for partition in moves])
+        self._refuse_impossible(moves, now)
+        self._change(lambda: self._alter(moves))
+        return ALTERED
+
+    def reset(self) -> str:
+        self._change(self._reset)
+        return RESET
+
+    # -- how --
+
+    def _change(self, act: Callable[[], tuple[str, Offsets] | None]) -> None:
+        """Shut out any manager that may still live, change the tables, then let the group follow."""
+        channel = KafkaChannel(self._job, self._kafka.writes, lambda: dt.datetime.now(dt.UTC))
+        try:
+            self._settle(channel)
+            if (changed := act()) is not None:
+                commit, group = changed
+                channel.publish(commit, [], [], group)
+                self._reached("published")
+        finally:
+            channel.close()
+
+    def _alter(self, moves: Moves) -> tuple[str, Offsets]:
+        now = self._now([partition.topic for partition in moves])
+        floors = self._floors(now)
+        commit = str(uuid.uuid4())
+        for table, floor in zip(self._tables, floors, strict=True):
+            self._move(table, commit, lambda found: moves, now.source, floor)
+        return commit, Offsets(
+            {p: now.beginnings[p] if target is None else target for p, target in moves.items()}
+        )
+
+    def _reset(self) -> tuple[str, Offsets] | None:
+        now = self._now()
+        if not now.group and not any(item.mark or item.rolled_back_from for item in now.found):
+            return None
+        commit = str(uuid.uuid4())
+        for table in self._tables:
+            self._move(table, commit, _all_to_the_beginning, now.source, NOTHING)
+        return commit, Offsets({p: now.beginnings[p] for p in now.partitions})
+
+    def _now(self, also: Sequence[str] = ()) -> _Now:
+        found = [table.found() for table in self._tables]
+        known = {topic for item in found if item.mark for topic in item.mark.source.topics}
+        facts = self._kafka.facts([*also, *known])
+        partitions = partitions_of(facts)
+        return _Now(
+            found,
+            self._kafka.topics.group_offsets(self._job.group, partitions),
+            Source(self._kafka.topics.cluster_id(), {name: fact.id for name, fact in facts.items()}),
+            partitions,
+            self._kafka.topics.beginnings(partitions),
+            self._kafka.topics.ends(partitions),
+        )
+
+    def _refuse_impossible(self, moves: Moves, now: _Now) -> None:
+        self._kafka.refuse_absent(moves, self._kafka.facts([topic for topic, _ in moves]))
+        self._floors(now)
+        try:
+            refuse_other_source(now.marks, now.source)
+        except SourceRecreated as error:
+            raise BadOffsets(str(error)) from error
+        for partition, target in moves.items():
+            low, high = now.beginnings[partition], now.ends[partition]
+            if target is not None and not low <= target <= high:
+                raise BadOffsets(
+                    f"offset {target} of topic '{partition.topic}', partition {partition.number} is not in "
+                    f"the topic, which has {low}..{high}; choose one of these"
+                )
+
+    def _floors(self, now: _Now) -> Sequence[Offsets]:
+        """Where each table would go on: a table that gets its first mark must not forget that."""
+        begins_late = self._job.begins_at == "latest" and not now.marks
+        fresh = now.ends if begins_late else now.beginnings
+        try:
+            return standing(self._job.group, now.found, now.group, fresh).floors
+        except FatalError as error:
+            raise BadOffsets(str(error)) from error
+
+    def _move(
+        self,
+        table: IcebergTable,
+        commit: str,
+        moves_of: Callable[[Found], Moves],
+        source: Source,
+        floor: Offsets,
+    ) -> None:
+        """One commit without rows. Another writer may come first; then the table is read again."""
+        for _ in range(_COMMIT_ATTEMPTS):
+            found = table.found()
+            moves = moves_of(found)
+            if _is_done(found, moves, source):
+                return
+            mark = mark_moved(found.mark, commit, moves, source, floor)
+            try:
+                table.commit(
+                    [],
+                    mark,
+                    expect=found.offsets,
+                    new_fields={},
+                    written_with=table.plan({}),
+                    summary={"kafka.connect.commit-id": commit},
+                )
+            except CommitConflict as conflict:
+                _log.info("trying again: %s", conflict, extra={"connector": self._job.name})
+                continue
+            self._reached(f"moved {table.name}")
+            return
+        raise NotReadyError(f"table {table.name} keeps changing; ask again when fewer others write to it")
+
+    def _settle(self, channel: Channel) -> None:
+        """Publish the dead letters of a last batch whose transaction is missing: later nobody could tell."""
+        now = self._now()
+        if self._job.dead_letters is None or len(now.marks) != len(self._tables):
+            return
+        batch = owed(now.marks, now.group, now.partitions)
+        if batch is None:
+            return
+        try:
+            refuse_other_source(now.marks, now.source)
+            planning.refuse_gaps(self._job.name, batch.start, now.beginnings, now.ends)
+        except SourceRecreated as error:
+            _log.warning("dead letters are lost: %s", error, extra={"connector": self._job.name})
+            return
+        if batch.span > _MOST_OWED:
+            raise NotReadyError(
+                f"the last batch of connector '{self._job.name}' still owes Kafka the dead letters of "
+                f"{batch.span} records; resume the connector, stop it when it has caught up, and ask again"
+            )
+        prepare_topics(self._job, self._kafka.topics)
+        with _ONE_READER:
+            pay(batch, self._tables, InProcessRunner(self._kafka.reads), channel, self._job.name)
+
+
+def _told(found: Found) -> Offsets | None:
+    """Where a table goes on by its own word; None if it has never heard of the job."""
+    if found.rolled_back_from:
+        return Offsets({p: at.first for p, at in found.rolled_back_from.standings.items()})
+    return found.mark.offsets if found.mark else None
+
+
+def _all_to_the_beginning(found: Found) -> Moves:
+    return dict.fromkeys(found.offsets)
+
+
+def _is_done(found: Found, moves: Moves, source: Source) -> bool:
+    if found.mark is None or found.mark.source.cluster != source.cluster:
+        return False
+    known = found.mark.source.topics
+    if any(source.topics.get(topic, known[topic]) != known[topic] for topic in known):
+        return False
+    return all(found.offsets.get(partition) == target for partition, target in moves.items())
+
+
+class InProcessRunner:
+    """Runs a batch here, without Spark: for the few records of a batch that is decoded once more."""
+
+    def __init__(self, kafka: Mapping[str, str]) -> None:
+        self._kafka = {**kafka, **_READER}
+
+    def run(self, batch: Batch, tables: Sequence[TableTask], *, evolves: bool, stages: bool = True) -> Taken:
+        plan = Plan(self._kafka, tables, [batch.slices()], evolves, stages)
+        return SliceWork(plan).run(batch.slices())
