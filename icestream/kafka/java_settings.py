@@ -50,24 +50,6 @@ class Translation:
     warnings: tuple[Problem, ...]
 
 
-def client_problems(
-    settings: Mapping[str, str], prefix: str = "", under: Mapping[str, str] | None = None
-) -> list[Problem]:
-    """What is wrong with the settings of a client, on the user's keys `<prefix><key>`.
-
-    `under` are settings that hold where these say nothing: the worker's, under a connector's overrides.
-    Without a prefix it is the worker's config, of which only the keys of clients are looked at.
-    """
-    return list(judged(settings, prefix, under or {}).problems)
-
-
-def client_warnings(
-    settings: Mapping[str, str], prefix: str = "", under: Mapping[str, str] | None = None
-) -> list[str]:
-    """Settings of a client that are accepted and have no effect, or another one than in Java."""
-    return [warning.message for warning in judged(settings, prefix, under or {}).warnings]
-
-
 def is_worker_key(key: str) -> bool:
     """Whether a key of a worker's config, without prefix, is meant for Kafka's clients."""
     return key in OF_EVERY_CLIENT or is_connection_key(key)
@@ -79,7 +61,11 @@ def is_connection_key(key: str) -> bool:
 
 
 def judged(settings: Mapping[str, str], prefix: str, under: Mapping[str, str]) -> Translation:
-    """Problems and warnings at once."""
+    """What there is to say about the settings of a client, on the user's keys `<prefix><key>`.
+
+    `under` are settings that hold where these say nothing: the worker's, under a connector's overrides.
+    Without a prefix it is the worker's config, of which only the keys of clients are looked at.
+    """
     own = settings if prefix else {key: value for key, value in settings.items() if is_worker_key(key)}
     role = next((role for role in ROLES if prefix.startswith(f"{role}.")), None)
     inherited = under.keys() - own.keys()

@@ -10,7 +10,7 @@ from confluent_kafka.admin import AdminClient
 from icestream.embedded import kafka
 from icestream.embedded.java import java
 from icestream.kafka.clients import client_settings, judge_overrides, judge_worker, quiet
-from icestream.kafka.java_settings import client_problems, client_warnings, translated
+from icestream.kafka.java_settings import judged, translated
 from icestream.kafka.java_table import TABLE, Number, Switch, Text
 
 SCRAM = "org.apache.kafka.common.security.scram.ScramLoginModule required"
@@ -145,9 +145,10 @@ def test_keys_are_hashed_as_java_does() -> None:
     ],
 )
 def test_what_has_another_effect_is_told(key: str, value: str, told: str) -> None:
-    (warning,) = client_warnings({key: value}, "consumer.override.")
-    assert warning.startswith(f"'consumer.override.{key}' {told}")
-    assert client_problems({key: value}, "consumer.override.") == []
+    verdict = judged({key: value}, "consumer.override.", {})
+    (warning,) = verdict.warnings
+    assert warning.message.startswith(f"'consumer.override.{key}' {told}")
+    assert verdict.problems == ()
 
 
 @pytest.mark.parametrize(
@@ -161,7 +162,7 @@ def test_what_has_another_effect_is_told(key: str, value: str, told: str) -> Non
     ],
 )
 def test_what_happens_anyway_needs_no_warning(key: str, value: str) -> None:
-    assert client_warnings({key: value}, "consumer.") == []
+    assert judged({key: value}, "consumer.", {}).warnings == ()
 
 
 @pytest.mark.parametrize(
@@ -179,7 +180,7 @@ def test_what_happens_anyway_needs_no_warning(key: str, value: str) -> None:
 )
 def test_what_cannot_be_translated_is_an_error_on_its_key(key: str, value: str, told: str) -> None:
     name = f"consumer.override.{key}"
-    (problem,) = client_problems({key: value}, "consumer.override.")
+    (problem,) = judged({key: value}, "consumer.override.", {}).problems
     assert problem.key == name
     assert told.format(key=name) in problem.message
 
@@ -191,7 +192,7 @@ def test_settings_of_tls_and_sasl_wait_until_the_protocol_asks_for_them() -> Non
         "sasl.jaas.config": "nonsense",
     }
     assert client_settings({**NOWHERE, **unused}) == NOWHERE
-    assert client_problems({**NOWHERE, **unused}) == []
+    assert judged({**NOWHERE, **unused}, "", {}).problems == ()
 
 
 @pytest.mark.parametrize(
