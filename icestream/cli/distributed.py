@@ -58,7 +58,8 @@ class DistributedWorker:
         from icestream.cluster.boards import KafkaBoard
         from icestream.cluster.coordinator import Coordinator
         from icestream.cluster.kafka_store import KafkaStore
-        from icestream.cluster.service import ConnectorService, task_configs
+        from icestream.cluster.roster import task_configs
+        from icestream.cluster.service import ConnectorService
         from icestream.cluster.supervisor import Supervisor
         from icestream.cluster.worker import Patience, Worker
         from icestream.kafka.clients import client_settings

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from icestream.api.connector_settings import RESTARTS
+from icestream.api.restart_settings import RESTARTS
 from icestream.api.status import JobStatus, State
 
 _STEADY_SECONDS: Final = 600.0

@@ -64,6 +64,22 @@ def task_ids(connector: StoredConnector) -> tuple[int, ...]:
     return tuple(range(min(wanted, most)))
 
 
+def task_configs(name: str, connector: StoredConnector) -> list[dict[str, str]]:
+    """What `/connectors/{name}/tasks` shows, and the config topic keeps."""
+    try:
+        plugin = find_connector(connector.config.get("connector.class", ""))
+    except NotFoundError:
+        return [{**connector.config, "task.class": ""} for _ in task_ids(connector)]
+    return [
+        {
+            **connector.config,
+            "task.class": plugin.task_class,
+            **({"task.id": str(task)} if plugin.numbers_tasks else {}),
+        }
+        for task in task_ids(connector)
+    ]
+
+
 class Roster:
     def __init__(
         self,

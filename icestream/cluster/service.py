@@ -29,8 +29,8 @@ from icestream.cluster.logger_levels import LoggerLevels
 from icestream.cluster.membership import Alone, Membership
 from icestream.cluster.properties import ConnectorFile
 from icestream.cluster.reports import definition_of, report_from
-from icestream.cluster.roster import KnownConnector, Roster, task_ids
-from icestream.cluster.stores import ConnectorStore, StoredConnector, TargetState
+from icestream.cluster.roster import KnownConnector, Roster, task_configs
+from icestream.cluster.stores import ConnectorStore, StoredConnector, TargetState, target_from
 from icestream.cluster.views import (
     CheckedSetting,
     ConfigReport,
@@ -44,7 +44,7 @@ from icestream.cluster.views import (
 from icestream.cluster.worker import Worker
 from icestream.kafka.clients import ClientVerdict
 from icestream.logs import LoggerLevel, for_connector, masked
-from icestream.plugins import CONNECTORS, Plugin, find_connector
+from icestream.plugins import CONNECTORS, Plugin
 
 _LOG = logging.getLogger(__name__)
 _KAFKA_VERSION = "4.3.1"
@@ -382,29 +382,3 @@ def _published_progress(statuses: Sequence[PublishedStatus]) -> Progress:
     for key in ("warnings", "topics"):
         said[key] = tuple(said.get(key, ()))
     return Progress(**said)
-
-
-def task_configs(name: str, connector: StoredConnector) -> list[dict[str, str]]:
-    """What `/connectors/{name}/tasks` shows, and the config topic keeps."""
-    try:
-        plugin = find_connector(connector.config.get("connector.class", ""))
-    except NotFoundError:
-        return [{**connector.config, "task.class": ""} for _ in task_ids(connector)]
-    return [
-        {
-            **connector.config,
-            "task.class": plugin.task_class,
-            **({"task.id": str(task)} if plugin.numbers_tasks else {}),
-        }
-        for task in task_ids(connector)
-    ]
-
-
-def target_from(initial_state: str | None) -> TargetState:
-    """The target of `initial_state` in a request to create a connector: RUNNING, PAUSED or STOPPED."""
-    named = (initial_state or "RUNNING").upper()
-    if named == "RUNNING":
-        return TargetState.STARTED
-    if named in (TargetState.PAUSED, TargetState.STOPPED):
-        return TargetState(named)
-    raise ValueError(f"initial_state '{initial_state}' is not RUNNING, PAUSED or STOPPED")

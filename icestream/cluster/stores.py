@@ -27,6 +27,16 @@ class TargetState(StrEnum):
     STOPPED = "STOPPED"
 
 
+def target_from(initial_state: str | None) -> TargetState:
+    """The target of `initial_state` in a request to create a connector: RUNNING, PAUSED or STOPPED."""
+    named = (initial_state or "RUNNING").upper()
+    if named == "RUNNING":
+        return TargetState.STARTED
+    if named in (TargetState.PAUSED, TargetState.STOPPED):
+        return TargetState(named)
+    raise ValueError(f"initial_state '{initial_state}' is not RUNNING, PAUSED or STOPPED")
+
+
 @dataclass(frozen=True)
 class StoredConnector:
     config: Mapping[str, str]

@@ -9,7 +9,8 @@ import pytest
 
 from icestream.api.errors import NotReadyError, SourceUnavailable
 from icestream.cluster.kafka_store import KafkaStore
-from icestream.cluster.service import ConnectorService, task_configs
+from icestream.cluster.roster import task_configs
+from icestream.cluster.service import ConnectorService
 from icestream.cluster.stores import StoredConnector
 from icestream.cluster.worker import Worker
 from icestream.embedded.kafka import Broker
