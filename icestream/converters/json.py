@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from icestream.converters import json_casts, json_records, json_text
-from icestream.converters.json_text import Payloads
+from icestream.records.payloads import Payloads
 
 _SPLIT = 8
 _ONE_BY_ONE = 16

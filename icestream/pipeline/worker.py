@@ -19,10 +19,10 @@ from icestream.api.batch import Counts, Rejected, Slice, Staged, Taken, add_coun
 from icestream.api.errors import RetriableError
 from icestream.api.offsets import Partition
 from icestream.converters.json import JsonDecoder
-from icestream.converters.json_text import Payloads
 from icestream.converters.new_fields import Path, combined, new_fields
 from icestream.kafka.reader import Chunk, process_reader
 from icestream.pipeline.plan import Plan, TableTask, TaskFailed, packed
+from icestream.records.payloads import Payloads
 from icestream.sinks.iceberg.required import missing_required
 from icestream.sinks.iceberg.stage import StageWriter
 

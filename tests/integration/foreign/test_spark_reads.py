@@ -22,7 +22,7 @@ from pyiceberg.schema import Schema
 from icestream.api.batch import Batch, Counts, StagedFile
 from icestream.api.offsets import NOTHING, Offsets, Partition
 from icestream.converters.json import JsonDecoder
-from icestream.converters.json_text import Payloads
+from icestream.records.payloads import Payloads
 from icestream.sinks.iceberg.catalogs import open_catalog
 from icestream.sinks.iceberg.marks import Source, mark_after
 from icestream.sinks.iceberg.stage import StageWriter

@@ -1,0 +1,88 @@
+"""Decoded values of some records, with what Arrow alone does not tell of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from icestream.records.rows import Flags, Indexes
+from icestream.records.schema import ConnectSchema, Kind
+
+
+@dataclass(frozen=True)
+class Column:
+    """Values of one Java type.
+
+    With a schema: held in `schema.arrow_type`. A null is a null; defaults are filled in by who reads them, as
+    Java's `Struct.get` does (`filled`).
+
+    Without: the Arrow type is the Java class. int64 Long, int32 Integer, int16 Short, int8 Byte, float64
+    Double, float32 Float, bool Boolean, string String, binary byte[], `schema.MOMENT` java.util.Date,
+    decimal BigDecimal; `pa.null()` if there are only nulls. Objects and lists are no columns but `Fields`
+    and `Listing`.
+    """
+
+    values: pa.Array
+    schema: ConnectSchema | None = None
+    absent: Flags | None = None
+    """Rows whose map lacks the key; None: none does. A null that is not absent was written as null."""
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def take(self, rows: Indexes) -> Column:
+        absent = None if self.absent is None else self.absent[rows]
+        return Column(self.values.take(pa.array(rows)), self.schema, absent)
+
+    @property
+    def nulls(self) -> Flags:
+        """True where there is no value, whether absent or null."""
+        found: Flags = self.values.is_null().to_numpy(zero_copy_only=False)
+        return found
+
+
+def nulls(length: int, schema: ConnectSchema | None = None) -> Column:
+    return Column(pa.nulls(length, schema.arrow_type if schema else pa.null()), schema)
+
+
+def missing(length: int) -> Column:
+    """A key that no row has."""
+    return Column(pa.nulls(length), None, np.ones(length, np.bool_))
+
+
+def filled(column: Column) -> Column:
+    """Nulls replaced by the schema's default, if it has one."""
+    schema = column.schema
+    if schema is None or schema.default is None or not column.values.null_count:
+        return column
+    default = pa.scalar(schema.default, schema.arrow_type)
+    if pa.types.is_nested(schema.arrow_type):
+        choice = pc.if_else(column.values.is_null(), 1, 0)
+        default_values = pa.array([schema.default] * len(column), schema.arrow_type)
+        return Column(pc.choose(choice, column.values, default_values), schema)
+    return Column(pc.fill_null(column.values, default), schema)
+
+
+def children(column: Column) -> dict[str, Column]:
+    """The fields of a struct column by name; null where the struct is."""
+    schema = column.schema
+    assert schema is not None and schema.kind is Kind.STRUCT
+    arrays = column.values.flatten()
+    return {
+        field.name: Column(array, field.schema) for field, array in zip(schema.fields, arrays, strict=True)
+    }
+
+
+def struct_column(schema: ConnectSchema, fields: Sequence[pa.Array], null: Flags | None = None) -> Column:
+    """The inverse of `children`: a struct column of arrays in the order of the schema's fields."""
+    kind = schema.arrow_type
+    if not fields:
+        length = 0 if null is None else len(null)
+        return Column(pa.array([{}] * length, kind), schema)
+    mask = None if null is None or not null.any() else pa.array(null)
+    held = [kind.field(position) for position in range(kind.num_fields)]
+    return Column(pa.StructArray.from_arrays(list(fields), fields=held, mask=mask), schema)

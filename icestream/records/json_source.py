@@ -1,0 +1,147 @@
+"""JSON values of a chunk as they came; decodes only the fields that somebody asks for, exactly typed.
+
+The JSON converter makes it, transforms ask it through `values`, the sink decodes the rest of its text in
+one native pass. Projections are msgspec's: a path costs a fraction of what decoding the record would.
+"""
+
+from __future__ import annotations
+
+import decimal
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import repeat
+from operator import attrgetter
+from typing import Any, Final
+
+import msgspec
+
+from icestream.records.payloads import Payloads
+
+Path = tuple[str, ...]
+ABSENT: Final = msgspec.UNSET
+"""Where the object has no such key."""
+
+
+def parsed(text: bytes) -> Any:
+    """One JSON value as Java would read it: the last of equal keys wins, a huge number is infinite.
+
+    Raises ValueError with a reason.
+    """
+    try:
+        return json.loads(text, parse_constant=_refuse)
+    except RecursionError:
+        raise ValueError("the value is nested too deeply") from None
+    except UnicodeDecodeError as error:
+        raise ValueError(f"the value is not UTF-8: {error}") from None
+
+
+def _refuse(name: str) -> None:
+    raise ValueError(f"{name} is no JSON number")
+
+
+@dataclass
+class Learned:
+    """Which paths earlier chunks were asked for: the next chunk decodes all of them in one pass. Only speed
+    depends on it, so it may be kept as long as the converter lives."""
+
+    paths: dict[Path, None] = field(default_factory=dict)
+    _decoders: dict[tuple[Path, ...], msgspec.json.Decoder[Any]] = field(default_factory=dict)
+
+    def projection(self) -> msgspec.json.Decoder[Any]:
+        wanted = tuple(self.paths)
+        if wanted not in self._decoders:
+            self._decoders[wanted] = msgspec.json.Decoder(_projection(wanted))
+        return self._decoders[wanted]
+
+
+def _projection(paths: Sequence[Path]) -> Any:
+    """A msgspec type with the fields of these paths. One whose own fields are asked for, too, is decoded
+    whole."""
+    whole = {path[0] for path in paths if len(path) == 1}
+    inner: dict[str, list[Path]] = {}
+    for path in paths:
+        if path[0] not in whole:
+            inner.setdefault(path[0], []).append(path[1:])
+    kinds: dict[str, Any] = dict.fromkeys(whole, object)
+    kinds |= {name: _projection(rest) | None | msgspec.UnsetType for name, rest in inner.items()}
+    slots = {name: f"f{position}" for position, name in enumerate(kinds)}
+    return msgspec.defstruct(
+        "Projection",
+        [(slots[name], kinds[name], ABSENT) for name in kinds],
+        rename={slot: name for name, slot in slots.items()},
+        namespace={"slots": slots},
+        gc=False,
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class JsonSource:
+    """The values of a chunk: one JSON object each, known to be valid."""
+
+    values: Sequence[bytes]
+    learned: Learned = field(default_factory=Learned)
+    _found: dict[Path, list[Any]] = field(default_factory=dict)
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    @cached_property
+    def payloads(self) -> Payloads:
+        return Payloads.of(self.values)
+
+    def objects(self, path: Path) -> list[Any]:
+        """What each value has at a path, as Python's own values; ABSENT where the path ends early."""
+        if not path:
+            return [parsed(value) for value in self.values]
+        if path not in self._found:
+            self.learned.paths.setdefault(path)
+            self._project()
+        return self._found[path]
+
+    def _project(self) -> None:
+        decode = self.learned.projection().decode
+        try:
+            projected: list[Any] = list(map(decode, self.values))
+        except (ValueError, RecursionError):  # msgspec's errors are ValueErrors
+            projected = [_decoded_alone(value, decode) for value in self.values]
+        for path in self.learned.paths:
+            self._found[path] = _column(projected, path)
+
+
+def _decoded_alone(value: bytes, decode: Any) -> Any:
+    """The projection, or the whole value where it has another shape than the projection expects."""
+    try:
+        return decode(value)
+    except (ValueError, RecursionError):
+        return parsed(value)
+
+
+def _column(objects: list[Any], path: Path) -> list[Any]:
+    for name in path:
+        first = objects[0] if objects else None
+        slot = getattr(type(first), "slots", {}).get(name)
+        if slot is not None and all(map(isinstance, objects, repeat(type(first)))):
+            objects = list(map(attrgetter(slot), objects))
+        else:
+            objects = [_at(one, name) for one in objects]
+    return objects
+
+
+def _at(value: Any, name: str) -> Any:
+    if isinstance(value, Mapping):
+        return value.get(name, ABSENT)
+    slot = getattr(type(value), "slots", {}).get(name)
+    return ABSENT if slot is None else getattr(value, slot)
+
+
+def encoded(value: Any) -> bytes:
+    """A decoded value as JSON text again."""
+    return json.dumps(value, separators=(",", ":"), ensure_ascii=False, default=_number).encode()
+
+
+def _number(value: Any) -> float:
+    if isinstance(value, decimal.Decimal):
+        return float(value)
+    raise TypeError(type(value).__name__)

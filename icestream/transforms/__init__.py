@@ -1,0 +1,1 @@
+"""Single message transforms and predicates: from alike records to alike records, on columns."""

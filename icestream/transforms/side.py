@@ -1,0 +1,83 @@
+"""What transforms share: which part of a record they work on, and how rows part ways or fail."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from enum import Enum
+
+import numpy as np
+
+from icestream.records.column import Column
+from icestream.records.records import Applied, Failure, Records
+from icestream.records.values import Fields, Node, Typed, Value, typed
+
+
+class Side(Enum):
+    """`Cast$Key` works on keys, `Cast$Value` on values."""
+
+    KEY = "Key"
+    VALUE = "Value"
+
+    def get(self, records: Records) -> Value:
+        return records.key if self is Side.KEY else records.value
+
+    def put(self, records: Records, value: Value) -> Records:
+        return replace(records, key=value) if self is Side.KEY else replace(records, value=value)
+
+
+def has_schema(value: Value) -> bool:
+    return isinstance(value, Column) and value.schema is not None
+
+
+def kept(records: Records, failed: Mapping[int, Failure]) -> Applied:
+    """The group without the rows that failed, given by their position in it."""
+    if not failed:
+        return Applied([records])
+    why = {int(records.rows[position]): failure for position, failure in failed.items()}
+    if len(failed) == len(records):
+        return Applied([], why)
+    keep = np.setdiff1d(np.arange(len(records)), np.fromiter(failed, np.int64, len(failed)))
+    return Applied([records.take(keep)], why)
+
+
+def all_failed(records: Records, failure: Failure) -> Applied:
+    return Applied([], dict.fromkeys(records.rows.tolist(), failure))
+
+
+@dataclass(frozen=True)
+class Changed:
+    """What a field became; None: it is removed. Failures by position."""
+
+    value: Node | None
+    failed: Mapping[int, Failure] = field(default_factory=dict)
+
+
+def change_field(records: Records, side: Side, name: str, change: Callable[[Typed], Changed]) -> Applied:
+    """A field of a schemaless map changed, in groups of one Java type each; a key that is missing is given
+    as a column of nulls with its `absent` flags."""
+    fields = side.get(records)
+    assert isinstance(fields, Fields)
+    parts = typed(fields.get(name), len(records))
+    outcomes = []
+    for part in parts:
+        group = records if part.rows is None else records.take(part.rows)
+        changed = change(part.value)
+        mine = side.get(group)
+        assert isinstance(mine, Fields)
+        outcomes.append(kept(side.put(group, mine.put({name: changed.value})), changed.failed))
+    return merged(outcomes)
+
+
+def merged(outcomes: list[Applied]) -> Applied:
+    """What became of the parts of a group, together."""
+    if len(outcomes) == 1:
+        return outcomes[0]
+    failed: dict[int, Failure] = {}
+    for outcome in outcomes:
+        failed.update(outcome.failed)
+    return Applied(
+        [records for outcome in outcomes for records in outcome.records],
+        failed,
+        [row for outcome in outcomes for row in outcome.dropped],
+    )

@@ -1,0 +1,1 @@
+"""JSON Schema checks of record values, on columns where they can be."""
