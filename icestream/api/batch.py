@@ -5,7 +5,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from icestream.api.offsets import Offsets, Partition
 
@@ -100,6 +100,10 @@ class TableReference:
     uuid: uuid.UUID | None
 
 
+SINK_TASK: Final = "org.apache.kafka.connect.sink.SinkTask"
+DATA_EXCEPTION: Final = "org.apache.kafka.connect.errors.DataException"
+
+
 @dataclass(frozen=True)
 class Rejected:
     """A record that cannot be landed: where it is from, its bytes as they were, and why."""
@@ -107,11 +111,18 @@ class Rejected:
     partition: Partition
     offset: int
     stage: str
+    """As Kafka Connect names them: KEY_CONVERTER, VALUE_CONVERTER, HEADER_CONVERTER, TRANSFORMATION or
+    TASK_PUT."""
     reason: str
     key: bytes | None = None
     value: bytes | None = None
     headers: Sequence[tuple[str, bytes | None]] = ()
     timestamp_ms: int | None = None
+    class_name: str = SINK_TASK
+    """Java's name of the converter or transform that failed; of write errors that of the task."""
+    exception: str = DATA_EXCEPTION
+    """Java's name of what it raised."""
+    task: int = 0
 
     def __str__(self) -> str:
         return (

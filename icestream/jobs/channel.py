@@ -75,16 +75,17 @@ def dead_letter(record: Rejected, target: DeadLetters, connector: str) -> Outgoi
         "partition": str(record.partition.number),
         "offset": str(record.offset),
         "connector.name": connector,
-        "task.id": "0",
+        "task.id": str(record.task),
         "stage": record.stage,
-        "class.name": "org.apache.kafka.connect.json.JsonConverter",
-        "exception.class.name": "org.apache.kafka.connect.errors.DataException",
+        "class.name": record.class_name,
+        "exception.class.name": record.exception,
         "exception.message": record.reason,
-        "exception.stacktrace": str(record),
+        "exception.stacktrace": f"{record.exception}: {record.reason}\n",
     }
     headers = list(record.headers)
     if target.with_context:
-        headers += [(_ERROR + name, value.encode()) for name, value in context.items()]
+        # A reason may quote half of a surrogate pair, which only Java's strings can hold.
+        headers += [(_ERROR + name, value.encode(errors="replace")) for name, value in context.items()]
     return Outgoing(target.topic, record.key, record.value, headers, record.timestamp_ms)
 
 

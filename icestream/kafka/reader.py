@@ -12,7 +12,7 @@ from typing import cast
 import numpy as np
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
-from icestream.api.batch import Rejected, Slice
+from icestream.api.batch import DATA_EXCEPTION, SINK_TASK, Rejected, Slice
 from icestream.api.errors import SourceUnavailable
 from icestream.api.offsets import Partition
 from icestream.kafka.clients import kafka_errors, quiet, raise_if_refused
@@ -36,6 +36,7 @@ _READ_SETTINGS: Mapping[str, str | int | bool] = {
 _CHUNK_BYTES = 16 * 1024 * 1024
 _MESSAGES_A_CALL = 2_000
 _SILENCE_SECONDS = 30.0
+_REASON_CHARS = 4_000
 
 
 @dataclass(frozen=True)
@@ -60,18 +61,34 @@ class Chunk:
     def newest_ms(self) -> int:
         return int(self.messages[-1].timestamp()[1])
 
-    def rejected(self, at: int, stage: str, reason: str) -> Rejected:
+    def rejected(
+        self,
+        at: int,
+        stage: str,
+        reason: str,
+        class_name: str = SINK_TASK,
+        exception: str = DATA_EXCEPTION,
+        task: int = 0,
+    ) -> Rejected:
         message = self.messages[at]
         return Rejected(
             partition=self.partition,
             offset=_offset(message),
             stage=stage,
-            reason=reason,
+            reason=_shortened(reason),
             key=message.key(),
             value=message.value(),
             headers=headers_of(message),
             timestamp_ms=message.timestamp()[1],
+            class_name=class_name,
+            exception=exception,
+            task=task,
         )
+
+
+def _shortened(reason: str) -> str:
+    """Java's messages may quote the value, and a dead letter says its reason twice: it must stay sendable."""
+    return reason if len(reason) <= _REASON_CHARS else f"{reason[:_REASON_CHARS]}…"
 
 
 def _offset(message: Message) -> int:
