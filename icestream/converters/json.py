@@ -10,6 +10,7 @@ from __future__ import annotations
 import io
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import arro3.io
 import numpy as np
@@ -17,10 +18,18 @@ import pyarrow as pa
 
 from icestream.converters import json_casts, json_records, json_text
 from icestream.records.payloads import Payloads
+from icestream.records.rows import Indexes
 
 _SPLIT = 8
 _ONE_BY_ONE = 16
 """Pieces of this size or less are decoded record by record: a native call costs as much as ten records."""
+
+
+class Refused(NamedTuple):
+    at: int
+    reason: str
+    is_misfit: bool
+    """Valid JSON, with a value that its column cannot hold."""
 
 
 @dataclass(frozen=True)
@@ -28,14 +37,14 @@ class Decoded:
     """Rows with the index of the payload that each is from, and what could not be decoded."""
 
     rows: pa.Table
-    index: np.ndarray[tuple[int], np.dtype[np.int64]]
-    rejected: list[tuple[int, str]]
+    index: Indexes
+    rejected: list[Refused]
 
 
 @dataclass(frozen=True)
 class _Piece:
     rows: pa.Table
-    index: np.ndarray[tuple[int], np.dtype[np.int64]]
+    index: Indexes
 
 
 @dataclass
@@ -52,7 +61,7 @@ class JsonDecoder:
         self._needs_casts = not self._wire.equals(self.schema, check_metadata=False)
 
     def decode(self, payloads: Payloads) -> Decoded:
-        rejected: list[tuple[int, str]] = []
+        rejected: list[Refused] = []
         suspicious = json_text.not_one_value(payloads)
         pieces: list[_Piece] = []
         if not suspicious.any():
@@ -65,7 +74,7 @@ class JsonDecoder:
             pieces.extend(self._decode_one_by_one(payloads.take(odd), odd, rejected))
         return self._assemble(pieces, rejected)
 
-    def _assemble(self, pieces: list[_Piece], rejected: list[tuple[int, str]]) -> Decoded:
+    def _assemble(self, pieces: list[_Piece], rejected: list[Refused]) -> Decoded:
         if len(pieces) == 1:
             return Decoded(pieces[0].rows, pieces[0].index, rejected)
         if not pieces:
@@ -80,8 +89,8 @@ class JsonDecoder:
     def _decode_piece(
         self,
         payloads: Payloads,
-        index: np.ndarray[tuple[int], np.dtype[np.int64]],
-        rejected: list[tuple[int, str]],
+        index: Indexes,
+        rejected: list[Refused],
     ) -> Iterator[_Piece]:
         wire = self._read(payloads)
         if wire is not None:
@@ -139,8 +148,8 @@ class JsonDecoder:
     def _decode_one_by_one(
         self,
         payloads: Payloads,
-        index: np.ndarray[tuple[int], np.dtype[np.int64]],
-        rejected: list[tuple[int, str]],
+        index: Indexes,
+        rejected: list[Refused],
     ) -> Iterator[_Piece]:
         rows, good = [], []
         for position, payload in enumerate(payloads):
@@ -148,7 +157,8 @@ class JsonDecoder:
                 rows.append(json_records.row_from(payload, self.schema))
                 good.append(position)
             except ValueError as error:
-                rejected.append((int(index[position]), str(error)))
+                is_misfit = isinstance(error, json_records.Misfit)
+                rejected.append(Refused(int(index[position]), str(error), is_misfit))
         if good and self.on_surplus is not None:
             self.on_surplus(payloads.take(np.array(good)))
         if rows:

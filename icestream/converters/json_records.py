@@ -20,8 +20,9 @@ import pyarrow as pa
 import pyarrow.types as pt
 
 from icestream.api.records import is_uuid
+from icestream.converters.java_text import java_double
 
-_NUMBER = int | decimal.Decimal
+_NUMBER = int | float | decimal.Decimal
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 _INT_BITS = {pa.int32(): 32, pa.int64(): 64}
 
@@ -38,30 +39,29 @@ def row_from(payload: bytes, schema: pa.Schema) -> dict[str, Any]:
         raise ValueError(f"the value is {_shown(value)}, not a JSON object")
     # Once more, now that it is known to be valid: orjson makes floats of numbers that a decimal would keep.
     value = json.loads(payload, parse_float=decimal.Decimal)
-    return {field.name: _coerce(value.get(field.name), field.type, field.name) for field in schema}
+    return {field.name: coerced(value.get(field.name), field.type, field.name) for field in schema}
 
 
-def _coerce(value: Any, kind: pa.DataType, path: str) -> Any:
+def coerced(value: Any, kind: pa.DataType, path: str) -> Any:
+    """One value as a column of this type holds it; raises Misfit with a reason that names the field."""
     if value is None:
         return None
     for applies, convert in _CONVERSIONS:
         if applies(kind):
             try:
                 return convert(value, kind, path)
-            except _Misfit:
+            except Misfit:
+                raise
+            except (ValueError, TypeError, OverflowError, decimal.InvalidOperation):
                 break
-            except (ValueError, TypeError, OverflowError, decimal.InvalidOperation) as error:
-                if isinstance(error, _Named):
-                    raise
-                break
-    raise _Named(f"field '{path}' is {_shown(value)}, which does not fit {_kind_name(kind)}")
+    raise Misfit(f"field '{path}' is {_shown(value)}, which does not fit {_kind_name(kind)}")
 
 
-class _Named(ValueError):
-    """A reason that already names its field."""
+class Misfit(ValueError):
+    """A value that its column cannot hold; the reason names the field."""
 
 
-class _Misfit(ValueError):
+class _NotOfThisKind(ValueError):
     pass
 
 
@@ -71,7 +71,9 @@ def _string(value: Any, kind: pa.DataType, path: str) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, decimal.Decimal):
-        return str(float(value))
+        return java_double(float(value))
+    if isinstance(value, float):
+        return java_double(value)
     if isinstance(value, int):
         return str(value)
     return json.dumps(value, separators=(",", ":"), ensure_ascii=False, default=float)
@@ -79,30 +81,30 @@ def _string(value: Any, kind: pa.DataType, path: str) -> str:
 
 def _whole(value: Any, kind: pa.DataType, path: str) -> int:
     if isinstance(value, bool) or not isinstance(value, _NUMBER | str):
-        raise _Misfit
+        raise _NotOfThisKind
     number = int(value)
     bits = _INT_BITS[kind]
     if not -(2 ** (bits - 1)) <= number < 2 ** (bits - 1):
-        raise _Misfit
+        raise _NotOfThisKind
     return number
 
 
 def _floating(value: Any, kind: pa.DataType, path: str) -> float:
     if isinstance(value, bool) or not isinstance(value, _NUMBER | str):
-        raise _Misfit
+        raise _NotOfThisKind
     return float(value)
 
 
 def _decimal(value: Any, kind: pa.Decimal128Type, path: str) -> decimal.Decimal:
     if isinstance(value, bool) or not isinstance(value, _NUMBER | str):
-        raise _Misfit
+        raise _NotOfThisKind
     # Wide enough for any value that could fit; the context's default of 28 digits is not.
     context = decimal.Context(prec=76)
     exact = decimal.Decimal(str(value)).quantize(
         decimal.Decimal(1).scaleb(-kind.scale), decimal.ROUND_DOWN, context
     )
     if len(exact.as_tuple().digits) > kind.precision:
-        raise _Misfit
+        raise _NotOfThisKind
     return exact
 
 
@@ -111,14 +113,18 @@ def _boolean(value: Any, kind: pa.DataType, path: str) -> bool:
         return value
     if isinstance(value, str) and value.lower() in ("true", "false"):
         return value.lower() == "true"
-    raise _Misfit
+    raise _NotOfThisKind
 
 
 def _timestamp(value: Any, kind: pa.TimestampType, path: str) -> dt.datetime:
     if isinstance(value, bool):
-        raise _Misfit
+        raise _NotOfThisKind
     if isinstance(value, _NUMBER):
         moment = _EPOCH + dt.timedelta(milliseconds=int(value))
+    elif isinstance(value, dt.datetime):
+        moment = value
+    elif isinstance(value, dt.date):
+        moment = dt.datetime.combine(value, dt.time(), dt.UTC)
     else:
         moment = _parsed_moment(value)
     if kind.tz is None:
@@ -138,50 +144,54 @@ def _parsed_moment(text: str) -> dt.datetime:
 def _date(value: Any, kind: pa.DataType, path: str) -> dt.date:
     if isinstance(value, int) and not isinstance(value, bool):
         return _EPOCH.date() + dt.timedelta(days=value)
-    return dt.date.fromisoformat(value)
+    if isinstance(value, dt.datetime):
+        return value.astimezone(dt.UTC).date()
+    return value if isinstance(value, dt.date) else dt.date.fromisoformat(value)
 
 
 def _time(value: Any, kind: pa.DataType, path: str) -> dt.time:
     if isinstance(value, int) and not isinstance(value, bool):
         return (_EPOCH + dt.timedelta(milliseconds=value)).time()
-    return dt.time.fromisoformat(value)
+    if isinstance(value, dt.datetime):
+        return value.astimezone(dt.UTC).time()
+    return value if isinstance(value, dt.time) else dt.time.fromisoformat(value)
 
 
 def _uuid(value: Any, kind: pa.DataType, path: str) -> uuid.UUID:
     if not isinstance(value, str):
-        raise _Misfit
+        raise _NotOfThisKind
     return uuid.UUID(value)
 
 
 def _bytes(value: Any, kind: pa.DataType, path: str) -> bytes:
-    if not isinstance(value, str):
-        raise _Misfit
-    data = base64.b64decode(value, validate=True)
+    if not isinstance(value, str | bytes):
+        raise _NotOfThisKind
+    data = base64.b64decode(value, validate=True) if isinstance(value, str) else value
     if pt.is_fixed_size_binary(kind) and len(data) != kind.byte_width:
-        raise _Misfit
+        raise _NotOfThisKind
     return data
 
 
 def _struct(value: Any, kind: pa.StructType, path: str) -> dict[str, Any]:
     if not isinstance(value, dict):
-        raise _Misfit
+        raise _NotOfThisKind
     fields = (kind.field(i) for i in range(kind.num_fields))
     return {
-        field.name: _coerce(value.get(field.name), field.type, f"{path}.{field.name}") for field in fields
+        field.name: coerced(value.get(field.name), field.type, f"{path}.{field.name}") for field in fields
     }
 
 
 def _list(value: Any, kind: pa.ListType, path: str) -> list[Any]:
     if not isinstance(value, list):
-        raise _Misfit
-    return [_coerce(item, kind.value_type, f"{path}[{position}]") for position, item in enumerate(value)]
+        raise _NotOfThisKind
+    return [coerced(item, kind.value_type, f"{path}[{position}]") for position, item in enumerate(value)]
 
 
 def _map(value: Any, kind: pa.MapType, path: str) -> list[tuple[Any, Any]]:
     if not isinstance(value, dict):
-        raise _Misfit
+        raise _NotOfThisKind
     return [
-        (_coerce(key, kind.key_type, path), _coerce(item, kind.item_type, f"{path}.{key}"))
+        (coerced(key, kind.key_type, path), coerced(item, kind.item_type, f"{path}.{key}"))
         for key, item in value.items()
     ]
 
@@ -211,5 +221,9 @@ def _kind_name(kind: pa.DataType) -> str:
 
 
 def _shown(value: Any) -> str:
-    text = json.dumps(value, ensure_ascii=False, default=float)
+    text = json.dumps(value, ensure_ascii=False, default=_plain)
     return text if len(text) <= 80 else f"{text[:77]}..."
+
+
+def _plain(value: Any) -> float | str:
+    return float(value) if isinstance(value, decimal.Decimal) else str(value)

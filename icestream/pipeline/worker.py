@@ -100,7 +100,10 @@ class TableWork:
     def decode(self, payloads: Payloads) -> Good:
         """Rows that fit the table; what does not fit, with stage and reason."""
         decoded = self._decoder.decode(payloads)
-        bad = {at: (VALUE_CONVERTER, reason) for at, reason in decoded.rejected}
+        bad = {
+            refused.at: (TASK_PUT if refused.is_misfit else VALUE_CONVERTER, refused.reason)
+            for refused in decoded.rejected
+        }
         lacking = missing_required(decoded.rows)
         if not lacking:
             return Good(decoded.rows, decoded.index, bad)

@@ -72,10 +72,10 @@ def payload(**values: Any) -> bytes:
 def decode(*payloads: bytes, schema: pa.Schema = SCHEMA) -> tuple[list[dict[str, Any]], dict[int, str]]:
     decoded = JsonDecoder(schema).decode(Payloads.of(payloads))
     assert len(decoded.index) == decoded.rows.num_rows
-    assert sorted([*decoded.index.tolist(), *(at for at, _ in decoded.rejected)]) == list(
+    assert sorted([*decoded.index.tolist(), *(refused.at for refused in decoded.rejected)]) == list(
         range(len(payloads))
     )
-    return decoded.rows.to_pylist(), dict(decoded.rejected)
+    return decoded.rows.to_pylist(), {refused.at: refused.reason for refused in decoded.rejected}
 
 
 def test_every_type_decodes_in_bulk() -> None:
@@ -214,7 +214,7 @@ def test_what_the_bulk_reader_forgives_is_rejected_when_it_has_new_fields(odd: b
     found: dict[tuple[str, ...], pa.DataType] = {}
     decoder = JsonDecoder(SCHEMA, on_surplus=lambda some: found.update(new_fields(some, SCHEMA)))
     decoded = decoder.decode(Payloads.of([*good[:50], odd, *good[50:]]))
-    assert [at for at, _ in decoded.rejected] == [50]
+    assert [refused.at for refused in decoded.rejected] == [50]
     assert decoded.rows.num_rows == 100
     assert found == {}
 
