@@ -61,6 +61,9 @@ class Setting:
     display_name: str = ""
     spoken: str = ""
     """Its name in messages, where that is not the key."""
+    rule: Callable[[str, Any], str | None] | None = None
+    """Like `check`, but given the name too, asked about nulls, and says the whole message. Lists keep their
+    empty items for it."""
 
     @property
     def is_required(self) -> bool:
@@ -68,15 +71,15 @@ class Setting:
 
     def parse(self, text: str) -> Any:
         """The value of `text` in this setting's type; raises ValueError with the reason."""
-        value = _PARSERS[self.type](text)
-        if reason := self._refusal(value):
+        value = self._parsed(text)
+        if reason := self._refusal(value) or self._ruling(value):
             raise ValueError(reason)
         return value
 
     def value_of(self, text: str) -> Any:
         """The value of `text`, also of one that is refused; None if it cannot be parsed."""
         try:
-            return _PARSERS[self.type](text)
+            return self._parsed(text)
         except ValueError:
             return None
 
@@ -85,12 +88,22 @@ class Setting:
         value, found = None, []
         if text is not None:
             try:
-                value = _PARSERS[self.type](text)
+                value = self._parsed(text)
             except ValueError as error:
                 found.append(self._problem(text, str(error)))
-        if reason := self._refusal(value):
-            found.append(self._problem(value, reason))
-        return found
+        return [*found, *self.refusals(value)]
+
+    def refusals(self, value: Any) -> list[str]:
+        """What is wrong with a parsed value, or with None."""
+        reason, message = self._refusal(value), self._ruling(value)
+        return [*([self._problem(value, reason)] if reason else ()), *([message] if message else ())]
+
+    def _parsed(self, text: str) -> Any:
+        keeps_blanks = self.type is Type.LIST and self.rule is not None
+        return _items(text) if keeps_blanks else _PARSERS[self.type](text)
+
+    def _ruling(self, value: Any) -> str | None:
+        return self.rule(self.spoken or self.name, value) if self.rule else None
 
     def _refusal(self, value: Any) -> str | None:
         if self.choices and value not in self.choices:
@@ -138,8 +151,12 @@ def _boolean(text: str) -> bool:
     return lowered == "true"
 
 
+def _items(text: str) -> list[str]:
+    return [item.strip() for item in text.split(",")] if text.strip() else []
+
+
 def _list(text: str) -> list[str]:
-    return [item.strip() for item in text.split(",") if item.strip()]
+    return [item for item in _items(text) if item]
 
 
 _PARSERS: Mapping[Type, Callable[[str], Any]] = {
@@ -207,7 +224,8 @@ def _problems(setting: Setting, config: Mapping[str, str | None]) -> list[str]:
     if setting.name in config:
         return setting.problems(config[setting.name])
     if setting.is_required:
-        return [f'Missing required configuration "{setting.name}" which has no default value.']
+        missing = f'Missing required configuration "{setting.name}" which has no default value.'
+        return [missing, *setting.refusals(None)]
     return []
 
 
