@@ -103,6 +103,15 @@ class Converted:
     failed: Mapping[int, Failure] = field(default_factory=dict)
 
 
+class ConversionError(Exception):
+    """Values that a converter cannot write, by position; the others of the group can be written without
+    them."""
+
+    def __init__(self, failed: Mapping[int, Failure]) -> None:
+        super().__init__(next(iter(failed.values())).reason)
+        self.failed = dict(failed)
+
+
 class Converter(Protocol):
     """One of a connector's converters, made for the key or for the value, and kept as long as its task
     lives."""
