@@ -92,7 +92,7 @@ def validate_connector(
     ]
     if not problems and deep is not None:
         problems = deep(effective)
-    warnings = (*unknown.warnings, *_without_effect(given), *settings.warnings(given))
+    warnings = (*unknown.warnings, *settings.warnings(given))
     return Validation(
         plugin,
         definition,
@@ -132,14 +132,6 @@ def _plugin(config: Mapping[str, str | None]) -> Plugin:
 def _nulls(config: Mapping[str, str | None]) -> list[Problem]:
     message = "Null value can not be supplied as the configuration value."
     return [Problem(key, message) for key, value in config.items() if value is None]
-
-
-def _without_effect(config: Config) -> list[str]:
-    return [
-        f"'{key}' has no effect: what fails in a record fails again, and outages are retried anyway"
-        for key in ("errors.retry.timeout", "errors.retry.delay.max.ms")
-        if config.get(key)
-    ]
 
 
 def _source(plugin: Plugin, config: Config, worker: Config) -> list[Problem]:

@@ -6,17 +6,22 @@ at once.
 
 from __future__ import annotations
 
+import math
 import threading
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from icestream.api.config import Config
+from icestream.api.connector_settings import FRAMEWORK
 from icestream.api.status import JobStarter, RunningJob
-from icestream.jobs.job_thread import JobThread, Manager
+from icestream.jobs.job_thread import PATIENCE, JobThread, Manager
 from icestream.plugins import ICEBERG_SETTINGS, Plugin, find_connector
+from icestream.retry import Patience
 
 if TYPE_CHECKING:
     from icestream.pipeline.run import SparkPlane, SparkRunner
+
+_LEAST_WAIT: Final = 0.1
 
 
 def job_starter(worker: Mapping[str, str]) -> JobStarter:
@@ -30,14 +35,31 @@ def job_starter(worker: Mapping[str, str]) -> JobStarter:
 
     def start(name: str, config: Mapping[str, str], *, paused: bool) -> RunningJob:
         plugin = find_connector(config["connector.class"])
+        patience = patience_with({**config, "name": name})
         if _is_iceberg(plugin):
             job = LateRunner(spark, name, config, worker)
-            return JobThread(name, job.manager, job.cancel, job.allow, paused=paused)
-        return JobThread(
-            name, lambda: _manager(plugin, name, config, worker), _nothing, _nothing, paused=paused
-        )
+            return JobThread(name, job.manager, job.cancel, job.allow, paused=paused, patience=patience)
+
+        def make() -> Manager:
+            return _manager(plugin, name, config, worker)
+
+        return JobThread(name, make, _nothing, _nothing, paused=paused, patience=patience)
 
     return start
+
+
+def patience_with(config: Config) -> Patience:
+    """How long a connector waits for what is away: Kafka, a registry, a catalog, an object store.
+
+    Never shorter than without the keys: Java's clients wait for a broker that restarts whatever
+    `errors.retry.timeout` says, whose default of 0 means one attempt.
+    """
+    errors = FRAMEWORK.parse(config)
+    timeout = errors["errors.retry.timeout"] / 1000
+    longest = PATIENCE.longest_wait
+    if "errors.retry.delay.max.ms" in config:
+        longest = max(errors["errors.retry.delay.max.ms"] / 1000, _LEAST_WAIT)
+    return Patience(math.inf if timeout < 0 else max(timeout, PATIENCE.seconds), longest)
 
 
 class LateSpark:

@@ -21,6 +21,7 @@ from icestream.jobs import planning
 from icestream.jobs.borders import SourceFacts
 from icestream.jobs.channel import Channel
 from icestream.jobs.job import Job
+from icestream.jobs.reject_log import log_rejected
 from icestream.jobs.standing import NOTE_PREFIX
 from icestream.kafka.reader import Chunk
 from icestream.sinks.file_stream import Landed, LineSink
@@ -272,8 +273,7 @@ class FileSinkManager:
         return self._file
 
     def _note(self, batch: Batch, found: _Lines) -> None:
-        if found.rejected:
-            self._log_rejected(found.rejected)
+        log_rejected(self._job, found.rejected)
         topics = {piece.partition.topic for piece in batch.slices()}
         self.progress = replace(
             self.progress,
@@ -284,13 +284,6 @@ class FileSinkManager:
             last_commit_ms=int(self._wall().timestamp() * 1000),
             topics=tuple(sorted({*self.progress.topics, *topics})),
         )
-
-    def _log_rejected(self, rejected: Sequence[Rejected]) -> None:
-        _log.warning("rejected %s records, the first: %s", len(rejected), rejected[0], extra=self._context())
-        if self._job.logs_rejects:
-            for record in rejected:
-                value = f" value={record.value!r}" if self._job.logs_messages else ""
-                _log.error("rejected %s%s", record, value, extra=self._context())
 
     def _context(self) -> dict[str, str]:
         return {"connector": self._job.name}

@@ -15,12 +15,12 @@ from typing import Protocol
 
 from icestream.api.errors import Cancelled, Fenced, RetriableError
 from icestream.api.status import JobStatus, Progress, State
-from icestream.retry import Backoff
+from icestream.retry import Backoff, Patience
 
 _log = logging.getLogger(__name__)
 
-_PATIENCE_SECONDS = 600.0
-"""A job whose source or sink stays away for this long fails."""
+PATIENCE = Patience(seconds=600.0, longest_wait=15.0)
+"""A job whose source or sink stays away for longer fails."""
 _STOP_SECONDS = 20.0
 
 
@@ -47,9 +47,11 @@ class JobThread:
         allow: Callable[[], None],
         *,
         paused: bool,
+        patience: Patience = PATIENCE,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._name = name
+        self._patience = patience
         self._make = make
         self._cancel = cancel
         self._allow = allow
@@ -103,7 +105,7 @@ class JobThread:
 
     def _run(self) -> None:
         manager: Manager | None = None
-        backoff = Backoff(patience=_PATIENCE_SECONDS, clock=self._clock)
+        backoff = Backoff(patience=self._patience, clock=self._clock)
         try:
             while not self._stopping:
                 if not self._may_go_on():

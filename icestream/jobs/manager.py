@@ -22,6 +22,7 @@ from icestream.jobs.debts import pay
 from icestream.jobs.events import CommitComplete, CommitToTable, Payload, StartCommit
 from icestream.jobs.job import Job
 from icestream.jobs.planning import Pace
+from icestream.jobs.reject_log import log_rejected
 from icestream.jobs.staging import StagedBatch, stage
 from icestream.jobs.standing import NOTE_PREFIX, Standing, owed, refuse_other_source, standing
 from icestream.sinks.iceberg.marks import JobMark, Source, mark_after
@@ -281,8 +282,7 @@ class JobManager:
         self, staged: StagedBatch, receipts: Sequence[Receipt], stands: Standing, started: float, behind: bool
     ) -> None:
         batch, taken = staged.batch, staged.taken
-        if taken.rejected:
-            self._log_rejected(taken.rejected)
+        log_rejected(self._job, taken.rejected)
         self._newest.update(taken.newest_ms)
         seconds = max(self._clock() - started, 0.001)
         self._pace = Pace(
@@ -312,13 +312,6 @@ class JobManager:
             self.progress = replace(
                 self.progress, rows=totals.written, rejected=totals.rejected, filtered=totals.filtered
             )
-
-    def _log_rejected(self, rejected: Sequence[Rejected]) -> None:
-        _log.warning("rejected %s records, the first: %s", len(rejected), rejected[0], extra=self._context())
-        if self._job.logs_rejects:
-            for record in rejected:
-                value = f" value={record.value!r}" if self._job.logs_messages else ""
-                _log.error("rejected %s%s", record, value, extra=self._context())
 
     def _context(self, batch: Batch | None = None) -> dict[str, str]:
         return {"connector": self._job.name, "batch": batch.id if batch else ""}

@@ -7,9 +7,9 @@ import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from confluent_kafka import Consumer, KafkaException, Message, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
 
-from icestream.api.errors import SourceUnavailable
+from icestream.api.errors import FatalError, SourceUnavailable
 from icestream.api.offsets import Offsets, Partition
 from icestream.kafka.clients import ANSWER_SECONDS, kafka_errors, quiet
 
@@ -67,11 +67,14 @@ class Transactions:
 
     def _produce(self, messages: Iterable[Outgoing]) -> int:
         failures: list[str] = []
+        too_large: list[Message] = []
         offsets = [-1]
 
-        def delivered(error: object, message: Message) -> None:
+        def delivered(error: KafkaError | None, message: Message) -> None:
             if error is not None:
                 failures.append(str(error))
+                if error.code() == KafkaError.MSG_SIZE_TOO_LARGE:
+                    too_large.append(message)
             offsets[0] = max(offsets[0], message.offset() or -1)
 
         for message in messages:
@@ -88,10 +91,23 @@ class Transactions:
                     break
                 except BufferError:
                     self._producer.poll(0.1)
-        if self._producer.flush(ANSWER_SECONDS) or failures:
+                except KafkaException as error:
+                    if error.args[0].code() == KafkaError.MSG_SIZE_TOO_LARGE:
+                        raise self._too_large(message.topic, len(message.value or b"")) from None
+                    raise
+        undelivered = self._producer.flush(ANSWER_SECONDS)
+        if too_large:
+            raise self._too_large(str(too_large[0].topic()), len(too_large[0]))
+        if undelivered or failures:
             reason = failures[0] if failures else "the broker does not answer"
             raise SourceUnavailable(f"{self._doing}: a message could not be delivered: {reason}")
         return offsets[0]
+
+    def _too_large(self, topic: str, size: int) -> FatalError:
+        return FatalError(
+            f"{self._doing}: a message of {size:,} bytes is too large for topic '{topic}'; raise its "
+            "max.message.bytes, and producer.override.max.request.size above 16 MiB"
+        )
 
     def close(self) -> None:
         # A fenced producer complains that it cannot end its transaction; the newer one has done that.

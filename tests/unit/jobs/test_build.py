@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Any, cast
 
@@ -10,6 +11,7 @@ import pytest
 from icestream.api.status import State
 from icestream.jobs import build, build_iceberg
 from icestream.jobs.job_thread import Manager
+from icestream.retry import Patience
 
 
 class FakeRunner:
@@ -62,3 +64,18 @@ def test_spark_starts_at_once_for_a_worker_that_names_it(monkeypatch: pytest.Mon
     assert not started
     build.job_starter({"bootstrap.servers": "127.0.0.1:1", "spark.master": "local[2]"})
     assert len(started) == 1
+
+
+@pytest.mark.parametrize(
+    ("keys", "expected"),
+    [
+        ({}, Patience(600, 15)),
+        ({"errors.retry.timeout": "0"}, Patience(600, 15)),
+        ({"errors.retry.timeout": "60000"}, Patience(600, 15)),
+        ({"errors.retry.timeout": "3600000", "errors.retry.delay.max.ms": "60000"}, Patience(3600, 60)),
+        ({"errors.retry.timeout": "-1", "errors.retry.delay.max.ms": "500"}, Patience(math.inf, 0.5)),
+    ],
+)
+def test_retry_keys_lengthen_the_patience_with_outages(keys: dict[str, str], expected: Patience) -> None:
+    config = {"name": "n", "connector.class": "FileStreamSink", **keys}
+    assert build.patience_with(config) == expected

@@ -1,5 +1,6 @@
 """The loop around a manager: what it shows, what it retries, when it ends."""
 
+import math
 import threading
 import time
 from collections.abc import Callable
@@ -9,7 +10,7 @@ import pytest
 from icestream.api.errors import FatalError, SourceUnavailable
 from icestream.api.status import Progress, State
 from icestream.jobs.job_thread import JobThread
-from icestream.retry import Backoff
+from icestream.retry import Backoff, Patience
 
 
 class ScriptedManager:
@@ -131,9 +132,26 @@ def test_a_failed_job_stays_failed_whatever_is_resumed() -> None:
 
 def test_backoff_doubles_up_to_its_limit_and_gives_up_after_its_patience() -> None:
     now = [0.0]
-    backoff = Backoff(patience=100.0, clock=lambda: now[0], first=1.0, most=4.0, jitter=lambda: 0.0)
+    backoff = Backoff(patience=Patience(100.0, 4.0), clock=lambda: now[0], first=1.0, jitter=lambda: 0.0)
     assert [backoff.failed() for _ in range(4)] == [1.0, 2.0, 4.0, 4.0]
     now[0] = 101.0
     assert backoff.failed() is None
     backoff.succeeded()
     assert backoff.failed() == 1.0
+
+
+def test_an_outage_may_be_waited_for_without_end() -> None:
+    backoff = Backoff(patience=Patience(math.inf, 2.0), clock=lambda: 0.0, jitter=lambda: 0.5)
+    delays = [backoff.failed() for _ in range(3_000)]
+    assert delays[0] == pytest.approx(0.175)
+    assert delays[-1] == pytest.approx(1.75)
+
+
+def test_a_job_without_patience_fails_with_the_outage() -> None:
+    manager = ScriptedManager(raising(SourceUnavailable("no registry")))
+    patience = Patience(-1.0, 0.01)
+    job = JobThread("job", lambda: manager, lambda: None, lambda: None, paused=False, patience=patience)
+    assert eventually(lambda: job.status().state is State.FAILED)
+    assert "no registry" in (job.status().trace or "")
+    assert manager.ticks == 2
+    job.stop()
