@@ -1,0 +1,39 @@
+"""What Java's transforms require of keys, values and fields, and its words where they are not so."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from icestream.records.column import Column
+from icestream.records.java_classes import java_class
+from icestream.records.records import Failure
+from icestream.records.schema import ConnectSchema
+from icestream.records.values import Value
+
+
+def is_null(value: Value) -> bool:
+    """Of a key or value as a transform gets it: null in all rows, or in none."""
+    return value is None or (isinstance(value, Column) and value.values.null_count == len(value))
+
+
+def not_a_map(value: Value, purpose: str) -> Failure:
+    found = java_class(value)
+    return Failure(f"Only Map objects supported in absence of schema for [{purpose}], found: {found}")
+
+
+def not_a_struct(value: Value, purpose: str) -> Failure:
+    return Failure(f"Only Struct objects supported for [{purpose}], found: {java_class(value)}")
+
+
+def nulls_refused(name: str, column: Column) -> dict[int, Failure]:
+    """The rows that cannot go into a struct's field, as the field has to have a value there."""
+    schema = column.schema
+    if schema is None or schema.optional or not column.values.null_count:
+        return {}
+    why = Failure(f'Invalid value: null used for required field: "{name}", schema type: {schema.kind}')
+    return dict.fromkeys(np.flatnonzero(column.nulls).tolist(), why)
+
+
+def schema_text(schema: ConnectSchema) -> str:
+    """As Java prints a schema."""
+    return f"Schema{{{schema.name}:{schema.kind}}}" if schema.name is not None else f"Schema{{{schema.kind}}}"
