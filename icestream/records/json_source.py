@@ -84,6 +84,13 @@ class JsonSource:
     learned: Learned = field(default_factory=Learned)
     _found: dict[Path, list[Any]] = field(default_factory=dict)
 
+    @classmethod
+    def projected(cls, values: Sequence[bytes], learned: Learned, projected: list[Any]) -> JsonSource:
+        """With what the projection of all learned paths has found already."""
+        source = cls(values, learned)
+        source._keep(projected)
+        return source
+
     def __len__(self) -> int:
         return len(self.values)
 
@@ -106,6 +113,9 @@ class JsonSource:
             projected: list[Any] = list(map(decode, self.values))
         except (ValueError, RecursionError):  # msgspec's errors are ValueErrors
             projected = [_decoded_alone(value, decode) for value in self.values]
+        self._keep(projected)
+
+    def _keep(self, projected: list[Any]) -> None:
         for path in self.learned.paths:
             self._found[path] = _column(projected, path)
 
