@@ -9,9 +9,8 @@ from typing import Final, Protocol
 import numpy as np
 import pyarrow as pa
 
-from icestream.records.column import Column
 from icestream.records.rows import Flags, Indexes
-from icestream.records.values import Value
+from icestream.records.values import Typed, Value
 
 DATA_EXCEPTION: Final = "org.apache.kafka.connect.errors.DataException"
 
@@ -21,7 +20,7 @@ class Header:
     """One header that every record of a group has. Headers keep their order; names may repeat."""
 
     name: str
-    values: Column
+    values: Typed
     """Raw headers: bytes without a schema, as no transform reads them."""
     raw: bool = False
 

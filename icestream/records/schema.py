@@ -146,9 +146,12 @@ def _arrow_type(schema: ConnectSchema) -> pa.DataType:
     if schema.kind is Kind.STRUCT:
         return pa.struct([pa.field(one.name, one.schema.arrow_type) for one in schema.fields])
     if schema.kind is Kind.ARRAY:
-        assert schema.value is not None
-        return pa.list_(schema.value.arrow_type)
+        return pa.list_(_inner_type(schema.value))
     if schema.kind is Kind.MAP:
-        assert schema.key is not None and schema.value is not None
-        return pa.map_(schema.key.arrow_type, schema.value.arrow_type)
+        return pa.map_(_inner_type(schema.key), _inner_type(schema.value))
     return _PLAIN[schema.kind]
+
+
+def _inner_type(schema: ConnectSchema | None) -> pa.DataType:
+    """Java reads the literal `[]` as an array whose elements have no schema."""
+    return pa.null() if schema is None else schema.arrow_type
