@@ -1,0 +1,102 @@
+"""Arrow columns made of pieces of one buffer; the native readers of Avro and Protobuf share them."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+
+from icestream.records.rows import Flags, Indexes
+
+_WIDE: Final = 32
+"""Bytes of a decimal256."""
+_LIMIT: Final = 10**76
+
+
+def spans(text: bytes, begin: Indexes, end: Indexes, length: int, places: Indexes | None) -> pa.Array:
+    """Binary values from pieces of a buffer; `places` says where in the column each goes.
+
+    The pieces come in the order of the buffer. So their bounds are the offsets of an Arrow array in which
+    every other value is what lies between them, and taking the wanted ones copies natively.
+    """
+    if len(text) >= 2**31:
+        raise OverflowError("a chunk of 2 GiB or more")
+    if not len(begin):
+        return pa.nulls(length, pa.binary())
+    bounds = np.empty(2 * len(begin), np.int32)
+    bounds[0::2], bounds[1::2] = begin, end
+    if np.any(bounds[1:] < bounds[:-1]):
+        return _spans_one_by_one(text, begin, end, length, places)
+    whole = pa.Array.from_buffers(
+        pa.binary(), len(bounds) - 1, [None, pa.py_buffer(bounds), pa.py_buffer(text)]
+    )
+    wanted = np.arange(0, len(bounds), 2)
+    if places is None:
+        return whole.take(pa.array(wanted))
+    index, nulls = np.zeros(length, np.int64), np.ones(length, np.bool_)
+    index[places], nulls[places] = wanted, False
+    return whole.take(pa.array(index, mask=nulls))
+
+
+def _spans_one_by_one(
+    text: bytes, begin: Indexes, end: Indexes, length: int, places: Indexes | None
+) -> pa.Array:
+    """Pieces that overlap, because a broken value read into the next."""
+    values: list[bytes | None] = [None] * length
+    where = range(length) if places is None else places.tolist()
+    for place, low, high in zip(where, begin.tolist(), end.tolist(), strict=True):
+        values[place] = text[low:high]
+    return pa.array(values, pa.binary())
+
+
+def texts(column: pa.Array) -> pa.Array:
+    """Binary as strings; what is no UTF-8 is replaced, as Java does."""
+    try:
+        return column.cast(pa.string())
+    except pa.ArrowInvalid:
+        values = column.to_pylist()
+        return pa.array([None if value is None else value.decode("utf-8", "replace") for value in values])
+
+
+def booleans(values: np.ndarray[Any, Any], nulls: Flags | None) -> pa.Array:
+    return pa.array(values.astype(np.bool_), mask=nulls)
+
+
+def numbers(values: np.ndarray[Any, Any], nulls: Flags | None, kind: pa.DataType) -> pa.Array:
+    """Values in the layout of an Arrow type (dates and times are numbers there; a decimal is 32 bytes)."""
+    if pa.types.is_decimal(kind):
+        layout = values
+    else:
+        layout = values.astype(_LAYOUTS.get(kind) or kind.to_pandas_dtype(), copy=False)
+    validity = None if nulls is None else pa.array(~nulls).buffers()[1]
+    return pa.Array.from_buffers(kind, len(values), [validity, pa.py_buffer(np.ascontiguousarray(layout))])
+
+
+_LAYOUTS: Final[dict[pa.DataType, Any]] = {
+    pa.date32(): np.int32,
+    pa.time32("ms"): np.int32,
+    pa.timestamp("ms", "UTC"): np.int64,
+}
+
+
+def decimals(column: pa.Array) -> tuple[np.ndarray[Any, Any], Flags]:
+    """Big-endian two's complement of any length as that of 32 bytes, little-endian; and which do not fit."""
+    bounds = np.frombuffer(column.buffers()[1], np.int32)[column.offset : column.offset + len(column) + 1]
+    raw = column.buffers()[2]
+    data = np.frombuffer(raw, np.uint8) if raw is not None and raw.size else np.zeros(1, np.uint8)
+    begin, end = bounds[:-1].astype(np.int64), bounds[1:].astype(np.int64)
+    lengths = end - begin
+    sign = np.where((lengths > 0) & (data.take(begin, mode="clip") > 0x7F), 0xFF, 0).astype(np.uint8)
+    made = np.repeat(sign[:, None], _WIDE, axis=1)
+    for place in range(min(_WIDE, int(lengths.max(initial=0)))):
+        has = lengths > place
+        made[has, place] = data[end[has] - 1 - place]
+    return made, _too_wide(column, lengths)
+
+
+def _too_wide(column: pa.Array, lengths: Indexes) -> Flags:
+    wide: Flags = np.zeros(len(column), np.bool_)
+    for row in np.flatnonzero(lengths >= _WIDE).tolist():  # 31 bytes always fit into 76 digits
+        wide[row] = abs(int.from_bytes(column[row].as_py(), "big", signed=True)) >= _LIMIT
+    return wide
