@@ -1,28 +1,22 @@
 """JSON values to Arrow rows of a given schema, natively and in bulk; called by the pipeline's worker.
 
-arrow-rs decodes a whole chunk at once and fails as a whole. So a chunk that fails is cut into pieces until
-the records that it cannot decode are few; those go one by one through `json_records`, which knows
-Kafka Connect's coercions and can say what is wrong with a record.
+What does not decode natively goes one by one through `json_records`, which knows Kafka Connect's coercions
+and can say what is wrong with a record.
 """
 
 from __future__ import annotations
 
-import io
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-import arro3.io
 import numpy as np
 import pyarrow as pa
 
-from icestream.converters import json_casts, json_records, json_text
+from icestream.converters import json_bulk, json_casts, json_records, json_text
+from icestream.converters.json_bulk import Piece
 from icestream.records.payloads import Payloads
 from icestream.records.rows import Indexes
-
-_SPLIT = 8
-_ONE_BY_ONE = 16
-"""Pieces of this size or less are decoded record by record: a native call costs as much as ten records."""
 
 
 class Refused(NamedTuple):
@@ -41,12 +35,6 @@ class Decoded:
     rejected: list[Refused]
 
 
-@dataclass(frozen=True)
-class _Piece:
-    rows: pa.Table
-    index: Indexes
-
-
 @dataclass
 class JsonDecoder:
     """Decodes into one schema. `on_surplus` is told of payloads that hold more keys than the schema has."""
@@ -62,60 +50,19 @@ class JsonDecoder:
 
     def decode(self, payloads: Payloads) -> Decoded:
         rejected: list[Refused] = []
-        suspicious = json_text.not_one_value(payloads)
-        pieces: list[_Piece] = []
-        if not suspicious.any():
-            pieces.extend(self._decode_piece(payloads, np.arange(len(payloads)), rejected))
-        else:
-            whole = np.flatnonzero(~suspicious)
-            if len(whole):
-                pieces.extend(self._decode_piece(payloads.take(whole), whole, rejected))
-            odd = np.flatnonzero(suspicious)
-            pieces.extend(self._decode_one_by_one(payloads.take(odd), odd, rejected))
-        return self._assemble(pieces, rejected)
+        found = json_bulk.decoded(
+            payloads, self._in_bulk, lambda odd, index: self._one_by_one(odd, index, rejected)
+        )
+        if found is None:
+            return Decoded(self.schema.empty_table(), np.empty(0, np.int64), sorted(rejected))
+        return Decoded(found.rows, found.index, sorted(rejected))
 
-    def _assemble(self, pieces: list[_Piece], rejected: list[Refused]) -> Decoded:
-        if len(pieces) == 1:
-            return Decoded(pieces[0].rows, pieces[0].index, rejected)
-        if not pieces:
-            return Decoded(self.schema.empty_table(), np.empty(0, np.int64), rejected)
-        rows = pa.concat_tables([piece.rows for piece in pieces])
-        index = np.concatenate([piece.index for piece in pieces])
-        order = np.argsort(index, kind="stable")
-        if not np.array_equal(order, np.arange(len(order))):
-            rows, index = rows.take(pa.array(order)), index[order]
-        return Decoded(rows, index, sorted(rejected))
-
-    def _decode_piece(
-        self,
-        payloads: Payloads,
-        index: Indexes,
-        rejected: list[Refused],
-    ) -> Iterator[_Piece]:
-        wire = self._read(payloads)
-        if wire is not None:
-            rows = self._cast(wire)
-            if rows is not None and self._keys_are_known(payloads, wire):
-                yield _Piece(rows, index)
-                return
-        if len(payloads) <= _ONE_BY_ONE:
-            yield from self._decode_one_by_one(payloads, index, rejected)
-            return
-        step = max(_ONE_BY_ONE, -(-len(payloads) // _SPLIT))
-        for low in range(0, len(payloads), step):
-            part = slice(low, min(low + step, len(payloads)))
-            yield from self._decode_piece(payloads[part], index[part], rejected)
-
-    def _read(self, payloads: Payloads) -> pa.Table | None:
-        """All payloads as rows, or None if any of them does not decode."""
-        if not self.schema.names:
+    def _in_bulk(self, payloads: Payloads) -> pa.Table | None:
+        wire = json_bulk.native_rows(payloads, self._wire)
+        if wire is None:
             return None
-        reader = arro3.io.read_json(io.BytesIO(payloads.text), schema=self._wire, batch_size=len(payloads))
-        try:
-            rows = pa.RecordBatchReader.from_stream(reader).read_all()
-        except (pa.ArrowException, ValueError):
-            return None
-        return rows if rows.num_rows == len(payloads) else None
+        rows = self._cast(wire)
+        return rows if rows is not None and self._keys_are_known(payloads, wire) else None
 
     def _cast(self, wire: pa.Table) -> pa.Table | None:
         if not self._needs_casts:
@@ -137,20 +84,13 @@ class JsonDecoder:
         """Find the payloads with keys that were not decoded, by cutting into ever smaller pieces."""
         if self.on_surplus is None or json_text.keys_agree(payloads, wire):
             return
-        if len(payloads) <= _ONE_BY_ONE:
+        if len(payloads) <= json_bulk.ONE_BY_ONE:
             self.on_surplus(payloads)
             return
-        step = max(_ONE_BY_ONE, -(-len(payloads) // _SPLIT))
-        for low in range(0, len(payloads), step):
-            part = slice(low, min(low + step, len(payloads)))
-            self._compare_keys(payloads[part], wire.slice(low, step))
+        for part in json_bulk.cuts(len(payloads)):
+            self._compare_keys(payloads[part], wire.slice(part.start, part.stop - part.start))
 
-    def _decode_one_by_one(
-        self,
-        payloads: Payloads,
-        index: Indexes,
-        rejected: list[Refused],
-    ) -> Iterator[_Piece]:
+    def _one_by_one(self, payloads: Payloads, index: Indexes, rejected: list[Refused]) -> Piece | None:
         rows, good = [], []
         for position, payload in enumerate(payloads):
             try:
@@ -159,7 +99,8 @@ class JsonDecoder:
             except ValueError as error:
                 is_misfit = isinstance(error, json_records.Misfit)
                 rejected.append(Refused(int(index[position]), str(error), is_misfit))
-        if good and self.on_surplus is not None:
+        if not rows:
+            return None
+        if self.on_surplus is not None:
             self.on_surplus(payloads.take(np.array(good)))
-        if rows:
-            yield _Piece(pa.Table.from_pylist(rows, schema=self.schema), index[np.array(good)])
+        return Piece(pa.Table.from_pylist(rows, schema=self.schema), index[np.array(good)])

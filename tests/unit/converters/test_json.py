@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from icestream.converters import json_records
+from icestream.converters import json_bulk, json_casts, json_records
 from icestream.converters.json import JsonDecoder
 from icestream.converters.json_text import Payloads, keys_agree, not_one_value
 from icestream.converters.new_fields import combined, new_fields
@@ -161,7 +161,7 @@ def surplus(*payloads: bytes) -> dict[tuple[str, ...], pa.DataType]:
 
 def test_keys_agree_when_nothing_is_new() -> None:
     texts = Payloads.of([payload(**FULL), payload(id=1, text=None, tags={}, items=[], inner=None)])
-    rows = JsonDecoder(SCHEMA)._read(texts)
+    rows = json_bulk.native_rows(texts, json_casts.wire_schema(SCHEMA))
     assert rows is not None
     assert keys_agree(texts, rows)
 

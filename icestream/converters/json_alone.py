@@ -1,0 +1,83 @@
+"""One JSON value that the bulk readers refuse, read as Jackson reads it for Kafka Connect."""
+
+from __future__ import annotations
+
+import json
+import re
+from decimal import Decimal
+from typing import Any, Final
+
+from icestream.converters.json_errors import BROKEN
+from icestream.records.json_source import ABSENT
+
+MISSING: Final = ABSENT
+"""There is no value in the text."""
+
+_LEADING_ZEROS: Final = re.compile(r'"(?:[^"\\]|\\.)*"|(-?)0+(?=\d)')
+_SURROGATES: Final = re.compile("[\ud800-\udfff]")
+_WHITE: Final = " \t\r\n"
+_DEEPEST: Final = 1000
+_DEPTH_MESSAGE: Final = (
+    f"Document nesting depth ({_DEEPEST + 1}) exceeds the maximum allowed ({_DEEPEST}, from "
+    "`StreamReadConstraints.getMaxNestingDepth()`)"
+)
+
+
+def plain_text(value: bytes) -> bytes:
+    """The first JSON value of the text, spelled so that strict readers take it; empty if there is none.
+
+    Jackson takes leading zeros, lone surrogates and anything after the first value. Raises ValueError.
+    """
+    text = _first_value(_decoded(value))
+    if text and _may_have_surrogates(text):
+        found = json.loads(text)
+        respelled = json.dumps(found, separators=(",", ":"), ensure_ascii=False)
+        if _SURROGATES.search(respelled):
+            text = respelled
+    return text.encode(errors="replace")
+
+
+def exact(value: bytes) -> Any:
+    """The value with its numbers as ints and Decimals, as Jackson keeps them for Kafka Connect; MISSING if
+    the text is empty. Raises ValueError."""
+    text = plain_text(value)
+    return json.loads(text, parse_float=Decimal) if text else MISSING
+
+
+def _decoded(value: bytes) -> str:
+    try:
+        return value.decode().lstrip(_WHITE)
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{BROKEN}the value is not UTF-8: {error}") from None
+
+
+def _first_value(text: str) -> str:
+    if not text:
+        return ""
+    try:
+        return text[: _end(text)]
+    except RecursionError:
+        raise ValueError(BROKEN + _DEPTH_MESSAGE) from None
+    except ValueError as error:
+        respelled = _LEADING_ZEROS.sub(lambda found: found[0] if found[1] is None else found[1], text)
+        if respelled == text:
+            raise ValueError(f"{BROKEN}{error}") from None
+    try:
+        return respelled[: _end(respelled)]
+    except ValueError as error:
+        raise ValueError(f"{BROKEN}{error}") from None
+
+
+def _end(text: str) -> int:
+    return _READER.raw_decode(text)[1]
+
+
+def _refuse(name: str) -> None:
+    raise ValueError(f"{name} is no JSON number")
+
+
+_READER: Final = json.JSONDecoder(parse_constant=_refuse)
+
+
+def _may_have_surrogates(text: str) -> bool:
+    return "\\ud" in text or "\\uD" in text

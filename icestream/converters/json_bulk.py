@@ -1,0 +1,91 @@
+"""JSON objects to rows by arrow-rs, which decodes a whole text at once and fails as a whole.
+
+So a text that fails is cut into pieces until the records that it cannot decode are few; those go one by one.
+Shared by the decoder of the sink and by the converter that reads envelopes.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Final
+
+import arro3.io
+import numpy as np
+import pyarrow as pa
+
+from icestream.converters import json_text
+from icestream.records.payloads import Payloads
+from icestream.records.rows import Indexes
+
+SPLIT: Final = 8
+ONE_BY_ONE: Final = 16
+"""Pieces of this size or less are decoded record by record: a native call costs as much as ten records."""
+
+
+@dataclass(frozen=True)
+class Piece:
+    """Rows with the index of the payload that each is from."""
+
+    rows: pa.Table
+    index: Indexes
+
+
+Bulk = Callable[[Payloads], pa.Table | None]
+"""All payloads as rows, or None if any of them does not decode."""
+Alone = Callable[[Payloads, Indexes], Piece | None]
+"""Those of some payloads that can be decoded one by one; says elsewhere what is wrong with the others."""
+
+
+def native_rows(payloads: Payloads, wire: pa.Schema) -> pa.Table | None:
+    """All payloads as rows of a schema, or None if any of them does not decode."""
+    if not wire.names:
+        return None
+    reader = arro3.io.read_json(io.BytesIO(payloads.text), schema=wire, batch_size=len(payloads))
+    try:
+        rows = pa.RecordBatchReader.from_stream(reader).read_all()
+    except (pa.ArrowException, ValueError):
+        return None
+    return rows if rows.num_rows == len(payloads) else None
+
+
+def decoded(payloads: Payloads, bulk: Bulk, alone: Alone) -> Piece | None:
+    """The rows of all payloads that decode, in their order."""
+    suspicious = json_text.not_one_value(payloads)
+    everything = np.arange(len(payloads))
+    if not suspicious.any():
+        return _together(list(_cut(payloads, everything, bulk, alone)))
+    whole, odd = np.flatnonzero(~suspicious), np.flatnonzero(suspicious)
+    pieces = list(_cut(payloads.take(whole), whole, bulk, alone)) if len(whole) else []
+    found = alone(payloads.take(odd), odd)
+    return _together([*pieces, *([found] if found is not None else [])])
+
+
+def _cut(payloads: Payloads, index: Indexes, bulk: Bulk, alone: Alone) -> Iterator[Piece]:
+    rows = bulk(payloads)
+    if rows is not None:
+        yield Piece(rows, index)
+    elif len(payloads) <= ONE_BY_ONE:
+        found = alone(payloads, index)
+        if found is not None:
+            yield found
+    else:
+        for part in cuts(len(payloads)):
+            yield from _cut(payloads[part], index[part], bulk, alone)
+
+
+def cuts(length: int) -> Iterator[slice]:
+    step = max(ONE_BY_ONE, -(-length // SPLIT))
+    return (slice(low, min(low + step, length)) for low in range(0, length, step))
+
+
+def _together(pieces: list[Piece]) -> Piece | None:
+    if len(pieces) <= 1:
+        return pieces[0] if pieces else None
+    rows = pa.concat_tables([piece.rows for piece in pieces])
+    index = np.concatenate([piece.index for piece in pieces])
+    order = np.argsort(index, kind="stable")
+    if np.array_equal(order, np.arange(len(order))):
+        return Piece(rows, index)
+    return Piece(rows.take(pa.array(order)), index[order])
