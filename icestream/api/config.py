@@ -8,7 +8,7 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any, Final
 
@@ -61,6 +61,9 @@ class Setting:
     display_name: str = ""
     spoken: str = ""
     """Its name in messages, where that is not the key."""
+    is_embedded: bool = False
+    """Java's way with the settings of a transform: what cannot be parsed is told with the whole key, what a
+    rule refuses with the `spoken` name."""
     rule: Callable[[str, Any], str | None] | None = None
     """Like `check`, but given the name too, asked about nulls, and says the whole message. Lists keep their
     empty items for it."""
@@ -90,7 +93,7 @@ class Setting:
             try:
                 value = self._parsed(text)
             except ValueError as error:
-                found.append(self._problem(text, str(error)))
+                found.append(self._problem(text, str(error), is_misread=True))
         return [*found, *self.refusals(value)]
 
     def refusals(self, value: Any) -> list[str]:
@@ -115,9 +118,10 @@ class Setting:
                 return f"Value must be at least {self.at_least}"
         return self.check(value) if self.check and value is not None else None
 
-    def _problem(self, value: Any, reason: str) -> str:
+    def _problem(self, value: Any, reason: str, *, is_misread: bool = False) -> str:
         shown = "[hidden]" if self.type is Type.PASSWORD else _in_words(value)
-        return f"Invalid value {shown} for configuration {self.spoken or self.name}: {reason}"
+        name = self.name if is_misread and self.is_embedded else self.spoken or self.name
+        return f"Invalid value {shown} for configuration {name}: {reason}"
 
 
 def _in_words(value: Any) -> str:
@@ -185,6 +189,25 @@ class ConfigDef:
     def names(self) -> list[str]:
         return [setting.name for setting in self.settings]
 
+    def under(self, prefix: str, group: str, first: int) -> ConfigDef:
+        """The same settings as part of another definition; `first` is the place of the first in its group."""
+        ordered = sorted(self.settings, key=_place)
+        return ConfigDef(
+            tuple(
+                replace(
+                    setting,
+                    name=prefix + setting.name,
+                    spoken=setting.spoken or setting.name,
+                    is_embedded=True,
+                    group=group,
+                    order=first + place,
+                    display_name=setting.display_name or setting.name,
+                )
+                for place, setting in enumerate(ordered)
+            ),
+            tuple(prefix + known for known in self.prefixes),
+        )
+
     def parse(self, config: Config) -> dict[str, Any]:
         """All settings by name, defaults filled in; raises ConfigError with every problem at once."""
         problems = self.problems(config)
@@ -218,6 +241,11 @@ class ConfigDef:
             if difflib.get_close_matches(head, [prefix], n=1, cutoff=_TYPO_CUTOFF):
                 return f"{prefix}*"
         return None
+
+
+def _place(setting: Setting) -> tuple[bool, int, str]:
+    """Java's order of settings that have none of their own."""
+    return not setting.is_required, ("HIGH", "MEDIUM", "LOW").index(setting.importance), setting.name
 
 
 def _problems(setting: Setting, config: Mapping[str, str | None]) -> list[str]:

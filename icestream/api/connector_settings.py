@@ -103,6 +103,14 @@ def _is_pattern(value: Any) -> str | None:
     return None
 
 
+def _aliases(key: str, names: list[str] | None) -> str | None:
+    if names is None:
+        return f"Invalid value null for configuration {key}: entry must be non null"
+    if len(set(names)) < len(names):
+        return f"Invalid value [{', '.join(names)}] for configuration {key}: Duplicate alias provided."
+    return None
+
+
 def converter_settings(kinds: tuple[str, ...] = CONVERTER_KINDS) -> ConfigDef:
     """The sub-keys of the converters, such as `value.converter.schemas.enable`."""
     return ConfigDef(
@@ -213,6 +221,7 @@ FRAMEWORK: Final = ConfigDef(
             Type.LIST,
             [],
             "Names of the transforms, in order.",
+            rule=_aliases,
             importance="LOW",
             group="Transforms",
             order=12,
@@ -224,6 +233,7 @@ FRAMEWORK: Final = ConfigDef(
             Type.LIST,
             [],
             "Names of the predicates.",
+            rule=_aliases,
             importance="LOW",
             group="Predicates",
             order=13,

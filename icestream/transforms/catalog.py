@@ -5,17 +5,22 @@ The control plane validates and lists with it; `build` makes a chain from it. Co
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
-from typing import Any, Final, cast
+from typing import Any, Final
 
 from icestream.api.config import ConfigDef
 from icestream.records.records import Predicate, Transform
+from icestream.transforms.settings import PREDICATES, TRANSFORMS
 from icestream.transforms.side import Side
 
 KAFKA: Final = "org.apache.kafka.connect.transforms."
 ICEBERG: Final = "org.apache.iceberg.connect.transforms."
+
+
+PREDICATES_OF_KAFKA: Final = f"{KAFKA}predicates."
+KAFKA_VERSION: Final = "4.3.1"
 
 
 @dataclass(frozen=True)
@@ -25,17 +30,22 @@ class TransformPlugin:
     class_name: str
     settings: ConfigDef
     factory: str
-    """`module:function`; called with the parsed settings and the side."""
+    """`module:Class`; its `configured` is called with the parsed settings and the side."""
     sides: Sequence[Side] = ()
     """Empty: the class has no `$Key` and `$Value`."""
     reads_key: bool = False
     """Whether it needs keys decoded though it is not for keys."""
     reads_headers: bool = False
+    version: str = KAFKA_VERSION
+
+    @property
+    def class_names(self) -> list[str]:
+        """As configs and REST name it."""
+        return [f"{self.class_name}${side.value}" for side in self.sides] or [self.class_name]
 
     def make(self, settings: Mapping[str, Any], side: Side) -> Transform:
-        module, _, name = self.factory.partition(":")
-        factory = cast(Callable[[Mapping[str, Any], Side], Transform], getattr(import_module(module), name))
-        return factory(settings, side)
+        made: Transform = _code(self.factory).configured(settings, side)
+        return made
 
 
 @dataclass(frozen=True)
@@ -43,9 +53,95 @@ class PredicatePlugin:
     class_name: str
     settings: ConfigDef
     factory: str
-    """`module:function`; called with the parsed settings."""
+    """`module:Class`; its `configured` is called with the parsed settings."""
     reads_headers: bool = False
+    version: str = KAFKA_VERSION
 
     def make(self, settings: Mapping[str, Any]) -> Predicate:
-        module, _, name = self.factory.partition(":")
-        return cast(Callable[[Mapping[str, Any]], Predicate], getattr(import_module(module), name))(settings)
+        made: Predicate = _code(self.factory).configured(settings)
+        return made
+
+
+@dataclass(frozen=True)
+class Found:
+    """A transform by one of its names."""
+
+    plugin: TransformPlugin
+    side: Side = Side.VALUE
+
+    @property
+    def class_name(self) -> str:
+        sided = f"{self.plugin.class_name}${self.side.value}"
+        return sided if self.plugin.sides else self.plugin.class_name
+
+
+def _code(factory: str) -> Any:
+    module, _, name = factory.partition(":")
+    return getattr(import_module(module), name)
+
+
+_BOTH: Final = (Side.KEY, Side.VALUE)
+
+
+def _kafka(
+    name: str, module: str, *, sides: Sequence[Side] = _BOTH, headers: bool = False
+) -> TransformPlugin:
+    factory = f"icestream.transforms.{module}:{name}"
+    return TransformPlugin(f"{KAFKA}{name}", TRANSFORMS[name], factory, sides, reads_headers=headers)
+
+
+def _predicate(name: str, *, headers: bool = False) -> PredicatePlugin:
+    factory = f"icestream.transforms.predicates:{name}"
+    return PredicatePlugin(f"{PREDICATES_OF_KAFKA}{name}", PREDICATES[name], factory, headers)
+
+
+KAFKA_TRANSFORMS: Final = (
+    _kafka("Cast", "cast"),
+    _kafka("DropHeaders", "drop_headers", sides=(), headers=True),
+    _kafka("ExtractField", "extract_field"),
+    _kafka("Filter", "filter", sides=()),
+    _kafka("Flatten", "flatten"),
+    _kafka("HeaderFrom", "header_from", headers=True),
+    _kafka("HoistField", "hoist_field"),
+    _kafka("InsertField", "insert_field"),
+    _kafka("InsertHeader", "insert_header", sides=(), headers=True),
+    _kafka("MaskField", "mask_field"),
+    _kafka("RegexRouter", "regex_router", sides=()),
+    _kafka("ReplaceField", "replace_field"),
+    _kafka("SetSchemaMetadata", "set_schema_metadata"),
+    _kafka("TimestampConverter", "timestamp_converter"),
+    _kafka("TimestampRouter", "timestamp_router", sides=()),
+    _kafka("ValueToKey", "value_to_key", sides=()),
+)
+ALL_PREDICATES: Final = (
+    _predicate("HasHeaderKey", headers=True),
+    _predicate("RecordIsTombstone"),
+    _predicate("TopicNameMatches"),
+)
+
+
+def all_transforms() -> Sequence[TransformPlugin]:
+    return KAFKA_TRANSFORMS
+
+
+def find_transform(name: str) -> Found | None:
+    """By full class name, or by simple name where the class has no `$Key` and `$Value`."""
+    class_name, _, side = name.partition("$")
+    for plugin in all_transforms():
+        if plugin.sides:
+            found = next((one for one in plugin.sides if one.value == side), None)
+            if found is not None and class_name == plugin.class_name:
+                return Found(plugin, found)
+        elif name in (plugin.class_name, _simple_name(plugin.class_name)):
+            return Found(plugin)
+    return None
+
+
+def find_predicate(name: str) -> PredicatePlugin | None:
+    """By full class name or simple name."""
+    names = {alias: one for one in ALL_PREDICATES for alias in (one.class_name, _simple_name(one.class_name))}
+    return names.get(name)
+
+
+def _simple_name(class_name: str) -> str:
+    return class_name.rpartition(".")[2]
