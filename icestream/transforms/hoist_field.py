@@ -10,8 +10,8 @@ from icestream.records.column import Column, nulls, struct_column
 from icestream.records.records import Applied, Records
 from icestream.records.schema import struct
 from icestream.records.values import Fields
-from icestream.transforms.requirements import nulls_refused
 from icestream.transforms.side import Side, kept
+from icestream.transforms.struct_fields import nulls_refused
 
 
 @dataclass(frozen=True)

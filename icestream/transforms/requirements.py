@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from icestream.records.column import Column
 from icestream.records.java_classes import java_class
 from icestream.records.records import Failure
@@ -23,15 +21,6 @@ def not_a_map(value: Value, purpose: str) -> Failure:
 
 def not_a_struct(value: Value, purpose: str) -> Failure:
     return Failure(f"Only Struct objects supported for [{purpose}], found: {java_class(value)}")
-
-
-def nulls_refused(name: str, column: Column) -> dict[int, Failure]:
-    """The rows that cannot go into a struct's field, as the field has to have a value there."""
-    schema = column.schema
-    if schema is None or schema.optional or not column.values.null_count:
-        return {}
-    why = Failure(f'Invalid value: null used for required field: "{name}", schema type: {schema.kind}')
-    return dict.fromkeys(np.flatnonzero(column.nulls).tolist(), why)
 
 
 def schema_text(schema: ConnectSchema) -> str:

@@ -1,0 +1,60 @@
+"""`ValueToKey`: fields of the value make a new key."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Self
+
+from icestream.records.column import Column, struct_column
+from icestream.records.records import Applied, Failure, Records
+from icestream.records.schema import ConnectSchema, Kind, struct
+from icestream.records.values import Fields
+from icestream.transforms.picked_fields import picked
+from icestream.transforms.requirements import is_null, not_a_map, not_a_struct
+from icestream.transforms.side import Side, all_failed, kept
+from icestream.transforms.struct_fields import nulls_refused, read_fields
+
+_PURPOSE = "copying fields from value to key"
+
+
+@dataclass(frozen=True)
+class ValueToKey:
+    fields: Sequence[str]
+    replace_null_with_default: bool = True
+
+    @classmethod
+    def configured(cls, settings: Mapping[str, Any], side: Side) -> Self:
+        return cls(tuple(settings["fields"]), settings["replace.null.with.default"])
+
+    def apply(self, records: Records) -> Applied:
+        value = records.value
+        if isinstance(value, Column) and value.schema is not None:
+            return self._with_schema(records, value, value.schema)
+        if not isinstance(value, Fields):
+            return all_failed(records, not_a_map(value, _PURPOSE))
+        return Applied(
+            [
+                replace(
+                    group.records,
+                    key=Fields(dict(zip(self.fields, group.values, strict=True)), None, len(group.records)),
+                )
+                for group in picked(records, Side.VALUE, self.fields)
+            ]
+        )
+
+    def _with_schema(self, records: Records, value: Column, schema: ConnectSchema) -> Applied:
+        if schema.kind is not Kind.STRUCT or is_null(value):
+            return all_failed(records, not_a_struct(value, _PURPOSE))
+        unknown = next((name for name in self.fields if name not in schema), None)
+        if unknown is not None:
+            return all_failed(records, Failure(f"Field does not exist: {unknown}"))
+        columns = read_fields(value, defaults=self.replace_null_with_default)
+        chosen = {name: columns[name] for name in self.fields}
+        refused: dict[int, Failure] = {}
+        for name, column in chosen.items():
+            refused = nulls_refused(name, column) | refused
+        key = struct_column(
+            struct(*((name, schema[name]) for name in chosen)), [column.values for column in chosen.values()]
+        )
+        return kept(replace(records, key=key), refused)
