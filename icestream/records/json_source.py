@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import decimal
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import repeat
@@ -24,13 +24,14 @@ ABSENT: Final = msgspec.UNSET
 """Where the object has no such key."""
 
 
-def parsed(text: bytes) -> Any:
-    """One JSON value as Java would read it: the last of equal keys wins, a huge number is infinite.
+def parsed(text: bytes, number: Callable[[str], Any] = float) -> Any:
+    """One JSON value as Java would read it: the last of equal keys wins, a huge number is infinite (unless
+    `number` knows better).
 
     Raises ValueError with a reason.
     """
     try:
-        return json.loads(text, parse_constant=_refuse)
+        return json.loads(text, parse_float=number, parse_constant=_refuse)
     except RecursionError:
         raise ValueError("the value is nested too deeply") from None
     except UnicodeDecodeError as error:
