@@ -169,6 +169,8 @@ class Taken:
     bytes_read: int = 0
     newest_ms: Mapping[Partition, int] = field(default_factory=dict)
     """Timestamp of the last record of each partition."""
+    dropped: Mapping[str, int] = field(default_factory=dict)
+    """How many records each transform dropped, by its alias."""
     overflow: bool = False
     """More rejected bytes than a driver should hold: the batch has to be smaller."""
 

@@ -68,14 +68,15 @@ def _cast(values: pa.Array, kind: pa.DataType) -> pa.Array:
     if pt.is_map(kind):
         keys, items = _cast(values.keys, kind.key_type), _cast(values.items, kind.item_type)
         return pa.MapArray.from_arrays(values.offsets, keys, items, type=kind, mask=_mask(values))
-    return _cast_text(values, kind)
+    return cast_text(values, kind)
 
 
 def _mask(values: pa.Array) -> pa.Array | None:
     return values.is_null() if values.null_count else None
 
 
-def _cast_text(text: pa.Array, kind: pa.DataType) -> pa.Array:
+def cast_text(text: pa.Array, kind: pa.DataType) -> pa.Array:
+    """Text as JSON has it in the type of its column; raises if any of it does not fit."""
     if pt.is_timestamp(kind) and kind.unit == "us":
         # Nine digits of a second are common (Go, Java); the cast to microseconds refuses them, so go by way
         # of

@@ -6,6 +6,7 @@ empty object and an empty list tell nothing and make no column.
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -24,25 +25,35 @@ def new_fields(payloads: Iterable[bytes], schema: pa.Schema) -> dict[Path, pa.Da
     found: dict[Path, pa.DataType] = {}
     for payload in payloads:
         value = orjson.loads(payload)
-        for field_path, kind in _missing(value, pa.struct(list(schema)), ()):
+        for field_path, kind in missing_in(value, pa.struct(list(schema)), ()):
             found[field_path] = merged(found[field_path], kind) if field_path in found else kind
     return found
 
 
-def _missing(value: Any, kind: pa.DataType, path: Path) -> Iterable[tuple[Path, pa.DataType]]:
+def missing_in(value: Any, kind: pa.DataType, path: Path) -> Iterable[tuple[Path, pa.DataType]]:
+    """The fields of one value that its type lacks."""
     if isinstance(value, dict) and pt.is_struct(kind):
         for name, item in value.items():
             position = kind.get_field_index(name)
             if position >= 0:
-                yield from _missing(item, kind.field(position).type, (*path, name))
+                yield from missing_in(item, kind.field(position).type, (*path, name))
             elif (inferred := inferred_type(item)) is not None:
                 yield (*path, name), inferred
     elif isinstance(value, dict) and pt.is_map(kind):
         for item in value.values():
-            yield from _missing(item, kind.item_type, (*path, MAP_VALUE))
+            yield from missing_in(item, kind.item_type, (*path, MAP_VALUE))
     elif isinstance(value, list) and pt.is_list(kind):
         for item in value:
-            yield from _missing(item, kind.value_type, (*path, LIST_ELEMENT))
+            yield from missing_in(item, kind.value_type, (*path, LIST_ELEMENT))
+
+
+_OTHERS: Mapping[type, pa.DataType] = {
+    str: pa.string(),
+    bytes: pa.binary(),
+    dt.datetime: pa.timestamp("us", "UTC"),
+    dt.date: pa.date32(),
+    dt.time: pa.time64("us"),
+}
 
 
 def inferred_type(value: Any) -> pa.DataType | None:
@@ -52,8 +63,9 @@ def inferred_type(value: Any) -> pa.DataType | None:
         return pa.int64() if -(2**63) <= value < 2**63 else pa.string()
     if isinstance(value, float):
         return pa.float64()
-    if isinstance(value, str):
-        return pa.string()
+    for python, kind in _OTHERS.items():
+        if isinstance(value, python):
+            return kind
     if isinstance(value, dict):
         fields = {name: inferred_type(item) for name, item in value.items()}
         known = [pa.field(name, kind) for name, kind in fields.items() if kind is not None]
@@ -81,9 +93,15 @@ def merged(one: pa.DataType, other: pa.DataType) -> pa.DataType:
         return pa.struct([pa.field(name, kind) for name, kind in fields.items()])
     if pt.is_list(one) and pt.is_list(other):
         return pa.list_(merged(one.value_type, other.value_type))
-    if {one, other} == {pa.int64(), pa.float64()}:
+    if pt.is_integer(one) and pt.is_integer(other):
+        return pa.int64()
+    if _is_number(one) and _is_number(other):
         return pa.float64()
     return pa.string()
+
+
+def _is_number(kind: pa.DataType) -> bool:
+    return bool(pt.is_integer(kind) or pt.is_floating(kind))
 
 
 def combined(fields: Mapping[Path, pa.DataType], more: Mapping[Path, pa.DataType]) -> dict[Path, pa.DataType]:

@@ -20,9 +20,9 @@ _WRITE_PROPS = ("iceberg.tables.write-props.", "iceberg.table.write-props.")
 
 
 def spark_runner(spark: SparkPlane, name: str, config: Config, worker: Mapping[str, str]) -> SparkRunner:
-    tasks_max = job_from(name, config).tasks_max
+    job = job_from(name, config)
     reads = client_settings(worker, "consumer", subset(config, "consumer.override."))
-    return spark.runner(name, reads, tasks_max)
+    return spark.runner(name, reads, job.records, job.tasks_max)
 
 
 def job_manager(

@@ -211,7 +211,13 @@ class IcebergLedger:
             )
         prepare_topics(self._job, self._kafka.topics)
         with _ONE_READER:
-            pay(batch, self._tables, InProcessRunner(self._kafka.reads), channel, self._job.name)
+            pay(
+                batch,
+                self._tables,
+                InProcessRunner(self._kafka.reads, self._job.records),
+                channel,
+                self._job.name,
+            )
 
 
 def _told(found: Found) -> Offsets | None:
@@ -237,9 +243,10 @@ def _is_done(found: Found, moves: Moves, source: Source) -> bool:
 class InProcessRunner:
     """Runs a batch here, without Spark: for the few records of a batch that is decoded once more."""
 
-    def __init__(self, kafka: Mapping[str, str]) -> None:
+    def __init__(self, kafka: Mapping[str, str], records: Mapping[str, str]) -> None:
         self._kafka = {**kafka, **_READER}
+        self._records = records
 
     def run(self, batch: Batch, tables: Sequence[TableTask], *, evolves: bool, stages: bool = True) -> Taken:
-        plan = Plan(self._kafka, tables, [batch.slices()], evolves, stages)
-        return SliceWork(plan).run(batch.slices())
+        plan = Plan(self._kafka, self._records, tables, [batch.slices()], evolves, stages)
+        return SliceWork(plan, task=0).run(batch.slices())

@@ -52,11 +52,25 @@ class Chunk:
     def values(self) -> list[bytes | None]:
         return [message.value() for message in self.messages]
 
+    def keys(self) -> list[bytes | None]:
+        return [message.key() for message in self.messages]
+
+    def headers(self) -> list[tuple[tuple[str, bytes | None], ...]]:
+        return [headers_of(message) for message in self.messages]
+
+    def timestamps(self) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+        moments = (message.timestamp()[1] for message in self.messages)
+        return np.fromiter(moments, np.int64, len(self.messages))
+
     def offsets(self) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
         first, last = _offset(self.messages[0]), _offset(self.messages[-1])
         if last - first == len(self.messages) - 1:
             return np.arange(first, last + 1)
         return np.fromiter(map(_offset, self.messages), np.int64, len(self.messages))
+
+    def total_bytes(self) -> int:
+        """Of all values."""
+        return sum(map(len, self.messages))
 
     def newest_ms(self) -> int:
         return int(self.messages[-1].timestamp()[1])

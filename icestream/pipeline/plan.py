@@ -26,6 +26,9 @@ class Plan:
     """One batch for all its tasks."""
 
     kafka: Mapping[str, str]
+    records: Mapping[str, str]
+    """The part of the connector's config that says what becomes of a record: converters, validation,
+    transforms."""
     tables: Sequence[TableTask]
     tasks: Sequence[Sequence[Slice]]
     evolves: bool

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import threading
 import time
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -32,8 +33,10 @@ class SparkPlane:
         self._worker = worker
         self._spark = open_session(worker)
 
-    def runner(self, job: str, kafka: Mapping[str, str], tasks_max: int) -> SparkRunner:
-        return SparkRunner(self._spark, job, kafka, slots(self._worker, tasks_max))
+    def runner(
+        self, job: str, kafka: Mapping[str, str], records: Mapping[str, str], tasks_max: int
+    ) -> SparkRunner:
+        return SparkRunner(self._spark, job, kafka, records, slots(self._worker, tasks_max))
 
     def warm_up(self, kafka: Mapping[str, str]) -> None:
         """Start the Python workers and their consumers, so that the first batch does not pay for them."""
@@ -46,16 +49,24 @@ class SparkPlane:
 class SparkRunner:
     """Runs the batches of one job; `cancel` may be called from another thread."""
 
-    def __init__(self, spark: SparkSession, job: str, kafka: Mapping[str, str], slots: int) -> None:
+    def __init__(
+        self,
+        spark: SparkSession,
+        job: str,
+        kafka: Mapping[str, str],
+        records: Mapping[str, str],
+        slots: int,
+    ) -> None:
         self._spark = spark
         self._tag = f"icestream-{job}".replace(",", "-")
         self._kafka = kafka
+        self._records = records
         self._slots = slots
         self._cancelled = threading.Event()
 
     def run(self, batch: Batch, tables: Sequence[TableTask], *, evolves: bool, stages: bool = True) -> Taken:
         hands = min(self._slots, -(-batch.span // _ROWS_A_TASK))
-        plan = Plan(self._kafka, tables, deal(batch.slices(), hands), evolves, stages)
+        plan = Plan(self._kafka, self._records, tables, deal(batch.slices(), hands), evolves, stages)
         answers = [unpacked(bytes(row["answer"])) for row in self._collected(plan)]
         for answer in answers:
             if isinstance(answer, TaskFailed):
@@ -120,6 +131,7 @@ def _summed(parts: list[Taken]) -> Taken:
         rejected=[rejected for part in parts for rejected in part.rejected],
         bytes_read=sum(part.bytes_read for part in parts),
         newest_ms=newest,
+        dropped=sum((Counter(part.dropped) for part in parts), Counter()),
         overflow=any(part.overflow for part in parts),
     )
 

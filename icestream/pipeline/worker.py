@@ -9,7 +9,8 @@ import dataclasses
 import gc
 import sys
 import traceback
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,33 +19,32 @@ import pyarrow as pa
 from icestream.api.batch import Counts, Rejected, Slice, Staged, Taken, add_counts
 from icestream.api.errors import RetriableError
 from icestream.api.offsets import Partition
-from icestream.converters.json import JsonDecoder
-from icestream.converters.new_fields import Path, combined, new_fields
+from icestream.converters.fit_records import RecordFitter
+from icestream.converters.json import Refused
+from icestream.converters.surplus import Surplus
 from icestream.kafka.reader import Chunk, process_reader
 from icestream.pipeline.plan import Plan, TableTask, TaskFailed, packed
-from icestream.records.payloads import Payloads
+from icestream.pipeline.record_path import TASK_PUT, VALUE_CONVERTER, Refusal, process_record_path
+from icestream.records.column import Column
+from icestream.records.records import Records
+from icestream.records.rows import Indexes
+from icestream.records.values import Value
 from icestream.sinks.iceberg.required import missing_required
 from icestream.sinks.iceberg.stage import StageWriter
 
 _CHUNK_ROWS = 10_000
 _REJECTED_BYTES = 64 * 1024 * 1024
 
-VALUE_CONVERTER = "VALUE_CONVERTER"
-TASK_PUT = "TASK_PUT"
-
-
-Indexes = np.ndarray[tuple[int], np.dtype[np.int64]]
-
 
 @dataclass(frozen=True)
 class Good:
-    """Rows of one table with the index of the payload that each is from; `bad` by index of payload."""
+    """Rows of one table with the row of the chunk that each is from; `bad` by row of the chunk."""
 
     rows: pa.Table
     index: Indexes
-    bad: Mapping[int, tuple[str, str]]
+    bad: Mapping[int, Refusal]
 
-    def without(self, bad: Mapping[int, tuple[str, str]]) -> Good:
+    def without(self, bad: Collection[int]) -> Good:
         keep = ~np.isin(self.index, np.fromiter(bad, np.int64, len(bad)))
         return self if keep.all() else Good(self.rows.filter(pa.array(keep)), self.index[keep], self.bad)
 
@@ -64,7 +64,7 @@ def run_tasks(plan: Plan, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Reco
 
 def _answer(plan: Plan, task: int) -> Taken | TaskFailed:
     try:
-        return SliceWork(plan).run(plan.tasks[task])
+        return SliceWork(plan, task).run(plan.tasks[task])
     except Exception as error:  # the worker edge: the driver decides what it means
         return TaskFailed(isinstance(error, RetriableError), str(error), traceback.format_exc())
 
@@ -86,71 +86,68 @@ def settle_process() -> None:
 
 
 class TableWork:
-    """One table's part of a task: decodes into its schema, writes its files, counts its records."""
+    """One table's part of a task: makes rows of records, writes its files, counts its records."""
 
-    def __init__(self, task: TableTask, evolves: bool) -> None:
+    def __init__(self, task: TableTask, evolves: bool, value_class: str) -> None:
         self._floor = task.floor
         self._writer = StageWriter(task.plan)
-        self._schema = task.plan.arrow_schema
-        self._evolves = evolves
-        self._new_fields: dict[Path, pa.DataType] = {}
-        self._decoder = self._new_decoder()
+        self._surplus = Surplus(task.plan.arrow_schema)
+        self._fitter = RecordFitter(task.plan.arrow_schema, self._surplus if evolves else None)
+        self._value_class = value_class
         self._counts: dict[Partition, Counts] = {}
 
-    def decode(self, payloads: Payloads) -> Good:
+    def fit(self, records: Records) -> Good:
         """Rows that fit the table; what does not fit, with stage and reason."""
-        decoded = self._decoder.decode(payloads)
-        bad = {
-            refused.at: (TASK_PUT if refused.is_misfit else VALUE_CONVERTER, refused.reason)
-            for refused in decoded.rejected
-        }
-        lacking = missing_required(decoded.rows)
+        fitted = self._fitter.fit(records.value, len(records))
+        bad = {int(records.rows[at]): self._refusal(refused) for at, refused in fitted.refused.items()}
+        good = Good(fitted.rows, records.rows[fitted.index], bad)
+        lacking = missing_required(fitted.rows)
         if not lacking:
-            return Good(decoded.rows, decoded.index, bad)
-        for row, reason in lacking.items():
-            bad[int(decoded.index[row])] = (TASK_PUT, reason)
-        return Good(decoded.rows, decoded.index, bad).without(bad)
+            return good
+        bad |= {int(good.index[row]): Refusal(TASK_PUT, reason) for row, reason in lacking.items()}
+        return good.without(bad)
+
+    def _refusal(self, refused: Refused) -> Refusal:
+        if refused.is_misfit:
+            return Refusal(TASK_PUT, refused.reason)
+        return Refusal(VALUE_CONVERTER, refused.reason, self._value_class)
 
     def write(self, good: Good, source: Partition, offsets: Indexes) -> None:
         """Write rows that the table does not have yet; from the first new field on, only look for more of
         them."""
-        if self._new_fields:
+        if self._surplus.found:
             return
+        rows, places = good.rows, offsets[good.index]
         floor = self._floor.get(source)
-        if floor is not None and len(offsets) and offsets[0] < floor:
-            fresh = offsets >= floor
-            good, offsets = Good(good.rows.filter(pa.array(fresh)), good.index[fresh], {}), offsets[fresh]
-        self._writer.write(good.rows, source, offsets)
+        if floor is not None and len(places) and places.min() < floor:
+            fresh = places >= floor
+            rows, places = rows.filter(pa.array(fresh)), places[fresh]
+        self._writer.write(rows, source, places)
 
-    def count(self, source: Partition, offsets: Indexes, bad: Indexes, null: Indexes) -> None:
+    def count(self, source: Partition, offsets: Indexes, rejected: Indexes, filtered: Indexes) -> None:
         floor = self._floor.get(source) or 0
         fresh = offsets >= floor
-        read, rejected, filtered = int(fresh.sum()), int(fresh[bad].sum()), int(fresh[null].sum())
-        counts = Counts(read, read - rejected - filtered, rejected, filtered)
-        self._counts = add_counts([self._counts, {source: counts}])
+        read, bad, passed = int(fresh.sum()), int(fresh[rejected].sum()), int(fresh[filtered].sum())
+        self._counts = add_counts([self._counts, {source: Counts(read, read - bad - passed, bad, passed)}])
 
     def close(self) -> Staged:
-        return Staged(self._writer.close(), self._counts, self._new_fields)
-
-    def _new_decoder(self) -> JsonDecoder:
-        return JsonDecoder(self._schema, self._note_new_fields if self._evolves else None)
-
-    def _note_new_fields(self, payloads: Payloads) -> None:
-        # Always against the table's own schema: the type must fit all records of the batch.
-        self._new_fields = combined(self._new_fields, new_fields(payloads, self._schema))
+        return Staged(self._writer.close(), self._counts, self._surplus.found)
 
 
 class SliceWork:
     """The work of one task: every record of its slices to every table."""
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: Plan, task: int) -> None:
         self._stages = plan.stages
+        self._task = task
         self._reader = process_reader(plan.kafka)
-        self._tables = [TableWork(task, plan.evolves) for task in plan.tables]
+        self._path = process_record_path(plan.records)
+        self._tables = [TableWork(one, plan.evolves, self._path.value_class) for one in plan.tables]
         self._rejected: list[Rejected] = []
         self._rejected_bytes = 0
         self._bytes = 0
         self._newest: dict[Partition, int] = {}
+        self._dropped: Counter[str] = Counter()
 
     def run(self, slices: Sequence[Slice]) -> Taken:
         for piece in slices:
@@ -162,37 +159,37 @@ class SliceWork:
 
     def _taken(self) -> Taken:
         tables = [table.close() for table in self._tables]
-        return Taken(tables, self._rejected, self._bytes, self._newest)
+        return Taken(tables, self._rejected, self._bytes, self._newest, dropped=dict(self._dropped))
 
     def _take(self, chunk: Chunk) -> None:
-        values, offsets = chunk.values(), chunk.offsets()
-        present, null = _split_nulls(values)
-        payloads = Payloads.of([value for value in values if value is not None])
-        decoded = [table.decode(payloads) for table in self._tables]
-        bad: dict[int, tuple[str, str]] = {}
-        for good in decoded:
-            bad = {**good.bad, **bad}
-        bad_at = present[np.fromiter(bad, np.int64, len(bad))]
-        for table, good in zip(self._tables, decoded, strict=True):
+        prepared = self._path.prepare(chunk)
+        refused = prepared.refused
+        # A null value is for the sink to pass over, as the Java one does.
+        present = [records for records in prepared.records if not _is_null(records.value)]
+        null = [int(row) for records in prepared.records if _is_null(records.value) for row in records.rows]
+        made = [[table.fit(records) for records in present] for table in self._tables]
+        for goods in made:
+            for good in goods:
+                refused = {**good.bad, **refused}
+        filtered = np.array([*null, *prepared.dropped], np.int64)
+        rejected = np.fromiter(refused, np.int64, len(refused))
+        offsets = chunk.offsets()
+        for table, goods in zip(self._tables, made, strict=True):
             # A record that one table cannot take is rejected whole: it is in all tables or in none.
-            fit = good.without(bad) if len(good.bad) != len(bad) else good
-            if self._stages:
-                table.write(fit, chunk.partition, offsets[present[fit.index]])
-            table.count(chunk.partition, offsets, bad_at, null)
-        self._set_aside(chunk, {int(present[at]): why for at, why in bad.items()})
-        self._bytes += len(payloads.text)
+            for good in goods if self._stages else ():
+                table.write(good.without(refused) if refused else good, chunk.partition, offsets)
+            table.count(chunk.partition, offsets, rejected, filtered)
+        self._set_aside(chunk, refused)
+        self._dropped.update(prepared.dropped.values())
+        self._bytes += chunk.total_bytes()
         self._newest[chunk.partition] = max(chunk.newest_ms(), self._newest.get(chunk.partition, 0))
 
-    def _set_aside(self, chunk: Chunk, bad: Mapping[int, tuple[str, str]]) -> None:
-        for at, (stage, reason) in sorted(bad.items()):
-            record = chunk.rejected(at, stage, reason)
+    def _set_aside(self, chunk: Chunk, refused: Mapping[int, Refusal]) -> None:
+        for at, why in sorted(refused.items()):
+            record = chunk.rejected(at, why.stage, why.reason, why.class_name, why.exception, self._task)
             self._rejected.append(record)
             self._rejected_bytes += len(record.value or b"") + len(record.key or b"") + 200
 
 
-def _split_nulls(values: Sequence[bytes | None]) -> tuple[Indexes, Indexes]:
-    """Where values are, and where tombstones are: the sink passes over those, as the Java one does."""
-    if None not in values:
-        return np.arange(len(values)), np.empty(0, np.int64)
-    null = np.fromiter((value is None for value in values), np.bool_, len(values))
-    return np.flatnonzero(~null), np.flatnonzero(null)
+def _is_null(value: Value) -> bool:
+    return value is None or (isinstance(value, Column) and value.values.null_count == len(value))

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from icestream.records.rows import Flags, Indexes
 from icestream.records.schema import ConnectSchema, Kind
@@ -59,12 +59,26 @@ def filled(column: Column) -> Column:
     schema = column.schema
     if schema is None or schema.default is None or not column.values.null_count:
         return column
-    default = pa.scalar(schema.default, schema.arrow_type)
-    if pa.types.is_nested(schema.arrow_type):
-        choice = pc.if_else(column.values.is_null(), 1, 0)
-        default_values = pa.array([schema.default] * len(column), schema.arrow_type)
-        return Column(pc.choose(choice, column.values, default_values), schema)
-    return Column(pc.fill_null(column.values, default), schema)
+    defaults = pa.array([schema.default], schema.arrow_type)
+    at = pa.array(np.where(column.nulls, len(column), np.arange(len(column))))
+    return Column(pa.concat_arrays([column.values, defaults]).take(at), schema)
+
+
+def filled_deep(column: Column) -> Column:
+    """With the defaults of all structs inside, too: what Java sees who gets the fields one by one."""
+    schema = column.schema
+    if schema is None or not _has_defaults(schema):
+        return column
+    column = filled(column)
+    if schema.kind is not Kind.STRUCT:
+        return column
+    fields = [filled_deep(child).values for child in children(column).values()]
+    return struct_column(schema, fields, column.nulls)
+
+
+@functools.lru_cache(maxsize=1000)
+def _has_defaults(schema: ConnectSchema) -> bool:
+    return schema.default is not None or any(_has_defaults(field.schema) for field in schema.fields)
 
 
 def children(column: Column) -> dict[str, Column]:

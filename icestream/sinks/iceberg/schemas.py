@@ -68,10 +68,21 @@ def _arrow_type(kind: it.IcebergType) -> pa.DataType:
     )
 
 
-def add_fields(update: UpdateSchema, fields: Mapping[tuple[str, ...], pa.DataType]) -> None:
-    """Add inferred fields to a table, as optional columns."""
+def change_fields(
+    update: UpdateSchema, schema: Schema, fields: Mapping[tuple[str, ...], pa.DataType]
+) -> None:
+    """Add fields to a table, as optional columns; of those that it has, widen the type, or no longer
+    require them."""
+    known = set(schema.column_names)
     for path, kind in sorted(fields.items(), key=lambda item: (len(item[0]), item[0])):
-        update.add_column(path, _iceberg_type(kind))
+        if ".".join(path) not in known:
+            update.add_column(path, _iceberg_type(kind))
+            continue
+        wider, held = _iceberg_type(kind), schema.find_type(".".join(path))
+        if wider != held:
+            update.update_column(path, wider)
+        else:
+            update.update_column(path, required=False)
 
 
 def _iceberg_type(kind: pa.DataType) -> it.IcebergType:
@@ -86,10 +97,11 @@ def _iceberg_type(kind: pa.DataType) -> it.IcebergType:
         )
     if pt.is_list(kind):
         return it.ListType(1, _iceberg_type(kind.value_type), element_required=False)
-    if pt.is_boolean(kind):
-        return it.BooleanType()
-    if pt.is_integer(kind):
-        return it.LongType()
-    if pt.is_floating(kind):
-        return it.DoubleType()
-    return it.StringType()
+    if pt.is_map(kind):
+        return it.MapType(
+            1, _iceberg_type(kind.key_type), 2, _iceberg_type(kind.item_type), value_required=False
+        )
+    if pt.is_decimal(kind):
+        return it.DecimalType(kind.precision, kind.scale)
+    plain = {held: iceberg for iceberg, held in _PRIMITIVES.items()}
+    return plain.get(kind, it.StringType)()

@@ -43,7 +43,7 @@ from icestream.api.offsets import Offsets
 from icestream.sinks.iceberg import marks
 from icestream.sinks.iceberg.catalogs import sink_errors
 from icestream.sinks.iceberg.marks import JobMark
-from icestream.sinks.iceberg.schemas import add_fields
+from icestream.sinks.iceberg.schemas import change_fields
 from icestream.sinks.iceberg.stage import TablePlan
 
 _log = logging.getLogger(__name__)
@@ -197,7 +197,7 @@ class IcebergTable:
         if new_fields:
             try:
                 with transaction.update_schema() as update:
-                    add_fields(update, new_fields)
+                    change_fields(update, table.metadata.schema(), new_fields)
             except ValueError as error:
                 wanted = ", ".join(".".join(path) for path in new_fields)
                 raise FatalError(

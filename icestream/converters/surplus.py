@@ -1,0 +1,207 @@
+"""What records have and a table lacks, gathered over the records of a task; for schema evolution.
+
+Untouched JSON is watched by its decoder. Edited JSON is held against the names that the table knows by
+msgspec, which refuses unknown keys natively; only records that it refuses are looked at closely. Records
+with a schema tell by it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+import pyarrow as pa
+import pyarrow.types as pt
+
+from icestream.converters.new_fields import (
+    LIST_ELEMENT,
+    MAP_VALUE,
+    Path,
+    combined,
+    inferred_type,
+    merged,
+    missing_in,
+    new_fields,
+)
+from icestream.records.column import Column
+from icestream.records.json_source import ABSENT
+from icestream.records.payloads import Payloads
+from icestream.records.plain import plain
+from icestream.records.schema import DECIMAL, ConnectSchema, Kind
+from icestream.records.values import Fields, Node, Text
+
+_MOMENT = pa.timestamp("us", "UTC")
+
+
+@dataclass
+class Surplus:
+    """`found` by path: a field to add with its type; or, of a field that the table has, the type that it
+    should get. That same type means: it should no longer be required."""
+
+    schema: pa.Schema
+    found: dict[Path, pa.DataType] = field(default_factory=dict)
+    _strict: dict[frozenset[str], msgspec.json.Decoder[Any]] = field(default_factory=dict)
+    _seen: set[ConnectSchema] = field(default_factory=set)
+
+    def in_payloads(self, payloads: Payloads) -> None:
+        # Always against the table's own schema: the type must fit all records of the batch.
+        self._add(new_fields(payloads, self.schema))
+
+    def in_fields(self, value: Fields) -> None:
+        table = pa.struct(list(self.schema))
+        if value.rest is not None:
+            self._add_all(self._in_rest(value.rest, frozenset(value.named)))
+        for name, node in value.named.items():
+            position = table.get_field_index(name)
+            if node is None:
+                continue
+            if position < 0:
+                kind = _type_of(node, len(value))
+                self._add({} if kind is None else {(name,): kind})
+            elif pt.is_nested(table.field(position).type) and not isinstance(node, Column):
+                for one in plain(node, len(value)):
+                    self._add_all(missing_in(one, table.field(position).type, (name,)))
+
+    def in_schema(self, schema: ConnectSchema) -> None:
+        if schema not in self._seen:
+            self._seen.add(schema)
+            self._add(dict(_changes(schema, list(self.schema), ())))
+
+    def _in_rest(self, rest: Text, edited: frozenset[str]) -> Iterator[tuple[Path, pa.DataType]]:
+        known = pa.struct([one for one in self.schema if one.name not in edited])
+        for value in self._suspects(rest, edited):
+            yield from missing_in({name: value[name] for name in value if name not in edited}, known, ())
+
+    def _suspects(self, rest: Text, edited: frozenset[str]) -> Iterable[Any]:
+        if rest.path:
+            return rest.objects()
+        if edited not in self._strict:
+            self._strict[edited] = msgspec.json.Decoder(_names(list(self.schema), edited))
+        decode = self._strict[edited].decode
+        values = rest.source.values
+        texts = values if rest.rows is None else [values[row] for row in rest.rows.tolist()]
+        odd = [text for text in texts if not _is_known(decode, text)]
+        return (msgspec.json.decode(text) for text in odd)
+
+    def _add_all(self, fields: Iterable[tuple[Path, pa.DataType]]) -> None:
+        for path, kind in fields:
+            self._add({path: kind})
+
+    def _add(self, fields: Mapping[Path, pa.DataType]) -> None:
+        if fields:
+            self.found.update(combined(self.found, fields))
+
+
+def _is_known(decode: Any, text: bytes) -> bool:
+    try:
+        decode(text)
+    except (ValueError, RecursionError):
+        return False
+    return True
+
+
+def _names(fields: Iterable[pa.Field], edited: frozenset[str] = frozenset()) -> Any:
+    """A msgspec type that knows these keys and no others."""
+    kinds = {one.name: msgspec.Raw if one.name in edited else _names_in(one.type) for one in fields}
+    kinds |= {name: msgspec.Raw for name in edited if name not in kinds}
+    slots = {name: f"f{position}" for position, name in enumerate(kinds)}
+    return msgspec.defstruct(
+        "Known",
+        [(slots[name], kind | msgspec.UnsetType, ABSENT) for name, kind in kinds.items()],
+        rename={slot: name for name, slot in slots.items()},
+        forbid_unknown_fields=True,
+        gc=False,
+    )
+
+
+def _names_in(kind: pa.DataType) -> Any:
+    if pt.is_struct(kind):
+        return _names(_fields_of(kind)) | None
+    if pt.is_list(kind) and pt.is_nested(kind.value_type):
+        return list[_names_in(kind.value_type)] | None  # type: ignore[misc]
+    if pt.is_map(kind) and pt.is_nested(kind.item_type):
+        return dict[str, _names_in(kind.item_type)] | None  # type: ignore[misc]
+    return msgspec.Raw
+
+
+def _type_of(node: Node, length: int) -> pa.DataType | None:
+    """The type of a new column for values without a schema; None: they tell nothing."""
+    if isinstance(node, Column):
+        return _column_type(node)
+    found: pa.DataType | None = None
+    for value in plain(node, length):
+        kind = None if value is ABSENT else inferred_type(value)
+        if kind is not None:
+            found = kind if found is None else merged(found, kind)
+    return found
+
+
+def _column_type(column: Column) -> pa.DataType | None:
+    kind = column.values.type
+    if column.schema is not None:
+        return column_type(column.schema)
+    if column.values.null_count == len(column):
+        return None
+    if pt.is_integer(kind):
+        return pa.int64()
+    if pt.is_floating(kind):
+        return pa.float64()
+    return _MOMENT if pt.is_timestamp(kind) else kind
+
+
+def column_type(schema: ConnectSchema) -> pa.DataType:
+    """The type of a new column for values of a schema, as the Java sink has it."""
+    if schema.kind is Kind.STRUCT:
+        return pa.struct([pa.field(one.name, column_type(one.schema)) for one in schema.fields])
+    if schema.kind is Kind.ARRAY and schema.value is not None:
+        return pa.list_(column_type(schema.value))
+    if schema.kind is Kind.MAP and schema.key is not None and schema.value is not None:
+        return pa.map_(column_type(schema.key), column_type(schema.value))
+    kind = schema.arrow_type
+    if schema.name == DECIMAL:
+        return pa.decimal128(38, kind.scale)
+    if pt.is_timestamp(kind):
+        return _MOMENT
+    if pt.is_time(kind):
+        return pa.time64("us")
+    return pa.int32() if pt.is_int8(kind) or pt.is_int16(kind) else kind
+
+
+def _changes(
+    schema: ConnectSchema, table: Iterable[pa.Field], path: Path
+) -> Iterator[tuple[Path, pa.DataType]]:
+    known = {one.name: one for one in table}
+    for one in schema.fields:
+        here = (*path, one.name)
+        if one.name not in known:
+            yield here, column_type(one.schema)
+            continue
+        yield from _changes_of(one.schema, known[one.name], here)
+
+
+def _changes_of(schema: ConnectSchema, held: pa.Field, path: Path) -> Iterator[tuple[Path, pa.DataType]]:
+    if held.type == pa.int32() and schema.arrow_type == pa.int64():
+        yield path, pa.int64()
+    elif held.type == pa.float32() and schema.arrow_type == pa.float64():
+        yield path, pa.float64()
+    elif not held.nullable and schema.optional:
+        yield path, held.type
+    if schema.kind is Kind.STRUCT and pt.is_struct(held.type):
+        yield from _changes(schema, _fields_of(held.type), path)
+    elif schema.value is not None and pt.is_list(held.type):
+        yield from _changes_inside(schema.value, held.type.value_type, (*path, LIST_ELEMENT))
+    elif schema.value is not None and pt.is_map(held.type):
+        yield from _changes_inside(schema.value, held.type.item_type, (*path, MAP_VALUE))
+
+
+def _changes_inside(
+    schema: ConnectSchema, kind: pa.DataType, path: Path
+) -> Iterator[tuple[Path, pa.DataType]]:
+    if schema.kind is Kind.STRUCT and pt.is_struct(kind):
+        yield from _changes(schema, _fields_of(kind), path)
+
+
+def _fields_of(kind: pa.StructType) -> list[pa.Field]:
+    return [kind.field(position) for position in range(kind.num_fields)]

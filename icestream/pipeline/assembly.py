@@ -1,0 +1,82 @@
+"""Converted keys, values and headers of a chunk, put together as groups of alike records. Called by
+`record_path`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from icestream.kafka.reader import Chunk
+from icestream.records.column import Column
+from icestream.records.records import Converted, Header, Records
+from icestream.records.rows import Indexes
+from icestream.records.values import Value
+
+_Codes = np.ndarray[tuple[int], np.dtype[np.int64]]
+_NOWHERE = -1
+"""The code of a row that failed."""
+
+
+def assembled(chunk: Chunk, keys: Converted, values: Converted, *, with_headers: bool) -> list[Records]:
+    """The rows that converted; rows part ways where their keys, values or header names are not alike."""
+    signatures, header_codes = _signatures(chunk) if with_headers else ([()], np.zeros(len(chunk), np.int64))
+    key_codes, value_codes = _codes(keys, len(chunk)), _codes(values, len(chunk))
+    broken = (key_codes == _NOWHERE) | (value_codes == _NOWHERE)
+    mixed = (key_codes * len(values.groups) + value_codes) * len(signatures) + header_codes
+    mixed[broken] = _NOWHERE
+    groups = []
+    for code in np.unique(mixed).tolist():
+        if code == _NOWHERE:
+            continue
+        rows = np.flatnonzero(mixed == code)
+        rest, signature = divmod(code, len(signatures))
+        key, value = divmod(rest, len(values.groups))
+        groups.append(
+            Records(
+                rows=rows,
+                topic=chunk.partition.topic,
+                partition=chunk.partition.number,
+                timestamps=pa.array(chunk.timestamps()[rows]),
+                key=_cut(keys.groups[key], rows),
+                value=_cut(values.groups[value], rows),
+                headers=_headers(chunk, signatures[signature], rows),
+                offsets=chunk.offsets()[rows],
+            )
+        )
+    return groups
+
+
+def _codes(converted: Converted, length: int) -> _Codes:
+    """For each row the number of its group."""
+    codes = np.full(length, _NOWHERE, np.int64)
+    for code, (rows, _) in enumerate(converted.groups):
+        codes[slice(None) if rows is None else rows] = code
+    return codes
+
+
+def _cut(group: tuple[Indexes | None, Value], rows: Indexes) -> Value:
+    """The values of these rows of the chunk, which are all in the group."""
+    held, value = group
+    if value is None or len(value) == len(rows):
+        return value
+    return value.take(rows if held is None else np.searchsorted(held, rows))
+
+
+def _signatures(chunk: Chunk) -> tuple[list[tuple[str, ...]], _Codes]:
+    """The distinct lists of header names, and which of them each row has."""
+    found: dict[tuple[str, ...], int] = {}
+    names = (tuple(name for name, _ in headers) for headers in chunk.headers())
+    codes = np.fromiter((found.setdefault(one, len(found)) for one in names), np.int64, len(chunk))
+    return list(found), codes
+
+
+def _headers(chunk: Chunk, names: Sequence[str], rows: Indexes) -> tuple[Header, ...]:
+    if not names:
+        return ()
+    mine = [chunk.headers()[row] for row in rows.tolist()]
+    return tuple(
+        Header(name, Column(pa.array([headers[at][1] for headers in mine], pa.binary())), raw=True)
+        for at, name in enumerate(names)
+    )
