@@ -17,12 +17,12 @@ from icestream.embedded.java import java
 
 
 @contextmanager
-def java_gateway(*class_path: str) -> Iterator[JavaGateway]:
+def java_gateway(*class_path: str, heap: str = "64m") -> Iterator[JavaGateway]:
     spec = find_spec("pyspark")
     assert spec is not None and spec.origin is not None
     jar = next((Path(spec.origin).parent / "jars").glob("py4j-*.jar"))
     path = ":".join([str(jar), *class_path])
-    command = [java(), "-Xmx64m", "-cp", path, "py4j.GatewayServer", "--die-on-broken-pipe", "0"]
+    command = [java(), f"-Xmx{heap}", "-cp", path, "py4j.GatewayServer", "--die-on-broken-pipe", "0"]
     process = subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
     )

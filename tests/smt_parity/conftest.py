@@ -1,0 +1,25 @@
+"""One JVM with the real classes for all tests of this folder; a line per subject ends the run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.smt_parity.harness import Parity, Tally
+from tests.smt_parity.java_side import running_java
+
+TALLY = pytest.StashKey[Tally]()
+
+
+@pytest.fixture(scope="session")
+def parity(request: pytest.FixtureRequest) -> Iterator[Parity]:
+    tally = request.config.stash.setdefault(TALLY, Tally())
+    with running_java() as java:
+        yield Parity(java, tally)
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    tally = terminalreporter.config.stash.get(TALLY, None)
+    for line in tally.lines() if tally is not None else ():
+        terminalreporter.write_line(line)
