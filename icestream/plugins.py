@@ -16,10 +16,6 @@ _SUFFIX: Final = "Connector"
 _KAFKA_VERSION: Final = "4.3.1"
 """Of the classes that are part of Kafka Connect itself."""
 
-JSON: Final = "org.apache.kafka.connect.json.JsonConverter"
-STRING: Final = "org.apache.kafka.connect.storage.StringConverter"
-BYTES: Final = "org.apache.kafka.connect.converters.ByteArrayConverter"
-
 
 class PluginSettings(Protocol):
     """What the settings module of a connector offers."""
@@ -46,9 +42,6 @@ class Plugin:
     task_class: str
     settings_module: str
     version: str = __version__
-    value_converters: Sequence[str] = (JSON,)
-    takes_json_schemas: bool = False
-    """Whether JSON values may carry their schema beside the payload."""
     most_tasks: int = sys.maxsize
     numbers_tasks: bool = False
     """Whether the config of a task says which one it is, as the Java class has it."""
@@ -91,8 +84,6 @@ CONNECTORS: Final[Sequence[Plugin]] = (
         "org.apache.kafka.connect.file.FileStreamSinkTask",
         "icestream.sinks.file_stream_settings",
         _KAFKA_VERSION,
-        (JSON, STRING, BYTES),
-        takes_json_schemas=True,
     ),
     Plugin(
         "org.apache.kafka.connect.file.FileStreamSourceConnector",
@@ -100,8 +91,6 @@ CONNECTORS: Final[Sequence[Plugin]] = (
         "org.apache.kafka.connect.file.FileStreamSourceTask",
         "icestream.sources.file_stream_settings",
         _KAFKA_VERSION,
-        (JSON, STRING, BYTES),
-        takes_json_schemas=True,
         most_tasks=1,
     ),
 )

@@ -6,7 +6,6 @@ The control plane validates with them, the data plane reads them.
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from typing import Any, Final
 
 from icestream.api.config import REQUIRED, ConfigDef, Setting, Type
@@ -109,22 +108,6 @@ def _aliases(key: str, names: list[str] | None) -> str | None:
     if len(set(names)) < len(names):
         return f"Invalid value [{', '.join(names)}] for configuration {key}: Duplicate alias provided."
     return None
-
-
-def converter_settings(kinds: tuple[str, ...] = CONVERTER_KINDS) -> ConfigDef:
-    """The sub-keys of the converters, such as `value.converter.schemas.enable`."""
-    return ConfigDef(
-        tuple(
-            replace(
-                setting,
-                name=f"{kind}.converter.{setting.name}",
-                spoken=setting.name,
-                display_name=setting.display_name or setting.name,
-            )
-            for kind in kinds
-            for setting in (*JSON_CONVERTER, *STRING_CONVERTER)
-        )
-    )
 
 
 def _converter_choice(kind: str, order: int) -> tuple[Setting, Setting]:
@@ -305,8 +288,6 @@ FRAMEWORK: Final = ConfigDef(
         ),
     ),
     prefixes=(
-        "transforms.",
-        "predicates.",
         "producer.override.",
         "consumer.override.",
         "admin.override.",
@@ -329,7 +310,6 @@ CONNECTOR: Final = (
             ),
         ),
     )
-    + converter_settings()
     + RESTARTS
 )
 

@@ -5,25 +5,23 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final
 
 from icestream.api.config import Config, ConfigDef
 from icestream.api.connector_settings import CONVERTER_KINDS, SINK_CONNECTOR
 from icestream.api.errors import ConfigError, NotFoundError, Problem, UnknownConnectorClass
 from icestream.api.source_settings import SOURCE_CONNECTOR, source_problems
-from icestream.cluster.converter_plugins import SIMPLE_HEADERS, VERSION, find_converter
+from icestream.cluster.converter_judge import converter_problems
+from icestream.cluster.converter_plugins import converter_definition, settings_by_prefix
 from icestream.cluster.restarts import NEVER, Policy
 from icestream.cluster.unknown_keys import judge_unknown_keys
+from icestream.cluster.version_judge import version_problems
 from icestream.logs import masked
-from icestream.plugins import BYTES, JSON, STRING, Plugin, find_connector
+from icestream.plugins import Plugin, find_connector
+from icestream.transforms.build import chain_from
+from icestream.transforms.declared import PREDICATES, TRANSFORMS, Declared, declared
 
 DeepCheck = Callable[[Config], list[Problem]]
 """Opens what the config points at (catalog, table, topic) and says what is wrong with it."""
-
-_CONVERTERS_OF_OTHERS: Final = ("org.apache.kafka.connect.converters.", "io.confluent.", "io.apicurio.")
-"""They exist, only not here."""
-_KEY_CONVERTERS: Final = (BYTES, JSON, STRING)
-_HEADER_CONVERTERS: Final = (BYTES, JSON, SIMPLE_HEADERS, STRING)
 
 
 @dataclass(frozen=True)
@@ -32,6 +30,7 @@ class Validation:
 
     plugin: Plugin
     definition: ConfigDef
+    """Without the settings of the converters."""
     config: dict[str, str]
     problems: tuple[Problem, ...]
     warnings: tuple[str, ...] = ()
@@ -39,6 +38,8 @@ class Validation:
     nulls: frozenset[str] = frozenset()
     """Keys that were given, but null."""
     worker: Mapping[str, str] = field(default_factory=dict, repr=False)
+    declared: tuple[Declared, ...] = ()
+    """Its transforms and predicates."""
     restarts: Policy = NEVER
     """Of a config without problems, when somebody has judged it with its placeholders resolved."""
 
@@ -76,33 +77,63 @@ def validate_connector(
     given = {key: value for key, value in config.items() if value is not None}
     plugin = _plugin(config)
     settings = plugin.settings()
-    definition = framework_of(plugin) + settings.definition(given)
-    policy = given.get("icestream.unknown.keys", "typos").strip()
-    unknown = judge_unknown_keys(definition, given, policy)
     effective = with_worker_defaults(given, worker)
+    named = declared(config)
+    own = _definition(plugin, named, settings.definition(given))
+    definition = own + converter_definition(effective)
+    policy = given.get("icestream.unknown.keys", "typos").strip()
+    unknown = judge_unknown_keys(definition, given, policy, _families(named, effective))
     problems = [
         *definition.problems(config),
         *(_source(plugin, given, worker) if plugin.is_source else _topics(config)),
-        *_versions(given, plugin),
-        *_framework_not_yet(given),
-        *_converters(given, effective, plugin),
+        *version_problems(given, plugin, named),
+        *converter_problems(given, effective),
         *settings.problems(given),
         *unknown.problems,
         *_nulls(config),
     ]
+    problems = problems or _chain_problems(given)
     if not problems and deep is not None:
         problems = deep(effective)
     warnings = (*unknown.warnings, *settings.warnings(given))
     return Validation(
         plugin,
-        definition,
+        own,
         given,
         tuple(sorted(problems, key=_places(definition))),
         warnings,
         unknown.suggestions,
         frozenset(config) - frozenset(given),
         worker,
+        tuple(named),
     )
+
+
+def _definition(plugin: Plugin, named: Sequence[Declared], own: ConfigDef) -> ConfigDef:
+    definition = framework_of(plugin)
+    for one in named:
+        definition += one.definition()
+    return definition + own
+
+
+def _families(named: Sequence[Declared], effective: Config) -> dict[str, ConfigDef]:
+    """Where a typo is looked for among the settings of one class only, by the prefix of its keys."""
+    nothing = ConfigDef(())
+    return {
+        f"{TRANSFORMS}.": nothing,
+        f"{PREDICATES}.": nothing,
+        **{one.prefix: one.own for one in named},
+        **settings_by_prefix(effective),
+    }
+
+
+def _chain_problems(config: Config) -> list[Problem]:
+    """What the classes themselves say when they get their settings; in Kafka Connect the task fails of it."""
+    try:
+        chain_from(config)
+    except ConfigError as error:
+        return list(error.problems)
+    return []
 
 
 def framework_of(plugin: Plugin) -> ConfigDef:
@@ -188,82 +219,3 @@ def _matches(pattern: str, topic: str) -> bool:
         return re.fullmatch(pattern, topic) is not None
     except re.error:
         return False
-
-
-def _versions(config: Config, plugin: Plugin) -> list[Problem]:
-    """A version that is asked for must be the one we have; we have one of each."""
-    asked = [("connector.class", "connector.plugin.version", plugin.class_name, plugin.version)]
-    for kind in CONVERTER_KINDS:
-        converter = find_converter(config.get(f"{kind}.converter", "").strip())
-        if converter is not None:
-            # Kafka Connect lists a class once as a converter of records and once as one of headers.
-            available = ", ".join([VERSION] * (1 + converter.is_for_records))
-            key = f"{kind}.converter"
-            asked.append((key, f"{key}.plugin.version", converter.class_name, available))
-    found = []
-    for key, version_key, class_name, available in asked:
-        version = config.get(version_key)
-        if version is not None and version.strip() != available.split(",")[0]:
-            message = (
-                f"Plugin {class_name} not found that matches the version range [{version},{version}], "
-                f"available versions: [{available}]"
-            )
-            found += [Problem(key, message), Problem(version_key, message)]
-    return found
-
-
-def _framework_not_yet(config: Config) -> list[Problem]:
-    found = [
-        Problem(key, f"'{key}' is not supported by this version; remove it")
-        for key in ("transforms", "predicates")
-        if config.get(key, "").strip()
-    ]
-    for kind in ("transforms", "predicates"):
-        orphans = [key for key in config if key.startswith(f"{kind}.")]
-        if orphans and not config.get(kind, "").strip():
-            found.append(Problem(orphans[0], f"'{orphans[0]}' is set, but '{kind}' names nobody; remove it"))
-    return found
-
-
-def supported_converters(plugin: Plugin) -> dict[str, Sequence[str]]:
-    """By kind, what the jobs of this connector can read and write."""
-    return {
-        "key": _KEY_CONVERTERS,
-        "value": sorted(plugin.value_converters),
-        "header": _HEADER_CONVERTERS,
-    }
-
-
-def _converters(given: Config, effective: Config, plugin: Plugin) -> list[Problem]:
-    found: list[Problem] = []
-    for kind, supported in supported_converters(plugin).items():
-        key = f"{kind}.converter"
-        named = (given.get(key) if key in given else effective.get(key, "")) or ""
-        found += _converter_problems(key, named.strip(), supported, is_given=key in given)
-        is_schemaless = effective.get(f"{key}.schemas.enable", "true").strip().lower() == "false"
-        if kind == "value" and not found and not plugin.takes_json_schemas and not is_schemaless:
-            found.append(
-                Problem(
-                    f"{key}.schemas.enable",
-                    f"JSON with schemas ('{key}.schemas.enable=true', the default) is not supported "
-                    f"by this version; set {key}.schemas.enable=false",
-                )
-            )
-    return found
-
-
-def _converter_problems(key: str, named: str, supported: Sequence[str], *, is_given: bool) -> list[Problem]:
-    converter = find_converter(named)
-    if converter is not None and converter.class_name in supported:
-        return []
-    if converter is not None or named.startswith(_CONVERTERS_OF_OTHERS):
-        return [
-            Problem(key, f"'{key}={named}' is not supported by this version; use {' or '.join(supported)}")
-        ]
-    if is_given or named:
-        return [
-            Problem(key, f"Invalid value {named} for configuration {key}: Class {named} could not be found.")
-        ]
-    if key != "value.converter":
-        return []
-    return [Problem(key, f"'{key}' is set neither here nor in the worker's config; set {key}={JSON}")]

@@ -1,7 +1,4 @@
-"""The converters that we have: their names, and their settings as `/connector-plugins` shows them.
-
-Which of them a connector may use is the connector's to say (`icestream.plugins`).
-"""
+"""The converters that we have: their names, and their settings as `/connector-plugins` shows them."""
 
 from __future__ import annotations
 
@@ -9,35 +6,56 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from icestream.api.config import REQUIRED, Config, Setting, Type
-from icestream.api.connector_settings import JSON_CONVERTER, STRING_CONVERTER
-from icestream.plugins import BYTES, JSON, STRING
+from icestream.api.config import REQUIRED, Config, ConfigDef, Setting, Type
+from icestream.api.connector_settings import CONVERTER_KINDS, JSON_CONVERTER, STRING_CONVERTER
 
 VERSION: Final = "4.3.1"
 """Of the classes that are part of Kafka Connect itself."""
+JSON: Final = "org.apache.kafka.connect.json.JsonConverter"
+STRING: Final = "org.apache.kafka.connect.storage.StringConverter"
 SIMPLE_HEADERS: Final = "org.apache.kafka.connect.storage.SimpleHeaderConverter"
+_OF_BYTES: Final = "org.apache.kafka.connect.converters."
+_PRIMITIVES: Final = ("Boolean", "ByteArray", "Double", "Float", "Integer", "Long", "Short")
 _TYPE: Final = Setting("converter.type", Type.STRING, REQUIRED, "key, value or header.", importance="LOW")
+_NO_KEYS: Final = ConfigDef(())
+_ANY_KEY: Final = ConfigDef((), prefixes=("",))
 
 
 @dataclass(frozen=True)
 class ConverterPlugin:
-    """A converter; for headers, or for keys and values too."""
+    """A converter of headers, of keys and values, or of both."""
 
     class_name: str
-    settings: tuple[Setting, ...]
+    settings: ConfigDef = _NO_KEYS
     is_for_records: bool = True
+    is_for_headers: bool = True
+    version: str = VERSION
 
     @property
     def simple_name(self) -> str:
         return self.class_name.rpartition(".")[2]
 
+    @property
+    def shown_settings(self) -> tuple[Setting, ...]:
+        """As REST tells them."""
+        settings = tuple(self.settings.settings)
+        return (_TYPE, *settings) if self.is_for_records and self.is_for_headers else settings
+
+    def serves(self, kind: str) -> bool:
+        return self.is_for_headers if kind == "header" else self.is_for_records
+
 
 CONVERTERS: Final = (
-    ConverterPlugin(BYTES, (_TYPE,)),
-    ConverterPlugin(JSON, (_TYPE, *JSON_CONVERTER)),
-    ConverterPlugin(SIMPLE_HEADERS, (), is_for_records=False),
-    ConverterPlugin(STRING, (_TYPE, *STRING_CONVERTER)),
+    *(ConverterPlugin(f"{_OF_BYTES}{kind}Converter") for kind in _PRIMITIVES),
+    ConverterPlugin(JSON, ConfigDef(JSON_CONVERTER)),
+    ConverterPlugin(SIMPLE_HEADERS, is_for_records=False),
+    ConverterPlugin(STRING, ConfigDef(STRING_CONVERTER)),
 )
+
+
+def converters_for(kind: str) -> list[str]:
+    """The classes to choose from for keys, values or headers."""
+    return sorted(plugin.class_name for plugin in CONVERTERS if plugin.serves(kind))
 
 
 def find_converter(name: str) -> ConverterPlugin | None:
@@ -51,20 +69,54 @@ def find_converter(name: str) -> ConverterPlugin | None:
     return None
 
 
-def named_converter_settings(config: Config, kinds: Sequence[str]) -> list[Setting]:
-    """The sub-keys of the converters that a config names itself, as settings of their full keys."""
+def chosen_converter(kind: str, config: Config) -> ConverterPlugin | None:
+    """The converter that a config, filled with the worker's, means."""
+    named = config.get(f"{kind}.converter", "").strip()
+    return find_converter(named or (SIMPLE_HEADERS if kind == "header" else ""))
+
+
+def settings_by_prefix(config: Config) -> dict[str, ConfigDef]:
+    """What may stand after `value.converter.` and the like; anything, if we do not know the converter."""
+    return {
+        f"{kind}.converter.": plugin.settings if (plugin := chosen_converter(kind, config)) else _ANY_KEY
+        for kind in CONVERTER_KINDS
+    }
+
+
+def converter_definition(config: Config) -> ConfigDef:
+    """The settings of a config's converters under their whole keys."""
+    return ConfigDef(
+        tuple(
+            _under(prefix, setting)
+            for prefix, definition in settings_by_prefix(config).items()
+            for setting in definition.settings
+        ),
+        tuple(
+            prefix + known
+            for prefix, definition in settings_by_prefix(config).items()
+            for known in definition.prefixes
+        ),
+    )
+
+
+def named_converter_settings(config: Config) -> list[Setting]:
+    """The settings of the converters that a config names itself, as its report shows them."""
     return [
-        replace(
-            setting,
-            name=f"{kind}.converter.{setting.name}",
-            spoken=setting.name,
-            display_name=setting.display_name or setting.name,
-        )
-        for kind in kinds
+        _under(f"{kind}.converter.", setting)
+        for kind in CONVERTER_KINDS
         for plugin in [find_converter(config.get(f"{kind}.converter", "").strip())]
         if plugin is not None
-        for setting in _as_reported(plugin.settings)
+        for setting in _as_reported(plugin.shown_settings)
     ]
+
+
+def _under(prefix: str, setting: Setting) -> Setting:
+    return replace(
+        setting,
+        name=prefix + setting.name,
+        spoken=setting.name,
+        display_name=setting.display_name or setting.name,
+    )
 
 
 def _as_reported(settings: Sequence[Setting]) -> list[Setting]:
@@ -78,4 +130,5 @@ def _as_reported(settings: Sequence[Setting]) -> list[Setting]:
         "schema.content",
         "converter.encoding",
     )
-    return sorted(settings, key=lambda setting: order.index(setting.name))
+    places = {name: place for place, name in enumerate(order)}
+    return sorted(settings, key=lambda setting: places.get(setting.name, len(places)))

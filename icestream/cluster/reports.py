@@ -7,20 +7,21 @@ from dataclasses import replace
 from typing import Any, Final
 
 from icestream.api.config import ConfigDef, Setting, Type
-from icestream.api.connector_settings import CONVERTER_KINDS, converter_settings
+from icestream.api.connector_settings import CONVERTER_KINDS
 from icestream.api.errors import NotFoundError
-from icestream.cluster.connector_config import Validation, framework_of, supported_converters
+from icestream.cluster.connector_config import Validation, framework_of
 from icestream.cluster.converter_plugins import (
     SIMPLE_HEADERS,
-    VERSION,
     ConverterPlugin,
+    converters_for,
     find_converter,
     named_converter_settings,
 )
 from icestream.cluster.views import CheckedSetting, ConfigReport
 from icestream.plugins import find_connector
+from icestream.transforms.catalog import find_predicate, find_transform
+from icestream.transforms.declared import TYPE, VERSION, recommended
 
-_CONVERTER_KEYS: Final = frozenset(converter_settings().names)
 _VERSION_KEY: Final = ".plugin.version"
 _OVERRIDES: Final = {"sink": "consumer.override.", "source": "producer.override."}
 
@@ -49,7 +50,13 @@ def definition_of(plugin_name: str) -> tuple[CheckedSetting, ...]:
     """The settings of a plugin, its own first."""
     converter = find_converter(plugin_name)
     if converter is not None:
-        return _unchecked(converter.settings)
+        return _unchecked(converter.shown_settings)
+    transform = find_transform(plugin_name)
+    if transform is not None:
+        return _unchecked(transform.plugin.settings.settings)
+    predicate = find_predicate(plugin_name)
+    if predicate is not None:
+        return _unchecked(predicate.settings.settings)
     try:
         plugin = find_connector(plugin_name)
     except NotFoundError:
@@ -60,7 +67,6 @@ def definition_of(plugin_name: str) -> tuple[CheckedSetting, ...]:
             if setting.name == "connector.plugin.version"
             else setting
             for setting in framework_of(plugin).settings
-            if setting.name not in _CONVERTER_KEYS
         ]
     )
     return _unchecked((plugin.settings().definition({}) + framework).settings)
@@ -87,9 +93,8 @@ def _reported(validation: Validation) -> list[Setting]:
     own = [
         replace(setting, default=defaults[setting.name]) if setting.name in defaults else setting
         for setting in validation.definition.settings
-        if setting.name not in _CONVERTER_KEYS
     ]
-    return [*own, *named_converter_settings(validation.config, CONVERTER_KINDS)]
+    return [*own, *named_converter_settings(validation.config)]
 
 
 def _defaults(validation: Validation) -> dict[str, str | None]:
@@ -100,7 +105,8 @@ def _defaults(validation: Validation) -> dict[str, str | None]:
         named = validation.worker.get(key, SIMPLE_HEADERS if kind == "header" else "").strip()
         converter = find_converter(named)
         found[key] = converter.class_name if converter else named or None
-        found[key + _VERSION_KEY] = VERSION if _converter(kind, validation) else None
+        meant = _converter(kind, validation)
+        found[key + _VERSION_KEY] = meant.version if meant else None
     return found
 
 
@@ -115,9 +121,17 @@ def _recommended(name: str, validation: Validation) -> tuple[str, ...]:
     if name == "connector.plugin.version":
         return (validation.plugin.version,)
     kind, _, rest = name.partition(".")
-    if rest == "converter" + _VERSION_KEY:
-        return (VERSION,) if _converter(kind, validation) else ()
-    return tuple(supported_converters(validation.plugin).get(kind, ())) if rest == "converter" else ()
+    if kind in CONVERTER_KINDS:
+        converter = _converter(kind, validation)
+        if rest == "converter" + _VERSION_KEY:
+            return (converter.version,) if converter else ()
+        return tuple(converters_for(kind)) if rest == "converter" else ()
+    for one in validation.declared:
+        if name == one.prefix + TYPE:
+            return recommended(one.family)
+        if name == one.prefix + VERSION:
+            return (one.version,) if one.version else ()
+    return ()
 
 
 def _overrides(validation: Validation) -> list[str]:
@@ -148,8 +162,16 @@ def _shown(setting: Setting, validation: Validation, *, has_errors: bool) -> str
     if setting.type is Type.LIST:
         return ",".join(item.strip() for item in text.split(","))
     if setting.type is Type.CLASS:
-        converter = find_converter(text.strip())
-        return converter.class_name if converter else None
+        return _class(setting.name, text.strip(), validation)
     value = setting.value_of(text)
     # A placeholder of a config provider is no number, and yet nothing is wrong with it.
     return text if value is None and not has_errors else text_of(value)
+
+
+def _class(key: str, text: str, validation: Validation) -> str | None:
+    """The class in full; null if it is none."""
+    for one in validation.declared:
+        if key == one.prefix + TYPE:
+            return one.full_name
+    converter = find_converter(text)
+    return converter.class_name if converter else None

@@ -44,7 +44,6 @@ from icestream.cluster.views import (
 from icestream.cluster.worker import Worker
 from icestream.kafka.clients import ClientVerdict
 from icestream.logs import LoggerLevel, for_connector, masked
-from icestream.plugins import CONNECTORS, Plugin
 
 _LOG = logging.getLogger(__name__)
 _KAFKA_VERSION = "4.3.1"
@@ -172,9 +171,6 @@ class ConnectorService:
         if connector is None or task not in connector.task_ids:
             raise NotFoundError(f"No status found for task {name}-{task}")
         return self.status(name).tasks[task]
-
-    def plugins(self) -> Sequence[Plugin]:
-        return CONNECTORS
 
     def plugin_config(self, name: str) -> tuple[CheckedSetting, ...]:
         return definition_of(name)

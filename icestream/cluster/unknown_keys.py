@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from icestream.api.config import ConfigDef
@@ -18,12 +18,18 @@ class UnknownKeys:
     suggestions: dict[str, str]
 
 
-def judge_unknown_keys(definition: ConfigDef, keys: Iterable[str], policy: str) -> UnknownKeys:
-    """Apply `icestream.unknown.keys` (error, typos or accept) to the keys outside the definition."""
+def judge_unknown_keys(
+    definition: ConfigDef, keys: Iterable[str], policy: str, families: Mapping[str, ConfigDef] | None = None
+) -> UnknownKeys:
+    """Apply `icestream.unknown.keys` (error, typos or accept) to the keys outside the definition.
+
+    `families`: what keys below a prefix may be meant to be, by the prefix; the longest prefix counts.
+    """
     problems: list[Problem] = []
     warnings: list[str] = []
     suggestions: dict[str, str] = {}
-    for key, suggestion in definition.unknown(keys).items():
+    for key, close in definition.unknown(keys).items():
+        suggestion = _suggestion(key, close, families or {})
         if suggestion:
             suggestions[key] = suggestion
         hint = f"; did you mean '{suggestion}'?" if suggestion else ""
@@ -33,3 +39,12 @@ def judge_unknown_keys(definition: ConfigDef, keys: Iterable[str], policy: str) 
         else:
             warnings.append(f"'{key}' is not a known configuration and has no effect{hint}")
     return UnknownKeys(tuple(problems), tuple(warnings), suggestions)
+
+
+def _suggestion(key: str, close: str | None, families: Mapping[str, ConfigDef]) -> str | None:
+    prefix = max((one for one in families if key.startswith(one)), key=len, default=None)
+    if prefix is None:
+        return close
+    short = key.removeprefix(prefix)
+    meant = families[prefix].unknown([short]).get(short)
+    return prefix + meant if meant else None

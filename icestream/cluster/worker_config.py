@@ -10,6 +10,7 @@ from typing import Any
 from icestream.api.config import Config, ConfigDef
 from icestream.api.errors import ConfigError, Problem
 from icestream.cluster.config_providers import Providers, providers_from
+from icestream.cluster.converter_plugins import converter_definition, settings_by_prefix
 from icestream.cluster.rest_settings import RestConfig, parse_rest
 from icestream.cluster.unknown_keys import judge_unknown_keys
 from icestream.cluster.worker_settings import DISTRIBUTED, STANDALONE, WITHOUT_EFFECT, of_the_other_mode
@@ -86,8 +87,10 @@ def _parsed(given: Config, definition: ConfigDef) -> tuple[dict[str, Any], dict[
     providers = providers_from(given)
     raw = providers.resolved(given)
     foreign = of_the_other_mode(definition)
+    definition += converter_definition(raw)
     ours = {key: value for key, value in raw.items() if key not in foreign}
-    unknown = judge_unknown_keys(definition, ours, raw.get("icestream.unknown.keys", "typos").strip())
+    policy = raw.get("icestream.unknown.keys", "typos").strip()
+    unknown = judge_unknown_keys(definition, ours, policy, settings_by_prefix(raw))
     clients = judge_worker(raw)
     problems = [*definition.problems(raw), *unknown.problems, *clients.problems]
     try:

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from typing import Final
 
 from icestream.api.config import REQUIRED, ConfigDef, Setting, Type
-from icestream.api.connector_settings import converter_settings
 from icestream.cluster.logger_levels import levels_problem
 from icestream.cluster.rest_settings import REST
 
@@ -151,7 +150,6 @@ _BOTH_MODES: Final = (
         ),
     )
     + REST
-    + converter_settings()
 )
 
 _STANDALONE_ONLY: Final = ConfigDef(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from icestream.api.errors import UnknownConnectorClass
-from icestream.cluster.converter_plugins import CONVERTERS
+from icestream.cluster.plugin_list import all_plugins, connector_plugins
 from icestream.cluster.service import ConnectorService
 from icestream.rest.errors import BadRequest, MalformedBody
 from icestream.rest.exchange import Answer, Call, Handler
@@ -13,8 +13,8 @@ _SUFFIX = "Connector"
 
 
 def list_plugins(service: ConnectorService, call: Call) -> Answer:
-    converters = () if call.flag("connectorsOnly", default=True) else CONVERTERS
-    return Answer(body=plugins_json(service.plugins(), converters))
+    only_connectors = call.flag("connectorsOnly", default=True)
+    return Answer(body=plugins_json(connector_plugins() if only_connectors else all_plugins()))
 
 
 def read_plugin_config(service: ConnectorService, call: Call) -> Answer:

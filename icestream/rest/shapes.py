@@ -8,7 +8,7 @@ from typing import Any
 
 from icestream.api.config import Setting
 from icestream.api.status import Progress
-from icestream.cluster.converter_plugins import VERSION, ConverterPlugin
+from icestream.cluster.plugin_list import ListedPlugin
 from icestream.cluster.reports import text_of
 from icestream.cluster.views import (
     CheckedSetting,
@@ -18,7 +18,6 @@ from icestream.cluster.views import (
     TaskConfig,
     TaskStatus,
 )
-from icestream.plugins import Plugin
 
 Json = dict[str, Any]
 
@@ -60,19 +59,8 @@ def progress_json(progress: Progress) -> Json:
     return {**asdict(progress), "warnings": list(progress.warnings)}
 
 
-def plugins_json(connectors: Sequence[Plugin], converters: Sequence[ConverterPlugin]) -> list[Json]:
-    """Sinks, sources, converters of records, converters of headers, each by name."""
-    kinds: dict[str, list[tuple[str, str]]] = {
-        kind: [(plugin.class_name, plugin.version) for plugin in connectors if plugin.type == kind]
-        for kind in ("sink", "source")
-    }
-    kinds["converter"] = [(plugin.class_name, VERSION) for plugin in converters if plugin.is_for_records]
-    kinds["header_converter"] = [(plugin.class_name, VERSION) for plugin in converters]
-    return [
-        {"class": name, "type": kind, "version": version}
-        for kind, listed in kinds.items()
-        for name, version in sorted(listed)
-    ]
+def plugins_json(listed: Sequence[ListedPlugin]) -> list[Json]:
+    return [{"class": one.class_name, "type": one.kind, "version": one.version} for one in listed]
 
 
 def report_json(report: ConfigReport) -> Json:

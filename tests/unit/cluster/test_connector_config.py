@@ -8,6 +8,8 @@ from icestream.api.errors import Problem, UnknownConnectorClass
 from icestream.cluster.connector_config import Validation, validate_connector, with_worker_defaults
 
 JSON = "org.apache.kafka.connect.json.JsonConverter"
+SIMPLE_HEADERS = "org.apache.kafka.connect.storage.SimpleHeaderConverter"
+KAFKA = "org.apache.kafka.connect.transforms."
 WORKER = {"key.converter": JSON, "value.converter": JSON, "value.converter.schemas.enable": "false"}
 GOOD = {
     "name": "sink",
@@ -80,8 +82,9 @@ def test_a_config_without_class_is_shown_without_its_secrets() -> None:
 @pytest.mark.parametrize(
     ("key", "value", "reason"),
     [
-        ("transforms", "a", "'transforms' is not supported by this version"),
-        ("predicates", "a", "'predicates' is not supported by this version"),
+        ("transforms", "a", 'Missing required configuration "transforms.a.type"'),
+        ("transforms", "a,a", "Invalid value [a, a] for configuration transforms: Duplicate alias provided."),
+        ("predicates", "a", 'Missing required configuration "predicates.a.type"'),
         ("iceberg.tables.dynamic-enabled", "true", "not supported by this version"),
         ("iceberg.tables.auto-create-enabled", "true", "not supported by this version"),
         ("iceberg.tables.upsert-mode-enabled", "TRUE", "not supported by this version"),
@@ -92,8 +95,8 @@ def test_a_config_without_class_is_shown_without_its_secrets() -> None:
         ("iceberg.hadoop.fs.defaultFS", "hdfs://x", "not supported by this version"),
         ("iceberg.table.streaming.apilogs.commit-branch", "b", "not supported by this version"),
         ("iceberg.table.streaming.apilogs.id-columns", "id", "not supported by this version"),
-        ("value.converter", "io.confluent.connect.avro.AvroConverter", "not supported by this version"),
-        ("value.converter", JSON, "set value.converter.schemas.enable=false"),
+        ("value.converter", "io.apicurio.registry.utils.converter.AvroConverter", "not supported by this"),
+        ("value.converter", SIMPLE_HEADERS, "does not implement the Converter interface"),
         ("tasks.max", "x", "Invalid value x for configuration tasks.max: Not a number of type INT"),
         ("tasks.max", "0", "Value must be at least 1"),
         ("errors.tolerance", "some", "String must be one of: none, all"),
@@ -143,6 +146,48 @@ def test_null_is_no_value() -> None:
 def test_a_typo_is_an_error_with_a_suggestion(key: str, meant: str) -> None:
     found = validate_connector({**GOOD, key: "x"}, WORKER)
     assert messages(found) == f"Unknown configuration '{key}'; did you mean '{meant}'?"
+
+
+FLATTEN = {"transforms": "a", "transforms.a.type": f"{KAFKA}Flatten$Value"}
+
+
+@pytest.mark.parametrize(
+    ("key", "meant"),
+    [
+        ("transforms.a.delimeter", "transforms.a.delimiter"),
+        ("transforms.a.predicat", "transforms.a.predicate"),
+        ("key.converter.schema.enable", "key.converter.schemas.enable"),
+    ],
+)
+def test_a_typo_is_looked_for_in_the_class_that_its_prefix_means(key: str, meant: str) -> None:
+    found = validate_connector({**GOOD, **FLATTEN, key: "x"}, WORKER)
+    assert messages(found) == f"Unknown configuration '{key}'; did you mean '{meant}'?"
+
+
+@pytest.mark.parametrize(
+    "strange",
+    [
+        {"transforms.b.type": f"{KAFKA}Flatten$Value", "transforms.b.delimiter": "_"},
+        {"transforms.a.anything.at.all": "x"},
+        {"predicates.a.type": "x"},
+        {"key.converter": "StringConverter", "key.converter.schemas.enable": "false"},
+    ],
+)
+def test_keys_that_no_class_reads_are_warnings(strange: dict[str, str]) -> None:
+    found = validate_connector({**GOOD, **FLATTEN, **strange}, WORKER)
+    unread = [key for key in strange if key != "key.converter"]
+    assert found.problems == ()
+    assert found.warnings[: len(unread)] == tuple(
+        f"'{key}' is not a known configuration and has no effect" for key in unread
+    )
+
+
+def test_the_transforms_own_opinion_is_heard() -> None:
+    """Kafka Connect takes the config, and the task fails."""
+    config = {**GOOD, "transforms": "a", "transforms.a.type": f"{KAFKA}InsertField$Value"}
+    (problem,) = validate_connector(config, WORKER).problems
+    assert problem.key.startswith("transforms.a.")
+    assert problem.message == "No field insertion configured"
 
 
 def test_any_other_unknown_key_is_a_warning() -> None:

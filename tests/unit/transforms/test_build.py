@@ -69,9 +69,7 @@ def test_a_predicate_has_a_short_name() -> None:
         ),
         (
             {"transforms.a.type": f"{KAFKA}HeaderFrom$Value", "transforms.a.operation": "cut"},
-            {
-                "transforms.a.operation": "Invalid value cut for configuration operation: String must be one of"
-            },
+            {"transforms.a.operation": "Invalid value cut for configuration operation: String must be one"},
         ),
     ],
 )

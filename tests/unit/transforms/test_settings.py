@@ -6,7 +6,10 @@ import pytest
 
 from icestream.transforms.settings import PREDICATES, TRANSFORMS
 
-_ENUM = "Invalid value java.lang.IllegalArgumentException: No enum constant org.apache.kafka.connect.data.Schema.Type."
+_ENUM = (
+    "Invalid value java.lang.IllegalArgumentException: No enum constant "
+    "org.apache.kafka.connect.data.Schema.Type."
+)
 _SPEC = "for configuration Invalid type found in casting spec:"
 _NO_CAST = "supported types are [INT8, INT16, INT32, INT64, FLOAT32, FLOAT64, BOOLEAN, STRING]"
 _ONE_CAST = (
@@ -48,7 +51,8 @@ _ONE_CAST = (
             "ExtractField",
             "field.syntax.version",
             "",
-            "Invalid value  for configuration field.syntax.version: String must be one of (case insensitive): V1, V2",
+            "Invalid value  for configuration field.syntax.version: String must be one of (case insensitive): "
+            "V1, V2",
         ),
         ("HeaderFrom", "fields", "", "Invalid value [] for configuration fields: Empty list"),
         ("HeaderFrom", "fields", "a,,a", None),
@@ -83,8 +87,8 @@ _ONE_CAST = (
             "TimestampConverter",
             "unix.precision",
             "x",
-            "Invalid value x for configuration unix.precision: String must be one of: nanoseconds, microseconds, "
-            "milliseconds, seconds",
+            "Invalid value x for configuration unix.precision: String must be one of: nanoseconds, "
+            "microseconds, milliseconds, seconds",
         ),
         ("HasHeaderKey", "name", "", "Invalid value  for configuration name: String must be non-empty"),
         (
