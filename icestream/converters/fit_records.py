@@ -43,7 +43,8 @@ class RecordFitter:
     _text: TextFitter = field(default_factory=TextFitter)
 
     def __post_init__(self) -> None:
-        self._whole = JsonDecoder(self.schema, self.surplus.in_payloads if self.surplus else None)
+        on_surplus = self.surplus.in_payloads if self.surplus else None
+        self._whole = JsonDecoder(self.schema, on_surplus, checked=True)
 
     def fit(self, value: Value, length: int) -> Fitted:
         if isinstance(value, Fields):

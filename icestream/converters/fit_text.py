@@ -62,7 +62,7 @@ class TextFitter:
     def _decoder(self, layout: _Layout) -> JsonDecoder:
         key = tuple(layout.types.items())
         if key not in self._decoders:
-            self._decoders[key] = JsonDecoder(pa.schema(_fields(layout.types)))
+            self._decoders[key] = JsonDecoder(pa.schema(_fields(layout.types)), checked=True)
         return self._decoders[key]
 
 

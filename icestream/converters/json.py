@@ -41,6 +41,8 @@ class JsonDecoder:
 
     schema: pa.Schema
     on_surplus: Callable[[Payloads], None] | None = None
+    checked: bool = False
+    """Whether each payload is known to be one JSON object."""
     _wire: pa.Schema = field(init=False)
     _needs_casts: bool = field(init=False)
 
@@ -51,7 +53,10 @@ class JsonDecoder:
     def decode(self, payloads: Payloads) -> Decoded:
         rejected: list[Refused] = []
         found = json_bulk.decoded(
-            payloads, self._in_bulk, lambda odd, index: self._one_by_one(odd, index, rejected)
+            payloads,
+            self._in_bulk,
+            lambda odd, index: self._one_by_one(odd, index, rejected),
+            checked=self.checked,
         )
         if found is None:
             return Decoded(self.schema.empty_table(), np.empty(0, np.int64), sorted(rejected))

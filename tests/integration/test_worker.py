@@ -167,10 +167,7 @@ def test_a_bad_record_fails_the_connector_after_what_precedes_it_has_landed(worl
     eventually(lambda: world.client.status("strict").state == "FAILED")
     status = world.client.status("strict")
     trace = status.trace or status.tasks[0].trace or ""
-    assert (
-        "topic 'strict', partition 1, offset 1: Converting byte[] to Kafka Connect data failed due to serialization error"
-        in trace
-    )
+    assert "topic 'strict', partition 1, offset 1: Converting byte[] to Kafka Connect data failed" in trace
     assert world.ids("strict") == [0, 1, 2, 3, 5]
 
 
