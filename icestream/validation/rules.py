@@ -1,0 +1,84 @@
+"""The rules of one schema: which values break them, and how that is said; used by `validator`."""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from itertools import islice
+from typing import Any, Final
+
+import jsonschema_rs
+
+from icestream.records.json_source import parsed
+from icestream.validation.fast import FastCheck
+from icestream.validation.schema import Document, document
+
+_TOLD: Final = 3
+"""Of the errors of one record."""
+_LONGEST: Final = 300
+"""Characters of one error: messages quote the value."""
+
+
+@dataclass(frozen=True, eq=False)
+class Rules:
+    document: Document
+
+    @functools.cached_property
+    def _fast(self) -> FastCheck:
+        return FastCheck.of(self.document)
+
+    def broken_by_text(self, values: Sequence[bytes]) -> dict[int, str]:
+        """Reasons by position, of JSON texts."""
+        found = {}
+        for at in self._fast.suspects(values).tolist():
+            if reason := self._judged(values[at]):
+                found[at] = reason
+        return found
+
+    def broken_by(self, values: Iterable[Any]) -> dict[int, str]:
+        """The same of values that are decoded already."""
+        is_valid = self.document.judge.is_valid
+        return {at: self.reason(value) for at, value in enumerate(values) if not is_valid(value)}
+
+    def _judged(self, text: bytes) -> str | None:
+        try:
+            return self.reason(parsed(text, _number)) or None
+        except ValueError as error:
+            return f"(root): {error}"
+
+    def reason(self, value: Any) -> str:
+        """Each error with the place in the value and the rule; empty if there is none."""
+        errors = list(islice(self.document.judge.iter_errors(value), _TOLD + 1))
+        told = [_in_words(error) for error in errors[:_TOLD]]
+        return "; ".join([*told, "…"] if len(errors) > _TOLD else told)
+
+
+@functools.lru_cache(maxsize=256)
+def rules_of(text: str) -> Rules:
+    """Kept as long as the process: the tasks of a batch come and go."""
+    return Rules(document(text))
+
+
+def _number(text: str) -> float | Decimal:
+    """JSON Schema knows no largest number."""
+    number = float(text)
+    return number if math.isfinite(number) else Decimal(text)
+
+
+def _in_words(error: jsonschema_rs.ValidationError) -> str:
+    where = _pointer(error.instance_path) or "(root)"
+    return f"{where}: {_shortened(error.message)} (rule {_pointer(error.schema_path)})"
+
+
+def _pointer(path: Sequence[str | int]) -> str:
+    return "".join(f"/{str(step).replace('~', '~0').replace('/', '~1')}" for step in path)
+
+
+def _shortened(message: str) -> str:
+    """What is wrong is said at the end, after the value."""
+    if len(message) <= _LONGEST:
+        return message
+    return f"{message[: _LONGEST // 3]} … {message[-_LONGEST * 2 // 3 :]}"
