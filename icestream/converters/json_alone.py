@@ -44,6 +44,16 @@ def exact(value: bytes) -> Any:
     return json.loads(text, parse_float=Decimal) if text else MISSING
 
 
+def exact_one(value: bytes) -> Any:
+    """As `exact`, of a text that must be one value and nothing else."""
+    try:
+        return json.loads(value, parse_float=Decimal, parse_constant=_refuse)
+    except RecursionError:
+        raise ValueError(BROKEN + _DEPTH_MESSAGE) from None
+    except ValueError as error:
+        raise ValueError(f"{BROKEN}{error}") from None
+
+
 def _decoded(value: bytes) -> str:
     try:
         return value.decode().lstrip(_WHITE)

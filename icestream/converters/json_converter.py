@@ -1,0 +1,59 @@
+"""Kafka Connect's JsonConverter, with schemas and without, from bytes and to them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final, Self
+
+from icestream.api.config import ConfigDef
+from icestream.api.connector_settings import JSON_CONVERTER
+from icestream.api.errors import ConfigError, Problem
+from icestream.converters.json_alone import exact
+from icestream.converters.json_encode import JsonWriter
+from icestream.converters.json_envelope import EnvelopeReader, read_payloads
+from icestream.converters.json_payloads import PayloadReader
+from icestream.converters.json_plain import PlainReader
+from icestream.converters.json_schemas import schema_from
+from icestream.records.records import Converted
+from icestream.records.values import Value
+
+_SETTINGS: Final = ConfigDef(JSON_CONVERTER)
+
+
+@dataclass(frozen=True)
+class JsonConverter:
+    reader: PlainReader | EnvelopeReader | PayloadReader
+    writer: JsonWriter = field(default_factory=JsonWriter)
+
+    @classmethod
+    def configured(cls, settings: Mapping[str, str], is_key: bool) -> Self:
+        parsed = _SETTINGS.parse(settings)
+        fills, has_schemas = parsed["replace.null.with.default"], parsed["schemas.enable"]
+        writer = JsonWriter(
+            has_schemas=has_schemas, numeric=parsed["decimal.format"].upper() == "NUMERIC", fills=fills
+        )
+        content = parsed["schema.content"]
+        if not has_schemas:
+            return cls(PlainReader(), writer)
+        if content:
+            return cls(_content_reader(content, fills), writer)
+        return cls(EnvelopeReader(fills, parsed["schemas.cache.size"]), writer)
+
+    def to_connect(self, topic: str, values: Sequence[bytes | None]) -> Converted:
+        if isinstance(self.reader, PayloadReader):
+            return read_payloads(self.reader, values)
+        return self.reader.read(values)
+
+    def from_connect(self, topic: str, value: Value, length: int) -> Sequence[bytes | None]:
+        return self.writer.written(value, length)
+
+
+def _content_reader(content: str, fills: bool) -> PlainReader | PayloadReader:
+    try:
+        schema = schema_from(exact(content.encode()), fills)
+    except ValueError as error:
+        raise ConfigError(
+            [Problem("schema.content", f"Invalid value {content} for configuration schema.content: {error}")]
+        ) from None
+    return PlainReader() if schema is None else PayloadReader(schema, fills)

@@ -1,0 +1,243 @@
+"""Values to the JSON that Java's JsonConverter writes, column by column."""
+
+from __future__ import annotations
+
+import base64
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from decimal import Decimal
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.types as pt
+
+from icestream.api.jackson import jackson_bytes
+from icestream.converters.java_text import Verbatim, java_double, java_float, java_long
+from icestream.converters.json_schemas import schema_node
+from icestream.converters.row_objects import row_objects
+from icestream.records.column import Column, children
+from icestream.records.json_source import ABSENT
+from icestream.records.records import ConversionError, Failure
+from icestream.records.rows import Flags
+from icestream.records.schema import DECIMAL, SCALE, ConnectSchema, Kind
+from icestream.records.values import Typed, Value
+
+_SHORT_ESCAPES: Final[Mapping[int, str]] = {8: "\\b", 9: "\\t", 10: "\\n", 12: "\\f", 13: "\\r"}
+_CONTROLS: Final = bytes(range(32))
+_BEYOND_BMP: Final = re.compile(rb"[\xf0-\xf4]")
+_TWO_UNITS: Final = re.compile("[\U00010000-\U0010ffff]")
+_REQUIRED: Final = Failure("Conversion error: null value for field that is required and has no default value")
+
+
+@dataclass
+class JsonWriter:
+    """Writes the values of one converter."""
+
+    has_schemas: bool = True
+    numeric: bool = False
+    """Whether decimals are numbers; else base64."""
+    fills: bool = True
+    _schemas: dict[ConnectSchema, str] = field(default_factory=dict)
+
+    def written(self, value: Value, length: int) -> Sequence[bytes | None]:
+        """The bytes of each value; raises ConversionError if there are some that Java would not write."""
+        if value is None:
+            return [None] * length
+        texts = self._payloads(value)
+        if self.has_schemas:
+            schema = value.schema if isinstance(value, Column) else None
+            before = '{"schema":' + self._schema_text(schema) + ',"payload":'
+            texts = pc.binary_join_element_wise(before, texts, "}", "")
+        found: Sequence[bytes | None] = texts.cast(pa.binary()).to_pylist()
+        return found
+
+    def _payloads(self, value: Typed) -> pa.Array:
+        if isinstance(value, Column) and value.schema is not None:
+            failed = np.zeros(len(value), np.bool_)
+            texts = self._texts(value.values, value.schema, failed)
+            if failed.any():
+                raise ConversionError(dict.fromkeys(np.flatnonzero(failed).tolist(), _REQUIRED))
+            return texts
+        return pa.array([_object_text(row) for row in row_objects(value, self._leaves)], pa.string())
+
+    def _schema_text(self, schema: ConnectSchema | None) -> str:
+        if schema is None:
+            return "null"
+        if schema not in self._schemas:
+            self._schemas[schema] = _object_text(schema_node(schema, self._default))
+        return self._schemas[schema]
+
+    def _default(self, schema: ConnectSchema) -> Verbatim:
+        values = pa.array([schema.default], schema.arrow_type)
+        text = self._texts(values, schema, np.zeros(1, np.bool_))[0].as_py()
+        return Verbatim(text)
+
+    def _leaves(self, column: Column) -> list[Any]:
+        texts = _scalars(column.values, self.numeric).to_pylist()
+        return [None if text is None else Verbatim(text) for text in texts]
+
+    def _texts(self, values: pa.Array, schema: ConnectSchema, failed: Flags) -> pa.Array:
+        """JSON of each value, never null; `failed` is set where a required value is missing."""
+        texts = self._without_nulls(values, schema, failed)
+        if not values.null_count:
+            return texts
+        null = values.is_null()
+        if schema.default is not None and self.fills:
+            return pc.if_else(null, self._default(schema).text, texts)
+        if not schema.optional:
+            failed |= null.to_numpy(zero_copy_only=False)
+        return pc.if_else(null, "null", texts)
+
+    def _without_nulls(self, values: pa.Array, schema: ConnectSchema, failed: Flags) -> pa.Array:
+        if schema.kind is Kind.STRUCT:
+            return self._structs(values, schema, failed)
+        if schema.key is not None and schema.value is not None:
+            return self._maps(values, schema.key, schema.value, failed)
+        if schema.value is not None:
+            return self._lists(values, schema.value, failed)
+        if schema.name == DECIMAL and not self.numeric:
+            return _base64_decimals(values, int(schema.parameter(SCALE) or 0))
+        return _scalars(values, self.numeric)
+
+    def _structs(self, values: pa.Array, schema: ConnectSchema, failed: Flags) -> pa.Array:
+        present = values.is_valid().to_numpy(zero_copy_only=False)
+        parts: list[Any] = []
+        for name, child in children(Column(values, schema)).items():
+            inner = np.zeros(len(values), np.bool_)
+            assert child.schema is not None
+            texts = self._texts(child.values, child.schema, inner)
+            failed |= inner & present
+            comma = "," if parts else "{"
+            parts += [f"{comma}{_object_text(name)}:", texts]
+        if not parts:
+            return pa.array(["{}"] * len(values), pa.string())
+        return pc.binary_join_element_wise(*parts, "}", "")
+
+    def _lists(self, values: pa.Array, of: ConnectSchema, failed: Flags) -> pa.Array:
+        items = values.flatten()
+        inner = np.zeros(len(items), np.bool_)
+        return _joined(values, self._texts(items, of, inner), inner, failed, "[]")
+
+    def _maps(self, values: pa.Array, key: ConnectSchema, of: ConnectSchema, failed: Flags) -> pa.Array:
+        low, high = values.offsets[0].as_py(), values.offsets[-1].as_py()
+        keys, items = values.keys.slice(low, high - low), values.items.slice(low, high - low)
+        inner = np.zeros(len(keys), np.bool_)
+        shown, texts = self._texts(keys, key, inner), self._texts(items, of, inner)
+        if key.kind is Kind.STRING:
+            pairs = pc.binary_join_element_wise(shown, texts, ":")
+            return _joined(values, pairs, inner, failed, "{}")
+        pairs = pc.binary_join_element_wise("[", pc.binary_join_element_wise(shown, texts, ","), "]", "")
+        return _joined(values, pairs, inner, failed, "[]")
+
+
+def _joined(values: pa.Array, texts: pa.Array, inner: Flags, failed: Flags, brackets: str) -> pa.Array:
+    """The texts of all items, each row's own between brackets; empty where there is no list."""
+    lengths = (
+        values.value_lengths().fill_null(0).to_numpy(zero_copy_only=False)
+        if not pt.is_map(values.type)
+        else _map_lengths(values)
+    )
+    offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32)
+    owners = np.repeat(np.arange(len(values)), lengths)
+    failed[owners[inner]] = True
+    lists = pa.ListArray.from_arrays(pa.array(offsets), texts)
+    return pc.binary_join_element_wise(brackets[0], pc.binary_join(lists, ","), brackets[1], "")
+
+
+def _map_lengths(values: pa.Array) -> Any:
+    lengths = np.diff(values.offsets.to_numpy(zero_copy_only=False))
+    return np.where(values.is_null().to_numpy(zero_copy_only=False), 0, lengths)
+
+
+def _scalars(values: pa.Array, numeric: bool) -> pa.Array:
+    """JSON of each value, null for nulls."""
+    kind = values.type
+    if pt.is_string(kind):
+        return pc.binary_join_element_wise('"', json_escaped(values), '"', "")
+    if pt.is_date(kind) or pt.is_time(kind):
+        return values.cast(pa.int32()).cast(pa.string())
+    if pt.is_timestamp(kind):
+        return values.cast(pa.int64()).cast(pa.string())
+    shown = next((show for applies, show in _SINGLY if applies(kind)), None)
+    if shown is None:
+        return values.cast(pa.string())
+    return pa.array([None if value is None else shown(value) for value in values.to_pylist()], pa.string())
+
+
+def _number(shown: Callable[[float], str]) -> Callable[[float], str]:
+    """Jackson writes what is no JSON number as text."""
+
+    def written(value: float) -> str:
+        text = shown(value)
+        return text if text[-1].isdigit() else f'"{text}"'
+
+    return written
+
+
+_SINGLY: Final[Sequence[tuple[Callable[[pa.DataType], bool], Callable[[Any], str]]]] = (
+    (pt.is_float32, _number(java_float)),
+    (pt.is_float64, _number(java_double)),
+    (pt.is_binary, lambda value: f'"{base64.b64encode(value).decode()}"'),
+    (pt.is_decimal, lambda value: str(value)),
+)
+
+
+def _base64_decimals(values: pa.Array, scale: int) -> pa.Array:
+    return pa.array(
+        [None if value is None else f'"{_unscaled(value, scale)}"' for value in values.to_pylist()],
+        pa.string(),
+    )
+
+
+def _unscaled(value: Decimal, scale: int) -> str:
+    sign, digits, exponent = value.as_tuple()
+    number = int("".join(map(str, digits))) * 10 ** (int(exponent) + scale) * (-1 if sign else 1)
+    # As BigInteger.toByteArray: as few bytes as hold the number with its sign.
+    width = (number if number >= 0 else ~number).bit_length() // 8 + 1
+    return base64.b64encode(number.to_bytes(width, "big", signed=True)).decode()
+
+
+def json_escaped(column: pa.Array) -> pa.Array:
+    """Escaped as Jackson does by default: quotation marks, backslashes and control characters."""
+    text = b"" if column.buffers()[2] is None else column.buffers()[2].to_pybytes()
+    for letter in ("\\", '"'):
+        if letter.encode() in text:
+            column = pc.replace_substring(column, letter, "\\" + letter)
+    if len(text.translate(None, _CONTROLS)) != len(text):
+        for code in sorted(set(text) & set(_CONTROLS)):
+            column = pc.replace_substring(column, chr(code), _SHORT_ESCAPES.get(code, f"\\u{code:04X}"))
+    if _BEYOND_BMP.search(text):
+        # What Java keeps as two characters, such as emoji, is escaped too, and nothing else beyond ASCII.
+        column = pa.array(
+            [None if line is None else _TWO_UNITS.sub(_escaped, line) for line in column.to_pylist()],
+            pa.string(),
+        )
+    return column
+
+
+def _escaped(found: re.Match[str]) -> str:
+    return jackson_bytes(found[0]).decode()[1:-1]
+
+
+def _object_text(value: Any) -> str:
+    """A schemaless value as JSON, keys in their order."""
+    if isinstance(value, Verbatim):
+        return value.text
+    if value is None or value is ABSENT:
+        return "null"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, int):
+        return str(java_long(value))
+    if isinstance(value, float):
+        return _number(java_double)(value)
+    if isinstance(value, str):
+        return jackson_bytes(value).decode()
+    if isinstance(value, Mapping):
+        return (
+            "{" + ",".join(f"{_object_text(key)}:{_object_text(item)}" for key, item in value.items()) + "}"
+        )
+    return "[" + ",".join(map(_object_text, value)) + "]"

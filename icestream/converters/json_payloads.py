@@ -1,0 +1,236 @@
+"""JSON payloads of one schema to a column of it, in bulk; called by the reader of envelopes.
+
+arrow-rs decodes into types that keep what the text said; casts bring them into the schema's own. Where text
+could mean something else to Java (a string for a number, a missing required field), it is not decoded here.
+"""
+
+from __future__ import annotations
+
+import base64
+import functools
+from collections.abc import Sequence
+from dataclasses import dataclass
+from decimal import Context, Decimal
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from icestream.converters import json_bulk, json_text
+from icestream.converters.json_alone import exact_one
+from icestream.converters.json_bulk import Piece
+from icestream.converters.json_errors import NO_ENVELOPE, Unfit, failure_of
+from icestream.converters.json_values import connect_value
+from icestream.records.column import Column, filled
+from icestream.records.payloads import Payloads
+from icestream.records.records import Failure
+from icestream.records.rows import Indexes
+from icestream.records.schema import DATE, DECIMAL, SCALE, TIME, TIMESTAMP, ConnectSchema, Kind
+
+_PAYLOAD: Final = "payload"
+_MILLISECONDS_A_DAY: Final = 86_400_000
+_DIGITS: Final = 76
+_WIDE: Final = Context(prec=_DIGITS)
+
+
+@dataclass(frozen=True)
+class PayloadReader:
+    """Reads payloads of one schema; nulls become defaults if `fills`."""
+
+    schema: ConnectSchema
+    fills: bool
+
+    def read(self, payloads: Sequence[bytes]) -> tuple[Indexes, Column, dict[int, Failure]]:
+        """Which payloads are in the column, and why the others are not."""
+        failed: dict[int, Failure] = {}
+        found = json_bulk.decoded(
+            self._wrapped(payloads), self._in_bulk, lambda some, index: self._alone(some, index, failed)
+        )
+        if found is None:
+            return np.empty(0, np.int64), Column(pa.array([], self.schema.arrow_type), self.schema), failed
+        column = Column(found.rows.column(0).combine_chunks(), self.schema)
+        return found.index, column, failed
+
+    def _wrapped(self, payloads: Sequence[bytes]) -> Payloads:
+        if self._is_wrapped:
+            return Payloads.of([b'{"payload":%b}' % payload for payload in payloads])
+        return Payloads.of(payloads)
+
+    @property
+    def _is_wrapped(self) -> bool:
+        """Only objects are read in bulk: everything else is made the one field of an object."""
+        return self.schema.kind is not Kind.STRUCT or not self.schema.fields
+
+    @functools.cached_property
+    def _wires(self) -> list[pa.Schema]:
+        """What to decode with: decimals as base64 or, if there are any and that fails, as numbers."""
+        if not _is_native(self.schema):
+            return []
+        forms = (False, True) if _has_decimals(self.schema) else (False,)
+        return [self._wire(numeric) for numeric in forms]
+
+    def _wire(self, numeric: bool) -> pa.Schema:
+        if self._is_wrapped:
+            return pa.schema([(_PAYLOAD, _wire_type(self.schema, numeric))])
+        return pa.schema(_wire_type(self.schema, numeric))
+
+    def _in_bulk(self, payloads: Payloads) -> pa.Table | None:
+        for wire in self._wires:
+            rows = json_bulk.native_rows(payloads, wire)
+            if rows is not None and json_text.keys_agree(payloads, rows):
+                values = self._cast(rows)
+                if values is not None:
+                    return pa.table({_PAYLOAD: values})
+        return None
+
+    def _cast(self, rows: pa.Table) -> pa.Array | None:
+        struct = rows.to_struct_array().combine_chunks()
+        try:
+            return _cast(struct.field(0) if self._is_wrapped else struct, self.schema, self.fills)
+        except (pa.ArrowException, ValueError):
+            return None
+
+    def _alone(self, payloads: Payloads, index: Indexes, failed: dict[int, Failure]) -> Piece | None:
+        values: list[Any] = []
+        good: list[int] = []
+        for at, payload in zip(index.tolist(), payloads, strict=True):
+            try:
+                values.append(connect_value(self.schema, self._node(payload), self.fills))
+                good.append(at)
+            except ValueError as error:
+                failed[at] = failure_of(error)
+        if not good:
+            return None
+        rows = pa.table({_PAYLOAD: pa.array(values, self.schema.arrow_type)})
+        return Piece(rows, np.array(good, np.int64))
+
+    def _node(self, payload: bytes) -> Any:
+        node = exact_one(payload)
+        if not self._is_wrapped:
+            return node
+        if len(node) != 1:
+            raise Unfit(NO_ENVELOPE)
+        return node[_PAYLOAD]
+
+
+def _is_native(schema: ConnectSchema) -> bool:
+    """False where arrow-rs cannot read what Java writes: a map with other keys than strings is a list."""
+    if schema.kind is Kind.MAP and (schema.key is None or schema.key.kind is not Kind.STRING):
+        return False
+    inner = [field.schema for field in schema.fields]
+    if schema.kind is Kind.STRUCT and not inner:
+        return False
+    return all(map(_is_native, inner if schema.value is None else [*inner, schema.value]))
+
+
+def _has_decimals(schema: ConnectSchema) -> bool:
+    inner = [field.schema for field in schema.fields]
+    inner += [schema.value] if schema.value is not None else []
+    return schema.name == DECIMAL or any(map(_has_decimals, inner))
+
+
+def _wire_type(schema: ConnectSchema, numeric: bool) -> pa.DataType:
+    if schema.name == DECIMAL:
+        # Far more digits than the schema has, so that one too many is seen.
+        scale = int(schema.parameter(SCALE) or 0)
+        return pa.decimal256(_DIGITS, min(_DIGITS, scale + _DIGITS // 2)) if numeric else pa.string()
+    if schema.name in (DATE, TIME):
+        return pa.int32()
+    if schema.name == TIMESTAMP:
+        return pa.int64()
+    if schema.kind is Kind.BYTES:
+        return pa.string()
+    if schema.kind is Kind.STRUCT:
+        return pa.struct([pa.field(one.name, _wire_type(one.schema, numeric)) for one in schema.fields])
+    if schema.value is not None:
+        value = _wire_type(schema.value, numeric)
+        return pa.list_(value) if schema.key is None else pa.map_(pa.string(), value)
+    return schema.arrow_type
+
+
+def _cast(values: pa.Array, schema: ConnectSchema, fills: bool) -> pa.Array:
+    """In the schema's own type; raises where Java might say something else."""
+    found = _with_nulls(_converted(values, schema, fills), schema, fills)
+    if found.null_count and not schema.optional:
+        raise ValueError("null in a required field")
+    return found
+
+
+def _with_nulls(values: pa.Array, schema: ConnectSchema, fills: bool) -> pa.Array:
+    return filled(Column(values, schema)).values if fills else values
+
+
+def _converted(values: pa.Array, schema: ConnectSchema, fills: bool) -> pa.Array:
+    if schema.kind is Kind.STRUCT:
+        return _struct(values, schema, fills)
+    if schema.value is not None:
+        return _nested(values, schema, schema.value, fills)
+    if schema.name == DECIMAL:
+        return _decimals(values, schema)
+    if schema.name == TIME and len(values) > values.null_count:
+        range_ = pc.min_max(values).as_py()
+        if range_["min"] < 0 or range_["max"] >= _MILLISECONDS_A_DAY:
+            raise ValueError("not a time of day")
+    if schema.name not in (DATE, TIME, TIMESTAMP) and schema.kind is Kind.BYTES:
+        return _unbase64(values)
+    return values if values.type == schema.arrow_type else values.cast(schema.arrow_type)
+
+
+def _struct(values: pa.Array, schema: ConnectSchema, fills: bool) -> pa.Array:
+    null = values.is_null() if values.null_count else None
+    children = values.flatten()
+    if null is not None:
+        # Only where there is a struct must its required fields be there.
+        present = pc.invert(null)
+        children = [
+            _spread(_cast(child.filter(present), field.schema, fills), present)
+            for child, field in zip(children, schema.fields, strict=True)
+        ]
+    else:
+        children = [
+            _cast(child, field.schema, fills) for child, field in zip(children, schema.fields, strict=True)
+        ]
+    kind = schema.arrow_type
+    fields = [kind.field(position) for position in range(kind.num_fields)]
+    return pa.StructArray.from_arrays(children, fields=fields, mask=null)
+
+
+def _spread(values: pa.Array, present: pa.Array) -> pa.Array:
+    """Put back where the rows are that were present."""
+    flags = present.to_numpy(zero_copy_only=False)
+    places = np.cumsum(flags) - 1
+    return values.take(pa.array(places, mask=~flags))
+
+
+def _nested(values: pa.Array, schema: ConnectSchema, of: ConnectSchema, fills: bool) -> pa.Array:
+    mask = values.is_null() if values.null_count else None
+    if schema.key is None:
+        items = _cast(values.values, of, fills)
+        return pa.ListArray.from_arrays(values.offsets, items, type=schema.arrow_type, mask=mask)
+    items = _cast(values.items, of, fills)
+    return pa.MapArray.from_arrays(values.offsets, values.keys, items, type=schema.arrow_type, mask=mask)
+
+
+def _decimals(values: pa.Array, schema: ConnectSchema) -> pa.Array:
+    if not pa.types.is_string(values.type):
+        return values.cast(schema.arrow_type)
+    scale = int(schema.parameter(SCALE) or "")
+    unscaled = [
+        None if data is None else Decimal(_unscaled(data)).scaleb(-scale, _WIDE)
+        for data in _unbase64(values).to_pylist()
+    ]
+    return pa.array(unscaled, schema.arrow_type)
+
+
+def _unbase64(values: pa.Array) -> pa.Array:
+    texts = values.to_pylist()
+    return pa.array(
+        [None if text is None else base64.b64decode(text, validate=True) for text in texts], pa.binary()
+    )
+
+
+def _unscaled(data: bytes) -> int:
+    if not data:
+        raise ValueError("no bytes for a decimal")
+    return int.from_bytes(data, "big", signed=True)

@@ -1,0 +1,139 @@
+"""Schemas as Java's JsonConverter writes them beside a payload, read into facts and back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any, Final
+
+from icestream.converters.json_alone import MISSING
+from icestream.converters.json_errors import SCHEMA_BUILDER_EXCEPTION, Unfit
+from icestream.converters.json_values import check_nulls, connect_value
+from icestream.records.schema import ConnectSchema, Field, Kind
+
+_KINDS: Final[Mapping[str, Kind]] = {
+    "boolean": Kind.BOOLEAN,
+    "int8": Kind.INT8,
+    "int16": Kind.INT16,
+    "int32": Kind.INT32,
+    "int64": Kind.INT64,
+    "float": Kind.FLOAT32,
+    "double": Kind.FLOAT64,
+    "bytes": Kind.BYTES,
+    "string": Kind.STRING,
+    "array": Kind.ARRAY,
+    "map": Kind.MAP,
+    "struct": Kind.STRUCT,
+}
+_NAMES: Final[Mapping[Kind, str]] = {kind: name for name, kind in _KINDS.items()}
+
+
+def schema_from(node: Any, fills: bool = True) -> ConnectSchema | None:
+    """The schema that a decoded node stands for; None for null. Raises Unfit with Java's words."""
+    if node is None:
+        return None
+    name = node.get("type") if isinstance(node, dict) else None
+    if not isinstance(name, str):
+        raise Unfit("Schema must contain 'type' field")
+    if name not in _KINDS:
+        raise Unfit(f"Unknown schema type: {name}")
+    return _with_default(_with_facts(_shape(_KINDS[name], node, fills), node), node, fills)
+
+
+def _shape(kind: Kind, node: Mapping[str, Any], fills: bool) -> ConnectSchema:
+    if kind is Kind.ARRAY:
+        if node.get("items") is None:
+            raise Unfit("Array schema did not specify the element type")
+        return ConnectSchema(kind, value=schema_from(node["items"], fills))
+    if kind is Kind.MAP:
+        for part, spoken in (("keys", "key"), ("values", "value")):
+            if part not in node:
+                raise Unfit(f"Map schema did not specify the {spoken} type")
+        return ConnectSchema(
+            kind,
+            key=_not_null(node, "keys", "keySchema", fills),
+            value=_not_null(node, "values", "valueSchema", fills),
+        )
+    if kind is Kind.STRUCT:
+        return ConnectSchema(kind, fields=_fields(node, fills))
+    return ConnectSchema(kind)
+
+
+def _not_null(node: Mapping[str, Any], part: str, spoken: str, fills: bool) -> ConnectSchema:
+    schema = schema_from(node[part], fills)
+    if schema is None:
+        raise Unfit(f"{spoken} cannot be null.", SCHEMA_BUILDER_EXCEPTION)
+    return schema
+
+
+def _fields(node: Mapping[str, Any], fills: bool) -> tuple[Field, ...]:
+    nodes = node.get("fields")
+    if not isinstance(nodes, list):
+        raise Unfit('Struct schema\'s "fields" argument is not an array.')
+    fields: dict[str, Field] = {}
+    for one in nodes:
+        name = one.get("field") if isinstance(one, dict) else None
+        if not isinstance(name, str):
+            raise Unfit("Struct schema's field name not specified properly")
+        schema = schema_from(one, fills)
+        assert schema is not None
+        if not name:
+            raise Unfit("fieldName cannot be null.", SCHEMA_BUILDER_EXCEPTION)
+        if name in fields:
+            raise Unfit(
+                f"Cannot create field because of field name duplication {name}", SCHEMA_BUILDER_EXCEPTION
+            )
+        fields[name] = Field(name, schema)
+    return tuple(fields.values())
+
+
+def _with_facts(schema: ConnectSchema, node: Mapping[str, Any]) -> ConnectSchema:
+    parameters = node.get("parameters")
+    if not isinstance(parameters, dict):
+        parameters = {}
+    elif not all(isinstance(value, str) for value in parameters.values()):
+        raise Unfit("Schema parameters must have string values.")
+    return replace(
+        schema,
+        optional=node.get("optional") is True,
+        name=_of(node.get("name"), str),
+        version=_of(node.get("version"), int),
+        doc=_of(node.get("doc"), str),
+        parameters=tuple(parameters.items()),
+    )
+
+
+def _of(value: Any, kind: type) -> Any:
+    return value if isinstance(value, kind) and not isinstance(value, bool) else None
+
+
+def _with_default(schema: ConnectSchema, node: Mapping[str, Any], fills: bool) -> ConnectSchema:
+    if node.get("default", MISSING) is MISSING:
+        return schema
+    value = connect_value(schema, node["default"], fills)
+    try:
+        check_nulls(schema, value, "value")
+    except Unfit:
+        raise Unfit("Invalid default value", SCHEMA_BUILDER_EXCEPTION) from None
+    return replace(schema, default=value)
+
+
+def schema_node(schema: ConnectSchema, default: Callable[[ConnectSchema], Any]) -> dict[str, Any]:
+    """The node that Java writes for a schema, in its order; `default` says how the default is written."""
+    node: dict[str, Any] = {"type": _NAMES[schema.kind]}
+    if schema.kind is Kind.STRUCT:
+        node["fields"] = [
+            {**schema_node(field.schema, default), "field": field.name} for field in schema.fields
+        ]
+    elif schema.value is not None:
+        if schema.key is not None:
+            node["keys"] = schema_node(schema.key, default)
+        node["items" if schema.key is None else "values"] = schema_node(schema.value, default)
+    node["optional"] = schema.optional
+    facts = {"name": schema.name, "version": schema.version, "doc": schema.doc}
+    node |= {key: fact for key, fact in facts.items() if fact is not None}
+    if schema.parameters:
+        node["parameters"] = dict(schema.parameters)
+    if schema.default is not None:
+        node["default"] = default(schema)
+    return node
