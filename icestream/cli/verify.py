@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from icestream.api.errors import PreconditionError
+from icestream.cli.kafka_access import known, reaches_kafka
 from icestream.cli.worker_options import talks_to_a_worker
 
 if TYPE_CHECKING:
@@ -26,21 +27,7 @@ Examples:
 @click.option(
     "--deep", is_flag=True, help="Also compare the origin of every row, from the data files themselves."
 )
-@click.option(
-    "--config",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="The connector's file, instead of asking the worker.",
-)
-@click.option(
-    "--bootstrap-servers",
-    envvar="ICESTREAM_BOOTSTRAP_SERVERS",
-    help="Kafka's address.  [default: that of the worker's file, or localhost:9092]",
-)
-@click.option(
-    "--worker",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="The worker's properties file: how to reach a Kafka that wants TLS or a login.",
-)
+@reaches_kafka
 @talks_to_a_worker
 def verify(
     client: ConnectClient,
@@ -57,33 +44,10 @@ def verify(
     from icestream import logs
 
     logs.configure("ERROR")
-    given, resolve = _worker(worker)
-    if bootstrap_servers:
-        given["bootstrap.servers"] = bootstrap_servers
-    found = _config(connector, client, config)
+    found, given = known(client, connector, config, bootstrap_servers, worker)
     _refuse_without_tables(connector, found)
-    if not holds(connector, resolve(found), given, deep=deep):
+    if not holds(connector, found, given, deep=deep):
         raise SystemExit(1)
-
-
-def _worker(file: Path | None) -> tuple[dict[str, str], Callable[[Mapping[str, str]], dict[str, str]]]:
-    """The worker's settings, and what puts the values of its config providers into a config."""
-    if file is None:
-        return {}, dict
-    from icestream.cluster.config_providers import providers_from
-    from icestream.cluster.properties import read_properties
-
-    given = read_properties(file)
-    providers = providers_from(given)
-    return providers.resolved(given), providers.resolved
-
-
-def _config(connector: str, client: ConnectClient, file: Path | None) -> dict[str, str]:
-    if file is not None:
-        from icestream.cluster.properties import read_connector
-
-        return dict(read_connector(file).config)
-    return client.config(connector)
 
 
 def _refuse_without_tables(connector: str, config: Mapping[str, str]) -> None:

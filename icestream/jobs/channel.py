@@ -13,11 +13,11 @@ from icestream.api.batch import Rejected
 from icestream.api.offsets import Offsets
 from icestream.jobs.events import Event, Payload, encoded
 from icestream.jobs.job import DeadLetters, Job
+from icestream.jobs.letters import CONTEXT
 from icestream.jobs.standing import NOTE_PREFIX
 from icestream.kafka.topics import Topics
 from icestream.kafka.transactions import Outgoing, Transactions
 
-_ERROR = "__connect.errors."
 _TOPIC_CONFIG = {"max.message.bytes": str(16 * 1024 * 1024)}
 """A dead letter is the record and its headers: it must fit where the record did."""
 
@@ -85,7 +85,7 @@ def dead_letter(record: Rejected, target: DeadLetters, connector: str) -> Outgoi
     headers = list(record.headers)
     if target.with_context:
         # A reason may quote half of a surrogate pair, which only Java's strings can hold.
-        headers += [(_ERROR + name, value.encode(errors="replace")) for name, value in context.items()]
+        headers += [(CONTEXT + name, value.encode(errors="replace")) for name, value in context.items()]
     return Outgoing(target.topic, record.key, record.value, headers, record.timestamp_ms)
 
 

@@ -16,8 +16,9 @@ from icestream.api.errors import NotFoundError
 from icestream.api.offsets import Offsets, Partition
 from icestream.jobs.accounts import Deep, Evidence, Letters, layered
 from icestream.jobs.job import Job, job_from
+from icestream.jobs.letters import LetterBox
 from icestream.kafka.clients import client_settings
-from icestream.kafka.reader import SliceReader, headers_of
+from icestream.kafka.reader import SliceReader
 from icestream.kafka.topics import Topics
 from icestream.sinks.iceberg import marks
 from icestream.sinks.iceberg.catalogs import open_catalog, sink_errors
@@ -25,7 +26,6 @@ from icestream.sinks.iceberg.marks import JobMark
 from icestream.sinks.iceberg.origins import Origins
 
 _CHUNK = 10_000
-_HEADER = "__connect.errors."
 
 
 def gather(name: str, config: Config, worker: Mapping[str, str], *, deep: bool) -> list[tuple[str, Evidence]]:
@@ -106,27 +106,15 @@ def _has_other_writers(table: Table, job: str) -> bool:
 def _letters(job: Job, topics: Topics, reader: SliceReader) -> Letters | None:
     if job.dead_letters is None:
         return None
-    facts = topics.describe([job.dead_letters.topic]).get(job.dead_letters.topic)
-    if facts is None:
+    box = LetterBox(job.dead_letters.topic, job.name, topics, reader)
+    if not box.exists:
         return Letters(0, None)
-    partitions = [Partition(job.dead_letters.topic, number) for number in range(facts.partitions)]
-    ends, beginnings = topics.ends(partitions), topics.beginnings(partitions)
     count = 0
     offsets: dict[Partition, BitMap64] = {}
-    for partition in partitions:
-        for chunk in reader.read(Slice(partition, beginnings[partition], ends[partition]), _CHUNK):
-            for message in chunk.messages:
-                told = {
-                    name: (value or b"").decode()
-                    for name, value in headers_of(message)
-                    if name.startswith(_HEADER)
-                }
-                if told.get(f"{_HEADER}connector.name", job.name) != job.name:
-                    continue
-                count += 1
-                if f"{_HEADER}offset" in told:
-                    origin = Partition(told[f"{_HEADER}topic"], int(told[f"{_HEADER}partition"]))
-                    offsets.setdefault(origin, BitMap64()).add(int(told[f"{_HEADER}offset"]))
+    for letter in box.letters():
+        count += 1
+        if letter.origin is not None and letter.origin_offset is not None:
+            offsets.setdefault(letter.origin, BitMap64()).add(letter.origin_offset)
     return Letters(count, offsets if job.dead_letters.with_context else None)
 
 

@@ -13,6 +13,8 @@ from icestream.api.errors import FatalError, SourceUnavailable
 from icestream.api.offsets import Offsets, Partition
 from icestream.kafka.clients import ANSWER_SECONDS, kafka_errors, quiet
 
+_ANY = -1
+
 
 @dataclass(frozen=True)
 class Outgoing:
@@ -21,6 +23,8 @@ class Outgoing:
     value: bytes | None
     headers: Sequence[tuple[str, bytes | None]] = ()
     timestamp_ms: int | None = None
+    partition: int | None = None
+    """None: as the key says."""
 
 
 class Transactions:
@@ -33,6 +37,7 @@ class Transactions:
                 quiet(
                     {
                         "linger.ms": 5,
+                        "partitioner": "murmur2_random",
                         "message.max.bytes": 16 * 1024 * 1024,
                         **settings,
                         "transactional.id": transactional_id,
@@ -85,6 +90,7 @@ class Transactions:
                         key=message.key,
                         value=message.value,
                         headers=list(message.headers) or None,
+                        partition=_ANY if message.partition is None else message.partition,
                         timestamp=max(message.timestamp_ms or 0, 0),
                         on_delivery=delivered,
                     )

@@ -1,0 +1,104 @@
+"""Dead letters as they are read again: by `verify`, by `dlq show` and by `dlq replay`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from icestream.api.batch import Slice
+from icestream.api.offsets import Offsets, Partition
+from icestream.kafka.reader import Chunk, SliceReader, headers_of
+from icestream.kafka.topics import Topics
+
+CONTEXT: Final = "__connect.errors."
+"""What the names of the ten headers about the error begin with."""
+_FIRST: Final = f"{CONTEXT}topic"
+_CHUNK: Final = 10_000
+
+
+@dataclass(frozen=True)
+class Letter:
+    """A record that was rejected, and what its queue knows about it."""
+
+    place: Partition
+    offset: int
+    """Where it is in the queue."""
+    context: Mapping[str, str]
+    """Kafka Connect's headers about the error, without their prefix; empty if there are none."""
+    key: bytes | None
+    value: bytes | None
+    headers: Sequence[tuple[str, bytes | None]]
+    """Those of the record itself."""
+    timestamp_ms: int
+
+    @property
+    def origin(self) -> Partition | None:
+        number = self._number("partition")
+        return None if number is None else Partition(self.context["topic"], number)
+
+    @property
+    def origin_offset(self) -> int | None:
+        return self._number("offset")
+
+    def _number(self, name: str) -> int | None:
+        told = self.context.get(name, "")
+        return int(told) if told.isdecimal() else None
+
+    def may_be_of(self, connector: str) -> bool:
+        """Queues may be shared; a letter that names no connector may be of any."""
+        return self.context.get("connector.name", connector) == connector
+
+
+class LetterBox:
+    """A dead letter queue from its beginning to where it ended when it was opened."""
+
+    def __init__(self, topic: str, connector: str, topics: Topics, reader: SliceReader) -> None:
+        self._connector = connector
+        self._reader = reader
+        facts = topics.describe([topic]).get(topic)
+        self.exists = facts is not None
+        self.id = facts.id if facts else ""
+        partitions = [Partition(topic, number) for number in range(facts.partitions if facts else 0)]
+        self._beginnings: Offsets = topics.beginnings(partitions)
+        self._ends: Offsets = topics.ends(partitions)
+
+    def letters(self) -> Iterator[Letter]:
+        """Those that may be of the connector, partition by partition, the oldest first."""
+        for partition in self._ends:
+            piece = Slice(partition, self._beginnings[partition], self._ends[partition])
+            if not piece.span:
+                continue
+            for chunk in self._reader.read(piece, _CHUNK):
+                yield from (letter for letter in _letters(chunk) if letter.may_be_of(self._connector))
+
+
+def _letters(chunk: Chunk) -> Iterator[Letter]:
+    for message, offset in zip(chunk.messages, chunk.offsets().tolist(), strict=True):
+        own, context = _parted(headers_of(message))
+        yield Letter(
+            place=chunk.partition,
+            offset=offset,
+            context=context,
+            key=message.key(),
+            value=message.value(),
+            headers=own,
+            timestamp_ms=message.timestamp()[1],
+        )
+
+
+def _parted(
+    headers: Sequence[tuple[str, bytes | None]],
+) -> tuple[Sequence[tuple[str, bytes | None]], dict[str, str]]:
+    """The record's own headers, and the context, which was put behind them.
+
+    A record that was a dead letter before may have context headers of its own; they stay.
+    """
+    names = [name for name, _ in headers]
+    if _FIRST not in names:
+        return headers, {}
+    begins = len(names) - 1 - names[::-1].index(_FIRST)
+    told = [(name, value) for name, value in headers[begins:] if name.startswith(CONTEXT)]
+    behind = [(name, value) for name, value in headers[begins:] if not name.startswith(CONTEXT)]
+    context = {name.removeprefix(CONTEXT): (value or b"").decode(errors="replace") for name, value in told}
+    return [*headers[:begins], *behind], context
