@@ -15,10 +15,10 @@ import pyarrow.compute as pc
 import pyarrow.types as pt
 
 from icestream.api.jackson import jackson_bytes
-from icestream.converters.java_text import Verbatim, java_double, java_float, java_long
 from icestream.converters.json_schemas import schema_node
 from icestream.converters.row_objects import row_objects
 from icestream.records.column import Column, children
+from icestream.records.java_text import Verbatim, java_double, java_float, java_long
 from icestream.records.json_source import ABSENT
 from icestream.records.records import ConversionError, Failure
 from icestream.records.rows import Flags

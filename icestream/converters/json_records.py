@@ -20,7 +20,7 @@ import pyarrow as pa
 import pyarrow.types as pt
 
 from icestream.api.records import is_uuid
-from icestream.converters.java_text import java_double
+from icestream.records.java_text import java_double
 
 _NUMBER = int | float | decimal.Decimal
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)

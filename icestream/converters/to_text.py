@@ -14,7 +14,7 @@ import orjson
 
 from icestream.api.config import Config, subset
 from icestream.api.errors import ConfigError, Problem
-from icestream.converters.java_text import (
+from icestream.records.java_text import (
     Verbatim,
     hash_order,
     java_date,

@@ -10,7 +10,9 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.types as pt
 
-from icestream.converters.java_text import (
+from icestream.converters.row_objects import row_objects
+from icestream.records.column import Column
+from icestream.records.java_text import (
     Verbatim,
     hash_order,
     java_date,
@@ -18,8 +20,6 @@ from icestream.converters.java_text import (
     java_float,
     java_text,
 )
-from icestream.converters.row_objects import row_objects
-from icestream.records.column import Column
 from icestream.records.schema import DATE, DECIMAL, TIME, TIMESTAMP, ConnectSchema, Kind
 from icestream.records.values import Value
 

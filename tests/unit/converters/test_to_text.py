@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from icestream.converters.java_text import hash_order, java_double, java_float, java_text
 from icestream.converters.to_text import text_decoder
+from icestream.records.java_text import hash_order, java_double, java_float, java_text
 
 JSON = {"value.converter": "JsonConverter"}
 

@@ -1,4 +1,4 @@
-"""Values as Java prints them: what FileStreamSink writes for a record. Pure."""
+"""Values as Java prints them, for text sinks, converters and transforms. Pure."""
 
 from __future__ import annotations
 
