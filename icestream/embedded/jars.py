@@ -35,7 +35,10 @@ def fetch(group: str, module: str, version: str, *, extra: Sequence[str] = ()) -
 
 def fetch_all(name: str, coordinates: Sequence[str]) -> Path:
     """A folder with the jars of `group:module:version[:classifier]` coordinates and what they need."""
-    ivy_file = ivy_file_for(coordinates)
+    return _fetched(name, ivy_file_for(coordinates), coordinates)
+
+
+def _fetched(name: str, ivy_file: str, coordinates: Sequence[str]) -> Path:
     digest = hashlib.sha256("\n".join(coordinates).encode()).hexdigest()[:8]
     jars = home() / "jars"
     folder = jars / f"{name}-{digest}"
@@ -47,6 +50,19 @@ def fetch_all(name: str, coordinates: Sequence[str]) -> Path:
         if not folder.is_dir():
             _download(folder, ivy_file, coordinates)
     return folder
+
+
+def fetch_archive(group: str, module: str, version: str, classifier: str, ending: str) -> Path:
+    """A folder with one file of a module, say the `tar.gz` of a whole distribution, and nothing it needs."""
+    named = f"name={quoteattr(module)} type={quoteattr(ending)} ext={quoteattr(ending)}"
+    ivy_file = _ivy_module(
+        [
+            f"    <dependency org={quoteattr(group)} name={quoteattr(module)} rev={quoteattr(version)}"
+            f' conf="default->master" transitive="false"><artifact {named}'
+            f" m:classifier={quoteattr(classifier)}/></dependency>"
+        ]
+    )
+    return _fetched(f"{module}-{version}", ivy_file, [f"{group}:{module}:{version}:{classifier}@{ending}"])
 
 
 def _download(folder: Path, ivy_file: str, coordinates: Sequence[str]) -> None:
@@ -87,7 +103,7 @@ def _run_ivy(described: Path, libs: Path, log: Path) -> bool:
             ran = subprocess.run(command, stdout=output, stderr=subprocess.STDOUT, timeout=_TIMEOUT_S)
         except subprocess.TimeoutExpired:
             return False
-    return ran.returncode == 0 and any(libs.glob("*.jar"))
+    return ran.returncode == 0 and any(libs.glob("*.*"))
 
 
 def ivy_file_for(coordinates: Sequence[str]) -> str:
@@ -96,14 +112,17 @@ def ivy_file_for(coordinates: Sequence[str]) -> str:
     for coordinate in coordinates:
         module, classifier = _module_and_classifier(coordinate)
         modules.setdefault(module, []).append(classifier)
-    lines = [_dependency(module, classifiers) for module, classifiers in modules.items()]
+    return _ivy_module([_dependency(module, classifiers) for module, classifiers in modules.items()])
+
+
+def _ivy_module(dependencies: Sequence[str]) -> str:
     return "\n".join(
         [
             '<ivy-module version="2.0" xmlns:m="http://ant.apache.org/ivy/maven">',
             '  <info organisation="icestream" module="jars"/>',
             '  <configurations><conf name="default"/></configurations>',
             "  <dependencies>",
-            *lines,
+            *dependencies,
             "  </dependencies>",
             "</ivy-module>",
             "",

@@ -17,10 +17,11 @@ import pyarrow as pa
 from icestream.converters.registry.avro_connect import UNION
 from icestream.converters.registry.avro_schema import AvroType
 from icestream.converters.registry.byte_columns import booleans, decimals, numbers, spans, texts
-from icestream.records.payloads import Payloads
+from icestream.converters.registry.wire import Bodies
 from icestream.records.rows import Flags, Indexes
 from icestream.records.schema import DECIMAL, ConnectSchema, Kind
 
+TOO_SHORT: Final = "the datum ends too early"
 _MANY_EMPTY: Final = 10_000
 """Items that take no bytes at all: no datum says how many of them are still believable."""
 
@@ -64,25 +65,31 @@ class _Slots:
         return full
 
 
-def decode(kind: AvroType, schema: ConnectSchema, datums: Payloads) -> tuple[pa.Array, dict[int, str]]:
-    """The column, and why rows failed; their places in it hold anything."""
+@dataclass(frozen=True)
+class Decoded:
+    column: pa.Array
+    failed: Mapping[int, str]
+    """Why rows failed; their places in the column hold anything."""
+    trailing: Flags
+    """Rows whose datum is followed by something."""
+
+
+def decode(kind: AvroType, schema: ConnectSchema, datums: Bodies) -> Decoded:
     reader = _Reader(datums)
-    starts, ends = datums.offsets[:-1], datums.offsets[1:]
-    lanes = _Lanes(np.arange(len(datums)), starts.copy(), ends)
+    lanes = _Lanes(np.arange(len(datums)), datums.begin.copy(), datums.end)
     column = reader.read(kind, schema, lanes, _Slots(len(datums)))
-    reader.fail(lanes, lanes.at > lanes.end, "the datum ends too early")
-    return column, reader.failed
+    reader.fail(lanes, lanes.at > lanes.end, TOO_SHORT)
+    return Decoded(column, reader.failed, lanes.at < lanes.end)
 
 
 @dataclass
 class _Reader:
-    datums: Payloads
+    datums: Bodies
     failed: dict[int, str] = field(default_factory=dict)
-    data: np.ndarray[tuple[int], np.dtype[np.uint8]] = field(init=False)
 
-    def __post_init__(self) -> None:
-        # The zeros behind the last datum are what cursors beyond it read.
-        self.data = np.frombuffer(self.datums.text + bytes(16), np.uint8)
+    @property
+    def data(self) -> np.ndarray[tuple[int], np.dtype[np.uint8]]:
+        return self.datums.data
 
     def fail(self, lanes: _Lanes, flags: Flags, reason: str) -> None:
         if flags.any():
@@ -125,7 +132,7 @@ class _Reader:
             for row, length in zip(lanes.row[negative].tolist(), lengths[negative].tolist(), strict=True):
                 self.failed.setdefault(row, f"Malformed data. Length is negative: {length}")
         if beyond.any():
-            self.fail(lanes, beyond, "the datum ends too early")
+            self.fail(lanes, beyond, TOO_SHORT)
         bad = negative | beyond
         return np.where(bad, 0, lengths) if bad.any() else lengths
 
@@ -286,7 +293,7 @@ def _block(reader: _Reader, lanes: _Lanes, smallest: int) -> Indexes:
         count[sized] = -count[sized]
     room = np.maximum(lanes.end - lanes.at, 0) // smallest if smallest else np.full_like(count, _MANY_EMPTY)
     wrong = (count > room) | (count < 0)
-    reader.fail(lanes, wrong, "the datum ends too early")
+    reader.fail(lanes, wrong, TOO_SHORT)
     return np.where(wrong, 0, count)
 
 

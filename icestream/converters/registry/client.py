@@ -1,0 +1,270 @@
+"""Asks a Schema Registry for schemas and registers them; the converters' way to it.
+
+Several addresses are tried in turn. A registry that does not answer is an error of the whole batch, which
+is tried again; an id that it does not know is an error of the records that name it (`UnknownSchema`).
+"""
+
+from __future__ import annotations
+
+import base64
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import quote, unquote, urlsplit, urlunsplit
+
+from icestream.api.errors import ConfigError, FatalError, Problem, SourceUnavailable
+from icestream.converters.registry.tls import tls_context
+
+if TYPE_CHECKING:
+    import httpx
+
+_CONTENT: Final = "application/vnd.schemaregistry.v1+json"
+_TRY_AGAIN: Final = frozenset((408, 425, 429, 500, 502, 503, 504))
+_REFUSED: Final = frozenset((401, 403))
+_FORGET_S: Final = 60.0
+"""How long an unknown id is not asked for again: it may be registered later."""
+_MANY: Final = 10_000
+
+
+class UnknownSchema(Exception):
+    """The registry does not have it, or refuses it; says why."""
+
+
+@dataclass(frozen=True)
+class Reference:
+    """A schema that another one names; `name` is what it is called there."""
+
+    name: str
+    text: str
+
+
+@dataclass(frozen=True)
+class RegisteredSchema:
+    id: int
+    kind: str
+    """AVRO, PROTOBUF or JSON."""
+    text: str
+    references: tuple[Reference, ...] = ()
+    """All that it needs, directly or not; one that others need comes before them."""
+
+
+@dataclass(frozen=True)
+class Access:
+    """Where registries are and how to speak to them."""
+
+    urls: tuple[str, ...]
+    authorization: str | None = field(default=None, repr=False)
+    by_url: Mapping[str, str] = field(default_factory=dict, repr=False)
+    """Authorization that was written into single addresses."""
+    connect_s: float = 10.0
+    read_s: float = 30.0
+    ssl: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+
+def access(settings: Mapping[str, str]) -> Access:
+    """Read from a converter's settings; raises ConfigError."""
+    given = [one.strip() for one in settings.get("schema.registry.url", "").split(",") if one.strip()]
+    if not given:
+        message = 'Missing required configuration "schema.registry.url" which has no default value.'
+        raise ConfigError([Problem("schema.registry.url", message)])
+    urls = [_without_user(url) for url in given]
+    ssl = {
+        key.removeprefix("schema.registry."): value
+        for key, value in settings.items()
+        if key.startswith("schema.registry.ssl.")
+    }
+    return Access(
+        tuple(url for url, _ in urls),
+        _authorization(settings),
+        {url: user for url, user in urls if user},
+        _seconds(settings, "http.connect.timeout.ms", 10.0),
+        _seconds(settings, "http.read.timeout.ms", 30.0),
+        ssl,
+    )
+
+
+def _without_user(url: str) -> tuple[str, str | None]:
+    parts = urlsplit(url)
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        shown = url.rpartition("@")[2]
+        message = f"Invalid value {shown} for configuration schema.registry.url: write http://host:port"
+        raise ConfigError([Problem("schema.registry.url", message)])
+    host = parts.netloc.rpartition("@")[2]
+    bare = urlunsplit((parts.scheme, host, parts.path.rstrip("/"), "", ""))
+    if parts.username is None:
+        return bare, None
+    return bare, _basic(f"{unquote(parts.username)}:{unquote(parts.password or '')}")
+
+
+def _basic(user_info: str) -> str:
+    return f"Basic {base64.b64encode(user_info.encode()).decode()}"
+
+
+def _authorization(settings: Mapping[str, str]) -> str | None:
+    token = settings.get("bearer.auth.token")
+    bearer = settings.get("bearer.auth.credentials.source")
+    if bearer and bearer != "STATIC_TOKEN":
+        raise _unknown_source("bearer.auth.credentials.source", bearer, "STATIC_TOKEN")
+    if bearer and token:
+        return f"Bearer {token}"
+    source = settings.get("basic.auth.credentials.source", "URL").strip() or "URL"
+    if source == "URL":
+        return None
+    if source != "USER_INFO":
+        raise _unknown_source("basic.auth.credentials.source", source, "URL, USER_INFO")
+    user_info = settings.get("basic.auth.user.info") or settings.get("schema.registry.basic.auth.user.info")
+    if not user_info:
+        message = (
+            "basic.auth.user.info must be provided when basic.auth.credentials.source is set to USER_INFO"
+        )
+        raise ConfigError([Problem("basic.auth.user.info", message)])
+    return _basic(user_info)
+
+
+def _unknown_source(key: str, value: str, known: str) -> ConfigError:
+    return ConfigError(
+        [Problem(key, f"Invalid value {value} for configuration {key}: this worker knows {known}")]
+    )
+
+
+def _seconds(settings: Mapping[str, str], key: str, default: float) -> float:
+    text = settings.get(key)
+    if text is None:
+        return default
+    try:
+        return max(int(text), 1) / 1000
+    except ValueError:
+        message = f"Invalid value {text} for configuration {key}: Not a number of type INT"
+        raise ConfigError([Problem(key, message)]) from None
+
+
+@dataclass
+class RegistryClient:
+    access: Access
+    _schemas: dict[int, RegisteredSchema] = field(default_factory=dict)
+    _unknown: dict[int, tuple[float, str]] = field(default_factory=dict)
+    _ids: dict[tuple[str, str], int] = field(default_factory=dict)
+
+    @cached_property
+    def _http(self) -> httpx.Client:
+        import httpx
+
+        limits = httpx.Timeout(self.access.read_s, connect=self.access.connect_s)
+        return httpx.Client(timeout=limits, verify=tls_context(self.access.ssl))
+
+    def close(self) -> None:
+        self._http.close()
+
+    def by_id(self, schema_id: int) -> RegisteredSchema:
+        """Raises UnknownSchema, or SourceUnavailable for the whole batch."""
+        if schema_id in self._schemas:
+            return self._schemas[schema_id]
+        since, reason = self._unknown.get(schema_id, (0.0, ""))
+        if reason and time.monotonic() - since < _FORGET_S:
+            raise UnknownSchema(reason)
+        try:
+            found = self._get(f"/schemas/ids/{schema_id}")
+            made = self._registered(schema_id, found)
+        except UnknownSchema as error:
+            self._note_unknown(schema_id, str(error))
+            raise
+        self._schemas[schema_id] = made
+        return made
+
+    def _note_unknown(self, schema_id: int, reason: str) -> None:
+        if len(self._unknown) >= _MANY:
+            self._unknown.clear()
+        self._unknown[schema_id] = time.monotonic(), reason
+
+    def latest(self, subject: str) -> RegisteredSchema:
+        found = self._get(f"/subjects/{quote(subject, safe='')}/versions/latest")
+        return self._registered(int(found["id"]), found)
+
+    def register(self, subject: str, kind: str, text: str) -> int:
+        """The id of a schema of a subject, new or not."""
+        return self._id_of("/versions", subject, kind, text)
+
+    def look_up(self, subject: str, kind: str, text: str) -> int:
+        """The id of a schema that the subject has already."""
+        return self._id_of("", subject, kind, text)
+
+    def _id_of(self, action: str, subject: str, kind: str, text: str) -> int:
+        key = subject, text
+        if key not in self._ids:
+            body = {"schema": text} | ({} if kind == "AVRO" else {"schemaType": kind})
+            answer = self._ask("POST", f"/subjects/{quote(subject, safe='')}{action}", body)
+            self._ids[key] = int(answer["id"])
+        return self._ids[key]
+
+    def _registered(self, schema_id: int, found: Mapping[str, Any]) -> RegisteredSchema:
+        references: dict[str, Reference] = {}
+        self._resolve(found.get("references") or (), references, ())
+        kind = str(found.get("schemaType") or "AVRO")
+        return RegisteredSchema(schema_id, kind, str(found["schema"]), tuple(references.values()))
+
+    def _resolve(
+        self, wanted: Sequence[Mapping[str, Any]], into: dict[str, Reference], above: tuple[str, ...]
+    ) -> None:
+        for one in wanted:
+            name = str(one["name"])
+            if name in into:
+                continue
+            if name in above:
+                raise UnknownSchema(f"the schema reference {name} leads to itself")
+            subject, version = quote(str(one["subject"]), safe=""), one["version"]
+            found = self._get(f"/subjects/{subject}/versions/{version}")
+            self._resolve(found.get("references") or (), into, (*above, name))
+            into[name] = Reference(name, str(found["schema"]))
+
+    def _get(self, path: str) -> Mapping[str, Any]:
+        return self._ask("GET", path)
+
+    def _ask(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> Mapping[str, Any]:
+        troubles = []
+        for url in self.access.urls:
+            try:
+                return self._ask_one(url, method, path, body)
+            except SourceUnavailable as error:
+                troubles.append(str(error))
+        raise SourceUnavailable("; ".join(troubles))
+
+    def _ask_one(self, url: str, method: str, path: str, body: Mapping[str, Any] | None) -> Mapping[str, Any]:
+        import httpx
+
+        headers = {"Accept": f"{_CONTENT}, application/json", "Content-Type": _CONTENT}
+        if authorization := self.access.by_url.get(url) or self.access.authorization:
+            headers["Authorization"] = authorization
+        try:
+            answer = self._http.request(method, f"{url}{path}", headers=headers, json=body)
+        except httpx.HTTPError as error:
+            trouble = str(error) or type(error).__name__
+            raise SourceUnavailable(f"the Schema Registry at {url} does not answer: {trouble}") from None
+        if answer.status_code in _REFUSED:
+            raise FatalError(
+                f"the Schema Registry at {url} refuses the credentials (HTTP {answer.status_code});"
+                " check basic.auth.user.info or bearer.auth.token of the converter"
+            )
+        if answer.status_code in _TRY_AGAIN:
+            raise SourceUnavailable(f"the Schema Registry at {url} answers HTTP {answer.status_code}")
+        return _content(answer, url)
+
+
+def _content(answer: httpx.Response, url: str) -> Mapping[str, Any]:
+    try:
+        content = answer.json()
+    except ValueError:
+        content = None
+    if answer.is_success and isinstance(content, dict):
+        return content
+    if isinstance(content, dict) and "message" in content:
+        code = content.get("error_code", answer.status_code)
+        raise UnknownSchema(f"{content['message']}; error code: {code}")
+    raise SourceUnavailable(
+        f"what answers at {url} is no Schema Registry (HTTP {answer.status_code}); check schema.registry.url"
+    )
+
+
+def texts(references: Sequence[Reference]) -> Iterator[str]:
+    return (one.text for one in references)

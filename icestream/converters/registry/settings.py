@@ -1,0 +1,77 @@
+"""Settings of the registry's converters, as `/connector-plugins` shows them and validation judges them."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from icestream.api.config import REQUIRED, Setting, Type
+
+_TOPIC_NAMES: Final = "io.confluent.kafka.serializers.subject.TopicNameStrategy"
+
+REGISTRY: Final = (
+    Setting(
+        "schema.registry.url",
+        Type.LIST,
+        REQUIRED,
+        "Addresses of the Schema Registry, such as http://host:8081; if one is silent, the next is asked.",
+        importance="HIGH",
+    ),
+    Setting("basic.auth.credentials.source", Type.STRING, "URL", "URL or USER_INFO."),
+    Setting("basic.auth.user.info", Type.PASSWORD, "", "user:password, for USER_INFO."),
+    Setting("schema.registry.basic.auth.user.info", Type.PASSWORD, "", "Old name of basic.auth.user.info."),
+    Setting("bearer.auth.credentials.source", Type.STRING, None, "STATIC_TOKEN."),
+    Setting("bearer.auth.token", Type.PASSWORD, "", "The token, for STATIC_TOKEN."),
+    Setting("http.connect.timeout.ms", Type.INT, 10_000, "How long to wait for a connection.", at_least=1),
+    Setting("http.read.timeout.ms", Type.INT, 30_000, "How long to wait for an answer.", at_least=1),
+    Setting("auto.register.schemas", Type.BOOLEAN, True, "Whether schemas that are written are registered."),
+    Setting(
+        "use.latest.version",
+        Type.BOOLEAN,
+        False,
+        "Whether to write with the newest schema of the subject.",
+        importance="LOW",
+    ),
+    Setting("key.subject.name.strategy", Type.CLASS, _TOPIC_NAMES, "How the subject of a key is named."),
+    Setting("value.subject.name.strategy", Type.CLASS, _TOPIC_NAMES, "How the subject of a value is named."),
+    Setting(
+        "schema.registry.ssl.truststore.location", Type.STRING, None, "The trust store.", importance="LOW"
+    ),
+    Setting(
+        "schema.registry.ssl.truststore.password", Type.PASSWORD, None, "Its password.", importance="LOW"
+    ),
+    Setting(
+        "schema.registry.ssl.truststore.type", Type.STRING, "JKS", "JKS, PKCS12 or PEM.", importance="LOW"
+    ),
+    Setting("schema.registry.ssl.keystore.location", Type.STRING, None, "The key store.", importance="LOW"),
+    Setting("schema.registry.ssl.keystore.password", Type.PASSWORD, None, "Its password.", importance="LOW"),
+    Setting("schema.registry.ssl.keystore.type", Type.STRING, "JKS", "JKS, PKCS12 or PEM.", importance="LOW"),
+    Setting("schema.registry.ssl.key.password", Type.PASSWORD, None, "Of the key.", importance="LOW"),
+    Setting(
+        "schema.registry.ssl.endpoint.identification.algorithm",
+        Type.STRING,
+        "https",
+        "Empty: the host's name is not compared with its certificate.",
+        importance="LOW",
+    ),
+)
+AVRO_SETTINGS: Final = (
+    *REGISTRY,
+    Setting("enhanced.avro.schema.support", Type.BOOLEAN, False, "Full names for the branches of a union."),
+    Setting(
+        "connect.meta.data", Type.BOOLEAN, True, "Whether docs and parameters are kept.", importance="LOW"
+    ),
+    Setting(
+        "flatten.singleton.unions",
+        Type.BOOLEAN,
+        True,
+        "Whether a union of one branch is that branch.",
+        importance="LOW",
+    ),
+    Setting(
+        "avro.fail.on.trailing.data",
+        Type.BOOLEAN,
+        False,
+        "Whether bytes behind a datum are an error.",
+        importance="LOW",
+    ),
+)
