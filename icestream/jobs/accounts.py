@@ -94,7 +94,7 @@ def judge(evidence: Evidence) -> Verdict:
         place = "in the dead letter queue" if evidence.letters else "rejected"
         said.append(f"{totals.rejected:,} {place}")
     if totals.filtered:
-        said.append(f"{totals.filtered:,} without a value")
+        said.append(f"{totals.filtered:,} filtered (without a value, or dropped by a transform)")
     good = "None missing, none too many." if mark.earlier else "None missing, none twice."
     verdict = good if not problems else f"{len(problems)} problem(s)."
     lag = _lag(evidence)

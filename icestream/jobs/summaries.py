@@ -8,16 +8,20 @@ from collections.abc import Sequence
 from icestream.api.batch import Batch, Rejected, Taken
 
 REJECTED = "icestream.rejected-offsets"
+FILTERED_BY = "icestream.filtered-by"
 _MOST_REJECTED = 200
 
 
 def summary(batch: Batch, taken: Taken, valid_through: dt.datetime | None) -> dict[str, str]:
-    """Iceberg's own keys for Kafka Connect commits, and the offsets that were rejected if they are few."""
+    """Iceberg's own keys for Kafka Connect commits, the offsets that were rejected if they are few,
+    and how many records each transform dropped."""
     said = {"kafka.connect.commit-id": batch.id}
     if valid_through is not None:
         said["kafka.connect.valid-through-ts"] = valid_through.isoformat().replace("+00:00", "Z")
     if taken.rejected and len(taken.rejected) <= _MOST_REJECTED:
         said[REJECTED] = listed(taken.rejected)
+    if taken.dropped:
+        said[FILTERED_BY] = ",".join(f"{alias}:{count}" for alias, count in sorted(taken.dropped.items()))
     return said
 
 
