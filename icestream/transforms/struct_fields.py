@@ -17,10 +17,11 @@ def read_fields(column: Column, *, defaults: bool) -> dict[str, Column]:
     if not defaults:
         return found
     nulls = column.nulls
-    return {name: _defaulted(field, nulls) for name, field in found.items()}
+    return {name: defaulted(field, nulls) for name, field in found.items()}
 
 
-def _defaulted(column: Column, struct_nulls: Flags) -> Column:
+def defaulted(column: Column, struct_nulls: Flags) -> Column:
+    """A field with its default in place of nulls, but not where the struct around it is null."""
     full = filled(column)
     if full is column or not struct_nulls.any():
         return full

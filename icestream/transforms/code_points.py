@@ -1,0 +1,138 @@
+"""Sets of characters as ranges of code points, with the names that Java's patterns have for some. For
+`java_regex`, which writes them out for Python."""
+
+from __future__ import annotations
+
+import functools
+import sys
+import unicodedata
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Final
+
+
+@dataclass(frozen=True)
+class Chars:
+    """Ranges in ascending order, ends included, with gaps between them."""
+
+    ranges: tuple[tuple[int, int], ...] = ()
+
+    def __or__(self, other: Chars) -> Chars:
+        return _merged([*self.ranges, *other.ranges])
+
+    def __and__(self, other: Chars) -> Chars:
+        return ~(~self | ~other)
+
+    def __invert__(self) -> Chars:
+        gaps, start = [], 0
+        for low, high in self.ranges:
+            if start < low:
+                gaps.append((start, low - 1))
+            start = high + 1
+        if start <= sys.maxunicode:
+            gaps.append((start, sys.maxunicode))
+        return Chars(tuple(gaps))
+
+    def pattern(self) -> str:
+        """As a class of Python's `re`."""
+        if not self.ranges:
+            return "(?!)"
+        return f"[{''.join(_range(low, high) for low, high in self.ranges)}]"
+
+
+def _merged(ranges: Iterable[tuple[int, int]]) -> Chars:
+    joined: list[tuple[int, int]] = []
+    for low, high in sorted(ranges):
+        if joined and low <= joined[-1][1] + 1:
+            joined[-1] = (joined[-1][0], max(high, joined[-1][1]))
+        else:
+            joined.append((low, high))
+    return Chars(tuple(joined))
+
+
+def _range(low: int, high: int) -> str:
+    return f"\\U{low:08x}" if low == high else f"\\U{low:08x}-\\U{high:08x}"
+
+
+def chars(*spans: str) -> Chars:
+    """Each span is one character, or a first and a last one."""
+    return _merged((ord(span[0]), ord(span[-1])) for span in spans)
+
+
+_LOWER, _UPPER, _DIGIT = chars("az"), chars("AZ"), chars("09")
+_ALPHA = _LOWER | _UPPER
+_PUNCT = chars("!/", ":@", "[`", "{~")
+_POSIX: Final[Mapping[str, Chars]] = {
+    "Lower": _LOWER,
+    "Upper": _UPPER,
+    "ASCII": chars("\0\x7f"),
+    "Alpha": _ALPHA,
+    "Digit": _DIGIT,
+    "Alnum": _ALPHA | _DIGIT,
+    "Punct": _PUNCT,
+    "Graph": _ALPHA | _DIGIT | _PUNCT,
+    "Print": chars(" ~"),
+    "Blank": chars(" ", "\t"),
+    "Cntrl": chars("\0\x1f", "\x7f"),
+    "XDigit": _DIGIT | chars("af", "AF"),
+    "Space": chars(" ", "\t\r"),
+}
+_HORIZONTAL = chars(" ", "\t", "\xa0", "\u1680", "\u180e", "\u2000\u200a", "\u202f", "\u205f", "\u3000")
+_VERTICAL = chars("\n\r", "\x85", "\u2028\u2029")
+_WORD = _ALPHA | _DIGIT | chars("_")
+ESCAPES: Final[Mapping[str, Chars]] = {
+    "d": _DIGIT,
+    "w": _WORD,
+    "s": _POSIX["Space"],
+    "h": _HORIZONTAL,
+    "v": _VERTICAL,
+    "D": ~_DIGIT,
+    "W": ~_WORD,
+    "S": ~_POSIX["Space"],
+    "H": ~_HORIZONTAL,
+    "V": ~_VERTICAL,
+}
+"""What a backslash and the letter stand for."""
+_BINARY: Final[Mapping[str, Callable[[str], bool]]] = {
+    "alphabetic": str.isalpha,
+    "letter": str.isalpha,
+    "lowercase": str.islower,
+    "uppercase": str.isupper,
+    "digit": str.isdecimal,
+    "white_space": str.isspace,
+}
+
+
+def named_class(name: str) -> Chars | None:
+    r"""What `\p{name}` stands for; None: we do not have it."""
+    if name in _POSIX:
+        return _POSIX[name]
+    bare = name.removeprefix("Is")
+    if bare != name and bare.lower() in _BINARY:
+        return _where(_BINARY[bare.lower()])
+    for prefix in ("general_category=", "gc="):
+        bare = bare.removeprefix(prefix)
+    if bare in {"L", "M", "N", "P", "S", "Z", "C"} or bare in _categories():
+        return _of_category(bare)
+    return None
+
+
+@functools.cache
+def _categories() -> frozenset[str]:
+    return frozenset(map(unicodedata.category, map(chr, range(sys.maxunicode + 1))))
+
+
+@functools.lru_cache(maxsize=32)
+def _of_category(name: str) -> Chars:
+    return _where(lambda char: unicodedata.category(char).startswith(name))
+
+
+def _where(applies: Callable[[str], bool]) -> Chars:
+    points = range(sys.maxunicode + 1)
+    ranges = []
+    for chosen, run in groupby(points, lambda point: applies(chr(point))):
+        if chosen:
+            run_points = list(run)
+            ranges.append((run_points[0], run_points[-1]))
+    return Chars(tuple(ranges))

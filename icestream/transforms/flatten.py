@@ -1,0 +1,149 @@
+"""`Flatten`: nested structs and maps become one level of fields, named by their paths."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, Self
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.types as pt
+
+from icestream.records.column import Column
+from icestream.records.java_classes import java_class
+from icestream.records.json_source import JsonSource, Learned, Path
+from icestream.records.records import Applied, Failure, Records
+from icestream.records.rows import Indexes
+from icestream.records.schema import ConnectSchema, Kind
+from icestream.records.values import Fields, Node, Text
+from icestream.transforms.flat_struct import flattened
+from icestream.transforms.flat_text import Join, LearnedShape, Scattered, flat_text, leaves
+from icestream.transforms.refusals import Refused
+from icestream.transforms.requirements import is_null, not_a_map, not_a_struct
+from icestream.transforms.side import Side, all_failed, kept, merged
+
+_PURPOSE: Final = "flattening"
+
+
+@dataclass(frozen=True)
+class Flatten:
+    side: Side
+    delimiter: str
+    _shapes: dict[Path, LearnedShape] = field(default_factory=dict)
+    _learned: Learned = field(default_factory=Learned)
+
+    @classmethod
+    def configured(cls, settings: Mapping[str, Any], side: Side) -> Self:
+        return cls(side, settings["delimiter"])
+
+    def apply(self, records: Records) -> Applied:
+        value = self.side.get(records)
+        if is_null(value):
+            return Applied([records])
+        if isinstance(value, Column) and value.schema is not None:
+            return self._flatten_structs(records, value, value.schema)
+        if not isinstance(value, Fields):
+            return all_failed(records, not_a_map(value, _PURPOSE))
+        return self._flatten_maps(records, value)
+
+    def _flatten_structs(self, records: Records, value: Column, schema: ConnectSchema) -> Applied:
+        if schema.kind is not Kind.STRUCT:
+            return all_failed(records, not_a_struct(value, _PURPOSE))
+        try:
+            flat = flattened(value, schema, self._join)
+        except Refused as refused:
+            return all_failed(records, refused.failure)
+        return kept(self.side.put(records, flat.column), flat.failed)
+
+    def _flatten_maps(self, records: Records, value: Fields) -> Applied:
+        found = _Found(self._join)
+        found.gather(value, "")
+        if found.failed:
+            outcome = kept(records, found.failed)
+            return merged([Applied([], outcome.failed), *map(self.apply, outcome.records)])
+        if not found.texts:
+            return Applied([self.side.put(records, Fields(found.columns, None, len(records)))])
+        structs = [self._shape(one.text).decode(_values(one.text)) for one in found.texts]
+        fits = np.fromiter((None not in row for row in zip(*structs, strict=True)), np.bool_, len(records))
+        groups = []
+        for rows, make in ((np.flatnonzero(fits), self._by_paths), (np.flatnonzero(~fits), self._by_text)):
+            if len(rows):
+                groups.append(self.side.put(records.take(rows), make(found, structs, rows)))
+        return Applied(groups)
+
+    def _shape(self, text: Text) -> LearnedShape:
+        return self._shapes.setdefault(text.path, LearnedShape(text.path))
+
+    def _by_paths(self, found: _Found, structs: Sequence[list[Any]], rows: Indexes) -> Fields:
+        """Objects of the learned shape: each leaf stays in its text."""
+        named = {name: node.take(rows) for name, node in found.columns.items()}
+        for one, decoded in zip(found.texts, structs, strict=True):
+            text = one.text.take(rows)
+            below = leaves(self._shape(text).shape, [decoded[row] for row in rows.tolist()], one.skip)
+            for path in (*below.paths, *below.null_objects):
+                name = functools.reduce(self._join, path, one.prefix)
+                if name in named:  # two paths make one name: which of them counts differs from row to row
+                    return self._by_text(found, structs, rows)
+                if path in below.null_objects:
+                    named[name] = _nulls_at(below.null_objects[path], len(rows))
+                else:
+                    named[name] = Text(text.source, (*text.path, *path), text.rows)
+        return Fields(named, None, len(rows))
+
+    def _by_text(self, found: _Found, structs: Sequence[list[Any]], rows: Indexes) -> Fields:
+        """Objects of any shape, rewritten one by one."""
+        flat = [flat_text(found.texts, row, self._join) for row in rows.tolist()]
+        named = {name: node.take(rows) for name, node in found.columns.items()}
+        return Fields(named, Text(JsonSource(flat, self._learned)), len(rows))
+
+    def _join(self, prefix: str, name: str) -> str:
+        return f"{prefix}{self.delimiter}{name}" if prefix else name
+
+
+@dataclass
+class _Found:
+    """What a map holds: columns that are leaves already, and text that may hold objects."""
+
+    join: Join
+    columns: dict[str, Node] = field(default_factory=dict)
+    texts: list[Scattered] = field(default_factory=list)
+    failed: dict[int, Failure] = field(default_factory=dict)
+
+    def gather(self, fields: Fields, prefix: str) -> None:
+        if fields.rest is not None:
+            self.texts.append(Scattered(prefix, fields.rest, fields.named.keys()))
+        for name, node in fields.named.items():
+            path = self.join(prefix, name)
+            if isinstance(node, Fields):
+                self.gather(node, path)
+            elif isinstance(node, Text) and dict in set(map(type, node.objects())):
+                self.texts.append(Scattered(path, node))
+            elif node is not None:
+                self.columns[path] = node
+                self.failed.update(_unsupported(node))
+
+
+def _unsupported(node: Node) -> dict[int, Failure]:
+    """Rows with values that Connect has no type for without a schema."""
+    if not isinstance(node, Column) or not (
+        pt.is_timestamp(node.values.type) or pt.is_decimal(node.values.type)
+    ):
+        return {}
+    why = Failure(
+        f"Flatten transformation was passed a value of type class {java_class(node)} which is not supported "
+        "by Connect's data API"
+    )
+    return dict.fromkeys(np.flatnonzero(~node.nulls).tolist(), why)
+
+
+def _values(text: Text) -> Sequence[bytes]:
+    values = text.source.values
+    return values if text.rows is None else [values[row] for row in text.rows.tolist()]
+
+
+def _nulls_at(rows: Indexes, length: int) -> Column:
+    absent = np.ones(length, np.bool_)
+    absent[rows] = False
+    return Column(pa.nulls(length), None, absent)

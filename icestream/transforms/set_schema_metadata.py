@@ -1,0 +1,63 @@
+"""`SetSchemaMetadata`: another name or version for the schema of the key or value."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Self
+
+import pyarrow as pa
+
+from icestream.api.errors import ConfigError, Problem
+from icestream.records.column import Column, struct_column
+from icestream.records.records import Applied, Failure, Records
+from icestream.records.schema import ConnectSchema, Kind
+from icestream.transforms.requirements import is_null, schema_text
+from icestream.transforms.side import Side, all_failed, kept
+from icestream.transforms.struct_fields import nulls_refused, read_fields
+
+
+@dataclass(frozen=True)
+class SetSchemaMetadata:
+    side: Side
+    name: str | None
+    version: int | None
+    replace_null_with_default: bool = True
+
+    @classmethod
+    def configured(cls, settings: Mapping[str, Any], side: Side) -> Self:
+        name, version = settings["schema.name"], settings["schema.version"]
+        if name is None and version is None:
+            raise ConfigError([Problem("schema.name", "Neither schema name nor version configured")])
+        return cls(side, name, version, settings["replace.null.with.default"])
+
+    def apply(self, records: Records) -> Applied:
+        value = self.side.get(records)
+        if not isinstance(value, Column) or value.schema is None:
+            if is_null(value):
+                return Applied([records])
+            return all_failed(records, Failure("Schema required for [updating schema metadata]"))
+        schema = self._changed(value.schema)
+        if schema.kind is Kind.STRUCT and not is_null(value):
+            return self._rebuilt(records, value, schema)
+        try:
+            values = value.values.cast(schema.arrow_type)
+        except pa.ArrowException:
+            why = f"values of {schema_text(value.schema)} cannot be values of {schema_text(schema)}"
+            return all_failed(records, Failure(f"SetSchemaMetadata cannot change the type: {why}"))
+        return Applied([self.side.put(records, Column(values, schema))])
+
+    def _changed(self, schema: ConnectSchema) -> ConnectSchema:
+        return replace(
+            schema,
+            name=schema.name if self.name is None else self.name,
+            version=schema.version if self.version is None else self.version,
+        )
+
+    def _rebuilt(self, records: Records, value: Column, schema: ConnectSchema) -> Applied:
+        columns = read_fields(value, defaults=self.replace_null_with_default)
+        failed: dict[int, Failure] = {}
+        for name, column in columns.items():
+            failed = nulls_refused(name, column) | failed
+        rebuilt = struct_column(schema, [column.values for column in columns.values()], value.nulls)
+        return kept(self.side.put(records, rebuilt), failed)
