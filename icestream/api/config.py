@@ -51,6 +51,8 @@ class Setting:
     default: Any
     doc: str
     choices: Sequence[str] = ()
+    ignores_case: bool = False
+    """Whether choices are taken in any case."""
     at_least: int | None = None
     check: Callable[[Any], str | None] | None = None
     importance: str = "MEDIUM"
@@ -109,14 +111,20 @@ class Setting:
         return self.rule(self.spoken or self.name, value) if self.rule else None
 
     def _refusal(self, value: Any) -> str | None:
-        if self.choices and value not in self.choices:
-            return f"String must be one of: {', '.join(self.choices)}"
+        if self.choices and not self._is_chosen(value):
+            how = " (case insensitive)" if self.ignores_case else ""
+            return f"String must be one of{how}: {', '.join(self.choices)}"
         if self.at_least is not None:
             if value is None:
                 return None if self.default is None else "Value must be non-null"
             if value < self.at_least:
                 return f"Value must be at least {self.at_least}"
         return self.check(value) if self.check and value is not None else None
+
+    def _is_chosen(self, value: Any) -> bool:
+        if self.ignores_case and value is not None:
+            return value.upper() in map(str.upper, self.choices)
+        return value in self.choices
 
     def _problem(self, value: Any, reason: str, *, is_misread: bool = False) -> str:
         shown = "[hidden]" if self.type is Type.PASSWORD else _in_words(value)

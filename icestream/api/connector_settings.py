@@ -52,6 +52,8 @@ JSON_CONVERTER: Final = (
         Type.STRING,
         "BASE64",
         "How decimals are written as JSON: BASE64 or NUMERIC.",
+        choices=("NUMERIC", "BASE64"),
+        ignores_case=True,
         importance="LOW",
         group="Serialization",
         order=0,

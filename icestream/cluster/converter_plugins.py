@@ -100,10 +100,10 @@ def converter_definition(config: Config) -> ConfigDef:
 
 
 def named_converter_settings(config: Config) -> list[Setting]:
-    """The settings of the converters that a config names itself, as its report shows them."""
+    """The settings of the converters that a config names itself, in the order of a report."""
     return [
         _under(f"{kind}.converter.", setting)
-        for kind in CONVERTER_KINDS
+        for kind in sorted(CONVERTER_KINDS)
         for plugin in [find_converter(config.get(f"{kind}.converter", "").strip())]
         if plugin is not None
         for setting in _as_reported(plugin.shown_settings)

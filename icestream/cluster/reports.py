@@ -112,6 +112,12 @@ def _defaults(validation: Validation) -> dict[str, str | None]:
 
 def _converter(kind: str, validation: Validation) -> ConverterPlugin | None:
     """The converter that is meant, by the config or by the worker."""
+    found = _named(kind, validation)
+    return found if found and found.serves(kind) else None
+
+
+def _named(kind: str, validation: Validation) -> ConverterPlugin | None:
+    """The same, even if it is none for this kind."""
     key = f"{kind}.converter"
     fallback = validation.worker.get(key, SIMPLE_HEADERS if kind == "header" else "")
     return find_converter(validation.config.get(key, fallback).strip())
@@ -146,7 +152,7 @@ def _checked(setting: Setting, validation: Validation, errors: list[str]) -> Che
         value = "[hidden]"
     recommended = _recommended(setting.name, validation)
     kind, _, rest = setting.name.partition(".")
-    is_moot = rest == "converter" + _VERSION_KEY and _converter(kind, validation) is None
+    is_moot = rest == "converter" + _VERSION_KEY and _named(kind, validation) is None
     return CheckedSetting(setting.name, setting, value, recommended, tuple(errors), not is_moot)
 
 

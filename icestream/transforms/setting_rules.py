@@ -5,13 +5,13 @@ Used by `settings`. A rule gets the key and the parsed value, which is None if t
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
 from typing import Final
 
+from icestream.transforms.java_regex import JavaRegexError, java_pattern
+
 Names = Sequence[str] | None
 Rule = Callable[[str, Names], str | None]
-TextRule = Callable[[str, str | None], str | None]
 
 _CASTS: Final = ("INT8", "INT16", "INT32", "INT64", "FLOAT32", "FLOAT64", "BOOLEAN", "STRING")
 _NOT_CAST_TO: Final = ("ARRAY", "MAP", "STRUCT", "BYTES")
@@ -39,16 +39,6 @@ def some(key: str, items: Names) -> str | None:
     return _invalid(key, "null" if items is None else "[]", "Empty list")
 
 
-def one_of_ignoring_case(*choices: str) -> TextRule:
-    def judge(key: str, value: str | None) -> str | None:
-        if value is not None and value.upper() in choices:
-            return None
-        reason = f"String must be one of (case insensitive): {', '.join(choices)}"
-        return _invalid(key, "null" if value is None else value, reason)
-
-    return judge
-
-
 def not_null(key: str, value: str | None) -> str | None:
     return _invalid(key, "null", "entry must be non null") if value is None else None
 
@@ -57,16 +47,19 @@ def not_empty(value: str) -> str | None:
     return None if value else "String must be non-empty"
 
 
-def regex(value: str) -> str | None:
+def regex(key: str, value: str | None) -> str | None:
+    """Java's kind of pattern."""
+    if value is None:
+        return _invalid(key, "null", "Invalid regex: there is none")
     try:
-        re.compile(value)
-    except re.error as error:
-        return f"Invalid regex: {error}"
+        java_pattern(value)
+    except JavaRegexError as error:
+        return _invalid(key, value, f"Invalid regex: {error}")
     return None
 
 
-def filled_regex(value: str) -> str | None:
-    return not_empty(value) or regex(value)
+def filled_regex(key: str, value: str | None) -> str | None:
+    return regex(key, value) if value != "" else _invalid(key, "", "String must be non-empty")
 
 
 def renames(key: str, items: Names) -> str | None:

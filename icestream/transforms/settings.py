@@ -56,7 +56,8 @@ EXTRACT_FIELD: Final = ConfigDef(
             "V1: the name is that of a field at the top. V2: dots lead into nested fields; backticks enclose "
             "a name that has dots itself.",
             "HIGH",
-            rule=rules.one_of_ignoring_case("V1", "V2"),
+            choices=("V1", "V2"),
+            ignores_case=True,
         ),
     )
 )
@@ -113,7 +114,7 @@ MASK_FIELD: Final = ConfigDef(
 )
 REGEX_ROUTER: Final = ConfigDef(
     (
-        _text("regex", REQUIRED, "The pattern of whole topic names.", "HIGH", check=rules.regex),
+        _text("regex", REQUIRED, "The pattern of whole topic names.", "HIGH", rule=rules.regex),
         _text("replacement", REQUIRED, "The new topic; $1 is the first group of the pattern.", "HIGH"),
     )
 )
@@ -203,6 +204,6 @@ PREDICATES: Final[Mapping[str, ConfigDef]] = {
     ),
     "RecordIsTombstone": ConfigDef(()),
     "TopicNameMatches": ConfigDef(
-        (_text("pattern", REQUIRED, "The pattern of whole topic names.", check=rules.filled_regex),),
+        (_text("pattern", REQUIRED, "The pattern of whole topic names.", rule=rules.filled_regex),),
     ),
 }

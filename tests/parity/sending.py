@@ -29,10 +29,7 @@ _VOLATILE_TEXT: Final = (
     (re.compile(r"127\.0\.0\.1:\d+"), "WORKER"),
     (re.compile(r"\n\tat .*", re.S), " STACK"),
 )
-_THEIR_CONVERTERS: Final = frozenset(
-    f"org.apache.kafka.connect.converters.{kind}Converter"
-    for kind in ("Boolean", "Double", "Float", "Integer", "Long", "Short")
-)
+_OURS: Final = ("io.confluent.", "org.apache.iceberg.", "io.tabular.iceberg.")
 _CONFIG_IN_WORDS: Final = re.compile(r"(?<=Connector config {)[^}]*")
 _VOLATILE_KEYS: Final = ("kafka_cluster_id", "last_modified", "documentation")
 
@@ -131,14 +128,13 @@ def _are_offsets(value: list[Any]) -> bool:
 
 
 def _is_of_one_side(item: Any) -> bool:
-    """Plugins and settings that only we have, and converters that only Kafka Connect has."""
+    """Plugins and settings that only we have: this Kafka Connect has none of Iceberg's and Confluent's."""
     if isinstance(item, str):
-        return item == "Icestream" or item in _THEIR_CONVERTERS
+        return item == "Icestream" or item.startswith(_OURS)
     if not isinstance(item, dict):
         return False
     named = item.get("definition") or item
-    is_ours = "iceberg" in str(item.get("class")) or str(named.get("name")).startswith("icestream.")
-    return is_ours or item.get("class") in _THEIR_CONVERTERS
+    return str(item.get("class")).startswith(_OURS) or str(named.get("name")).startswith("icestream.")
 
 
 def _steady_entry(name: str, value: Any) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.parity.cases import bodies, life, loggers, offsets, paths, plugins
+from tests.parity.cases import bodies, life, loggers, offsets, paths, plugins, transforms
 from tests.parity.comparing import Tally, compare
 from tests.parity.conftest import Sides
 from tests.parity.differences import ALLOWED
@@ -14,7 +14,8 @@ from tests.parity.table import Scenario
 pytestmark = [pytest.mark.slow, pytest.mark.network]
 
 TABLE = {
-    module.__name__.rpartition(".")[2]: module for module in (bodies, life, loggers, offsets, paths, plugins)
+    module.__name__.rpartition(".")[2]: module
+    for module in (bodies, life, loggers, offsets, paths, plugins, transforms)
 }
 
 

@@ -51,8 +51,8 @@ _ONE_CAST = (
             "ExtractField",
             "field.syntax.version",
             "",
-            "Invalid value  for configuration field.syntax.version: String must be one of (case insensitive): "
-            "V1, V2",
+            "Invalid value  for configuration field.syntax.version: String must be one of (case insensitive)"
+            ": V1, V2",
         ),
         ("HeaderFrom", "fields", "", "Invalid value [] for configuration fields: Empty list"),
         ("HeaderFrom", "fields", "a,,a", None),
