@@ -83,7 +83,7 @@ def _group(given: Given, rows: np.ndarray[tuple[int], np.dtype[np.int64]]) -> Re
     headers = []
     for name, data in given.headers:
         value = our_value(_some(data, listed))
-        headers.append(Header(name, Column(pa.nulls(len(rows))) if value is None else _column(value)))
+        headers.append(Header(name, Column(pa.nulls(len(rows))) if value is None else value))
     return Records(
         rows=rows,
         topic=given.topic,
@@ -94,11 +94,6 @@ def _group(given: Given, rows: np.ndarray[tuple[int], np.dtype[np.int64]]) -> Re
         headers=tuple(headers),
         offsets=rows + FIRST_OFFSET,
     )
-
-
-def _column(value: Value) -> Column:
-    assert isinstance(value, Column), "a header of ours is a column: give scalars or values with a schema"
-    return value
 
 
 def _some(data: Data, rows: list[int]) -> Data:

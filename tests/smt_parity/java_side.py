@@ -40,7 +40,7 @@ _RECORD_ARGUMENTS: Final = 10
 
 
 class Refused(Exception):
-    """`configure` threw a ConfigException."""
+    """`configure` threw an exception."""
 
 
 @dataclass(frozen=True)
@@ -77,10 +77,7 @@ class Java:
         try:
             made.configure(dict(config))
         except Py4JJavaError as error:
-            failed = _failure(error)
-            if not failed.exception.endswith("ConfigException"):
-                raise
-            raise Refused(failed.reason) from None
+            raise Refused(_failure(error).reason) from None
         return made
 
     def settings(self, class_name: str, config: Mapping[str, str]) -> dict[str, Any]:

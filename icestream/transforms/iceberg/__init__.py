@@ -1,0 +1,1 @@
+"""The transforms that come with Iceberg's Kafka Connect sink."""
