@@ -13,8 +13,8 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from icestream.converters import json_bulk, json_casts, json_records, json_text
-from icestream.converters.json_bulk import Piece
+from icestream.converters import json_bulk, json_casts, json_records, json_shapes, json_text
+from icestream.converters.json_bulk import BulkReader, Piece
 from icestream.records.payloads import Payloads
 from icestream.records.rows import Indexes
 
@@ -45,18 +45,17 @@ class JsonDecoder:
     """Whether each payload is known to be one JSON object."""
     _wire: pa.Schema = field(init=False)
     _needs_casts: bool = field(init=False)
+    _bulk: BulkReader = field(init=False)
 
     def __post_init__(self) -> None:
         self._wire = json_casts.wire_schema(self.schema)
         self._needs_casts = not self._wire.equals(self.schema, check_metadata=False)
+        self._bulk = BulkReader(json_shapes.misfits(self._wire), self.checked)
 
     def decode(self, payloads: Payloads) -> Decoded:
         rejected: list[Refused] = []
-        found = json_bulk.decoded(
-            payloads,
-            self._in_bulk,
-            lambda odd, index: self._one_by_one(odd, index, rejected),
-            checked=self.checked,
+        found = self._bulk.read(
+            payloads, self._in_bulk, lambda odd, index: self._one_by_one(odd, index, rejected)
         )
         if found is None:
             return Decoded(self.schema.empty_table(), np.empty(0, np.int64), sorted(rejected))

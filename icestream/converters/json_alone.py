@@ -65,21 +65,25 @@ def _first_value(text: str) -> str:
     if not text:
         return ""
     try:
-        return text[: _end(text)]
+        end = _READER.raw_decode(text)[1]
+        return _first_value(_without_zeros(text)) if _are_zeros(text, end) else text[:end]
     except RecursionError:
         raise ValueError(BROKEN + _DEPTH_MESSAGE) from None
-    except ValueError as error:
-        respelled = _LEADING_ZEROS.sub(lambda found: found[0] if found[1] is None else found[1], text)
-        if respelled == text:
-            raise ValueError(f"{BROKEN}{error}") from None
-    try:
-        return respelled[: _end(respelled)]
+    except json.JSONDecodeError as error:
+        if _are_zeros(text, error.pos):
+            return _first_value(_without_zeros(text))
+        raise ValueError(f"{BROKEN}{error}") from None
     except ValueError as error:
         raise ValueError(f"{BROKEN}{error}") from None
 
 
-def _end(text: str) -> int:
-    return _READER.raw_decode(text)[1]
+def _are_zeros(text: str, stopped: int) -> bool:
+    """Whether the reader stopped between a zero and the number that it leads."""
+    return text[stopped - 1 : stopped] == "0" and text[stopped : stopped + 1].isdigit()
+
+
+def _without_zeros(text: str) -> str:
+    return _LEADING_ZEROS.sub(lambda found: found[0] if found[1] is None else found[1], text)
 
 
 def _refuse(name: str) -> None:

@@ -1,6 +1,7 @@
 """JSON objects to rows by arrow-rs, which decodes a whole text at once and fails as a whole.
 
-So a text that fails is cut into pieces until the records that it cannot decode are few; those go one by one.
+So when a text fails, the records that it cannot decode are looked for, and go one by one; if some are left
+that no check finds, the text is cut into pieces until they are few.
 Shared by the decoder of the sink and by the converter that reads envelopes.
 """
 
@@ -15,9 +16,9 @@ import arro3.io
 import numpy as np
 import pyarrow as pa
 
-from icestream.converters import json_text
+from icestream.converters import json_shapes, json_text
 from icestream.records.payloads import Payloads
-from icestream.records.rows import Indexes
+from icestream.records.rows import Flags, Indexes
 
 SPLIT: Final = 8
 ONE_BY_ONE: Final = 16
@@ -50,14 +51,36 @@ def native_rows(payloads: Payloads, wire: pa.Schema) -> pa.Table | None:
     return rows if rows.num_rows == len(payloads) else None
 
 
-def decoded(payloads: Payloads, bulk: Bulk, alone: Alone, *, checked: bool = False) -> Piece | None:
-    """The rows of all payloads that decode, in their order. `checked`: each is known to be one object."""
-    everything = np.arange(len(payloads))
-    if checked:
-        return _together(list(_cut(payloads, everything, bulk, alone)))
-    suspicious = json_text.not_one_value(payloads)
+@dataclass
+class BulkReader:
+    """Kept for all chunks of a task: after a chunk with records that do not decode, the next one is checked
+    before it is decoded, because bad records seldom come alone."""
+
+    check: json_shapes.Check
+    is_checked: bool = False
+    """Whether each payload is known to be one JSON object."""
+    _is_wary: bool = False
+
+    def read(self, payloads: Payloads, bulk: Bulk, alone: Alone) -> Piece | None:
+        """The rows of all payloads that decode, in their order."""
+        suspicious = self._not_one_value(payloads)
+        if not suspicious.any() and not self._is_wary:
+            rows = bulk(payloads)
+            if rows is not None:
+                return Piece(rows, np.arange(len(payloads)))
+        fine = np.flatnonzero(~suspicious)
+        misfits = self.check(payloads.take(fine) if len(fine) < len(payloads) else payloads)
+        self._is_wary = bool(misfits.any())
+        suspicious[fine[misfits]] = True
+        return _read(payloads, suspicious, bulk, alone)
+
+    def _not_one_value(self, payloads: Payloads) -> Flags:
+        return np.zeros(len(payloads), np.bool_) if self.is_checked else json_text.not_one_value(payloads)
+
+
+def _read(payloads: Payloads, suspicious: Flags, bulk: Bulk, alone: Alone) -> Piece | None:
     if not suspicious.any():
-        return _together(list(_cut(payloads, everything, bulk, alone)))
+        return _together(list(_cut(payloads, np.arange(len(payloads)), bulk, alone)))
     whole, odd = np.flatnonzero(~suspicious), np.flatnonzero(suspicious)
     pieces = list(_cut(payloads.take(whole), whole, bulk, alone)) if len(whole) else []
     found = alone(payloads.take(odd), odd)

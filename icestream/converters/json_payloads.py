@@ -17,15 +17,15 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from icestream.converters import json_bulk, json_text
+from icestream.converters import json_bulk, json_shapes, json_text
 from icestream.converters.json_alone import exact_one
-from icestream.converters.json_bulk import Piece
+from icestream.converters.json_bulk import BulkReader, Piece
 from icestream.converters.json_errors import NO_ENVELOPE, Unfit, failure_of
 from icestream.converters.json_values import connect_value
 from icestream.records.column import Column, filled
 from icestream.records.payloads import Payloads
 from icestream.records.records import Failure
-from icestream.records.rows import Indexes
+from icestream.records.rows import Flags, Indexes
 from icestream.records.schema import DATE, DECIMAL, SCALE, TIME, TIMESTAMP, ConnectSchema, Kind
 
 _PAYLOAD: Final = "payload"
@@ -44,13 +44,27 @@ class PayloadReader:
     def read(self, payloads: Sequence[bytes]) -> tuple[Indexes, Column, dict[int, Failure]]:
         """Which payloads are in the column, and why the others are not."""
         failed: dict[int, Failure] = {}
-        found = json_bulk.decoded(
+        found = self._bulk.read(
             self._wrapped(payloads), self._in_bulk, lambda some, index: self._alone(some, index, failed)
         )
         if found is None:
             return np.empty(0, np.int64), Column(pa.array([], self.schema.arrow_type), self.schema), failed
         column = Column(found.rows.column(0).combine_chunks(), self.schema)
         return found.index, column, failed
+
+    @functools.cached_property
+    def _bulk(self) -> BulkReader:
+        return BulkReader(self._misfits)
+
+    def _misfits(self, payloads: Payloads) -> Flags:
+        """Of the form that fits more of them: a chunk has its decimals in one form, or all in the other."""
+        if not self._checks:
+            return np.ones(len(payloads), np.bool_)
+        return min((check(payloads) for check in self._checks), key=np.count_nonzero)
+
+    @functools.cached_property
+    def _checks(self) -> list[json_shapes.Check]:
+        return [json_shapes.misfits(wire) for wire in self._wires]
 
     def _wrapped(self, payloads: Sequence[bytes]) -> Payloads:
         if self._is_wrapped:
@@ -76,9 +90,10 @@ class PayloadReader:
         return pa.schema(_wire_type(self.schema, numeric))
 
     def _in_bulk(self, payloads: Payloads) -> pa.Table | None:
-        for wire in self._wires:
+        for wire, check in zip(self._wires, self._checks, strict=True):
             rows = json_bulk.native_rows(payloads, wire)
-            if rows is not None and json_text.keys_agree(payloads, rows):
+            # More quotation marks than keys and strings have: unknown keys, or text where no text should be.
+            if rows is not None and (json_text.keys_agree(payloads, rows) or not check(payloads).any()):
                 values = self._cast(rows)
                 if values is not None:
                     return pa.table({_PAYLOAD: values})
