@@ -7,17 +7,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import compress
 from operator import attrgetter
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 import numpy as np
 
-from icestream.records.rows import Indexes
 from icestream.validation.compile import Open, compiled
 from icestream.validation.schema import Document
 
 Decode = Callable[[bytes], Any]
+
+_BLOCK: Final = 1_000
+"""Records whose objects fit into a processor's cache: a quarter faster than a chunk at once."""
 
 
 @dataclass(frozen=True)
@@ -29,11 +32,10 @@ class _Check:
     is_valid: Callable[[Any], bool]
 
     def suspects(self, objects: list[Any]) -> list[int]:
-        if self.column_is_valid(_column(objects, self.open)):
+        positions, column = _column(objects, self.open)
+        if self.column_is_valid(column):
             return []
-        return [
-            at for at, one in enumerate(objects) if not all(map(self.is_valid, _column([one], self.open)))
-        ]
+        return [at for at, one in zip(positions, column, strict=True) if not self.is_valid(one)]
 
 
 @dataclass(frozen=True)
@@ -46,15 +48,25 @@ class FastCheck:
         found = compiled(document)
         return cls(msgspec.json.Decoder(found.type).decode, [_check(document, one) for one in found.open])
 
-    def suspects(self, values: Sequence[bytes]) -> Indexes:
+    def suspects(self, values: Sequence[bytes]) -> list[int]:
         """Positions of those that must be looked at."""
+        return [
+            low + at
+            for low in range(0, len(values), _BLOCK)
+            for at in self._suspects(values[low : low + _BLOCK])
+        ]
+
+    def _suspects(self, values: Sequence[bytes]) -> list[int]:
         objects, refused = _decoded(values, self.decode)
+        found = [check.suspects(objects) for check in self.checks]
+        if not refused and not any(found):
+            return []
         suspicious = np.zeros(len(values), np.bool_)
         suspicious[refused] = True
-        positions = np.flatnonzero(~suspicious)
-        for check in self.checks:
-            suspicious[positions[check.suspects(objects)]] = True
-        return np.flatnonzero(suspicious)
+        decoded = np.flatnonzero(~suspicious)
+        for positions in found:
+            suspicious[decoded[positions]] = True
+        return np.flatnonzero(suspicious).tolist()
 
 
 def _check(document: Document, where: Open) -> _Check:
@@ -78,10 +90,15 @@ def _decoded(values: Sequence[bytes], decode: Decode) -> tuple[list[Any], list[i
             refused.append(len(objects) + len(refused))
 
 
-def _column(objects: list[Any], where: Open) -> list[Any]:
-    """What is at a place, of those who have it."""
+def _column(objects: list[Any], where: Open) -> tuple[Sequence[int], list[Any]]:
+    """What is at a place, of those who have it, with their positions."""
+    positions: Sequence[int] = range(len(objects))
     for step in where.path:
         if not step.certain:
-            objects = [one for one in objects if type(one) is step.owner]
+            fit = [type(one) is step.owner for one in objects]
+            positions, objects = list(compress(positions, fit)), list(compress(objects, fit))
         objects = list(map(attrgetter(step.slot), objects))
-    return [one for one in objects if one is not msgspec.UNSET] if where.optional else objects
+    if where.optional:
+        there = [one is not msgspec.UNSET for one in objects]
+        return list(compress(positions, there)), list(compress(objects, there))
+    return positions, objects

@@ -14,7 +14,7 @@ import jsonschema_rs
 
 from icestream.records.json_source import parsed
 from icestream.validation.fast import FastCheck
-from icestream.validation.schema import Document, document
+from icestream.validation.schema import Document, Source, document
 
 _TOLD: Final = 3
 """Of the errors of one record."""
@@ -33,7 +33,7 @@ class Rules:
     def broken_by_text(self, values: Sequence[bytes]) -> dict[int, str]:
         """Reasons by position, of JSON texts."""
         found = {}
-        for at in self._fast.suspects(values).tolist():
+        for at in self._fast.suspects(values):
             if reason := self._judged(values[at]):
                 found[at] = reason
         return found
@@ -57,9 +57,9 @@ class Rules:
 
 
 @functools.lru_cache(maxsize=256)
-def rules_of(text: str) -> Rules:
+def rules_of(source: Source) -> Rules:
     """Kept as long as the process: the tasks of a batch come and go."""
-    return Rules(document(text))
+    return Rules(document(source))
 
 
 def _number(text: str) -> float | Decimal:

@@ -1,11 +1,12 @@
-"""A JSON Schema document: whether it is one, who judges single values by it and by its parts.
+"""A JSON Schema document: whether it is one, and who judges values by it and by its parts.
 
-`settings` asks at validate time, `rules` in the tasks. Formats are asserted, and nothing is ever fetched.
+`settings` asks when a config is validated, `rules` in the tasks. Formats are asserted; nothing is fetched.
 """
 
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Final
@@ -13,36 +14,61 @@ from urllib.parse import quote
 
 import jsonschema_rs
 
+Retrieve = Callable[[str], Any]
+"""Other documents by their address; raises LookupError with a reason."""
+
 _ADDRESS: Final = "json-schema:///connector"
-"""Under which parts of a document are referred to; never asked for over a network."""
-_COMPILED_DRAFTS: Final = (jsonschema_rs.Draft7Validator, jsonschema_rs.Draft202012Validator)
+"""Under which parts of a document are referred to."""
+_DRAFT_7: Final = "http://json-schema.org/draft-07/schema"
+_DRAFT_2020: Final = "https://json-schema.org/draft/2020-12/schema"
+_RETRIEVING: Final = "retrieving it failed: "
 
 
 class BadSchema(ValueError):
     """Says in one sentence what is wrong with the document."""
 
 
+def _nothing_else(address: str) -> Any:
+    raise LookupError("nothing is fetched, so put it into this document, or beside it into a file")
+
+
+@dataclass(frozen=True)
+class Source:
+    """A schema as text, complete: what a task is told."""
+
+    text: str
+    address: str | None = None
+    """Where relative references start."""
+    others: tuple[tuple[str, str], ...] = ()
+    """Documents that it refers to: address, text."""
+
+
 @dataclass(frozen=True, eq=False)
 class Document:
     schema: Any
+    address: str | None = None
+    retrieve: Retrieve = _nothing_else
 
     @property
-    def kind(self) -> type[jsonschema_rs.Validator]:
-        """The draft that `$schema` names; 2020-12 without it."""
-        return jsonschema_rs.validator_cls_for(self.schema)
+    def draft(self) -> str:
+        """The address of its draft; 2020-12 if it does not say."""
+        named = self.schema.get("$schema", _DRAFT_2020) if isinstance(self.schema, dict) else _DRAFT_2020
+        return str(named).removesuffix("#")
 
     @property
     def compiles(self) -> bool:
         """Whether it is of a draft that `compile` knows."""
-        return self.kind in _COMPILED_DRAFTS
+        return self.draft in (_DRAFT_7, _DRAFT_2020)
 
     @property
     def is_draft_7(self) -> bool:
-        return self.kind is jsonschema_rs.Draft7Validator
+        return self.draft == _DRAFT_7
 
     @cached_property
     def judge(self) -> jsonschema_rs.Validator:
-        return self.kind(self.schema, validate_formats=True, offline=True)
+        return jsonschema_rs.validator_for(
+            self.schema, validate_formats=True, retriever=self.retrieve, base_uri=self.address
+        )
 
     def judge_of(self, pointer: str) -> jsonschema_rs.Validator:
         """Judges values by the part of the document at a JSON pointer."""
@@ -56,12 +82,24 @@ class Document:
     def _registry(self) -> jsonschema_rs.Registry:
         return jsonschema_rs.Registry([(_ADDRESS, self.schema)])
 
-    def _made(self, schema: dict[str, Any]) -> jsonschema_rs.Validator:
-        return self.kind(schema, validate_formats=True, offline=True, registry=self._registry)
+    def _made(self, schema: Mapping[str, Any]) -> jsonschema_rs.Validator:
+        return jsonschema_rs.validator_for(
+            {"$schema": self.draft, **schema}, validate_formats=True, offline=True, registry=self._registry
+        )
 
 
-def document(text: str) -> Document:
-    """The schema in a text; raises BadSchema."""
+def document(source: Source) -> Document:
+    """The schema in a source; raises BadSchema."""
+    others = dict(source.others)
+
+    def retrieve(address: str) -> Any:
+        return json.loads(others[address]) if address in others else _nothing_else(address)
+
+    return checked(source.text, source.address, retrieve)
+
+
+def checked(text: str, address: str | None, retrieve: Retrieve) -> Document:
+    """The same with other documents wherever they are; only those that it needs are asked for."""
     try:
         schema = json.loads(text)
     except RecursionError:
@@ -70,7 +108,7 @@ def document(text: str) -> Document:
         raise BadSchema(f"it is not JSON: {error}") from None
     if not isinstance(schema, dict | bool):
         raise BadSchema("it is neither a JSON object nor true nor false")
-    found = Document(schema)
+    found = Document(schema, address, retrieve)
     try:
         found.judge  # noqa: B018 (compiling is the check)
     except ValueError as error:
@@ -81,10 +119,9 @@ def document(text: str) -> Document:
 def _in_words(error: ValueError) -> str:
     if not isinstance(error, jsonschema_rs.ValidationError):
         return str(error)
-    message = error.message
-    if "retrieving it failed" in message:
-        return (
-            f"{message.split(' is not present')[0]} is not in it, and nothing is fetched: put it into $defs"
-        )
+    if _RETRIEVING in error.message:
+        target = error.message.partition(" is not present")[0]
+        reason = error.message.partition(_RETRIEVING)[2].removeprefix("LookupError: ")
+        return f"it refers to {target.replace('Resource', 'the document')}: {reason}"
     where = "".join(f"/{step}" for step in error.instance_path)
-    return f"{where}: {message}" if where else message
+    return f"{where}: {error.message}" if where else error.message

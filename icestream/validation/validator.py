@@ -14,16 +14,17 @@ from icestream.records.records import Applied, Failure, Records
 from icestream.records.values import Fields, Listing, Text, Typed
 from icestream.validation.plain import plain
 from icestream.validation.rules import Rules, rules_of
+from icestream.validation.schema import Source
 
 
 @dataclass(frozen=True)
 class Schemas:
-    """JSON Schemas as texts: one for topics that have none of their own, if there is one, and theirs."""
+    """JSON Schemas: one for topics that have none of their own, if there is one, and theirs."""
 
-    general: str | None = None
-    of_topic: Mapping[str, str] = field(default_factory=dict)
+    general: Source | None = None
+    of_topic: Mapping[str, Source] = field(default_factory=dict)
 
-    def of(self, topic: str) -> str | None:
+    def of(self, topic: str) -> Source | None:
         return self.of_topic.get(topic, self.general)
 
 
