@@ -1,0 +1,121 @@
+"""A real Schema Registry for tests: Apicurio, which speaks Confluent's API; and a door that wants
+credentials."""
+
+from __future__ import annotations
+
+import base64
+import signal
+import tarfile
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Final
+
+import httpx
+
+from icestream.embedded import ports
+from icestream.embedded.jars import fetch_archive
+from icestream.embedded.java import java
+from icestream.embedded.process import spawn
+
+VERSION: Final = "2.6.13.Final"
+"""The newest whose classes run on Java 17."""
+_READY_S: Final = 90.0
+
+
+@contextmanager
+def running_registry(folder: Path) -> Iterator[str]:
+    """The address of a registry that forgets everything when it stops."""
+    archive = next(fetch_archive("io.apicurio", "apicurio-registry-app", VERSION, "all", "tar.gz").iterdir())
+    with tarfile.open(archive) as packed:
+        packed.extractall(folder, filter="data")
+    port = ports.free_port()
+    log = folder / "registry.log"
+    command = [
+        *(java(), "-Xmx256m", "-XX:TieredStopAtLevel=1"),
+        *(f"-Dquarkus.http.host={ports.HOST}", f"-Dquarkus.http.port={port}"),
+        *("-jar", str(next(folder.glob("*-runner.jar")))),
+    ]
+    process = spawn(command, output=log, die_with_parent=True)
+    try:
+        url = f"http://{ports.HOST}:{port}/apis/ccompat/v7"
+        deadline = time.monotonic() + _READY_S
+        while not _answers(url):
+            assert process.is_alive(), log.read_text()[-2000:]
+            assert time.monotonic() < deadline, log.read_text()[-2000:]
+            time.sleep(0.2)
+        yield url
+    finally:
+        process.send(signal.SIGTERM)
+        if not process.wait(10):
+            process.send(signal.SIGKILL)
+
+
+def _answers(url: str) -> bool:
+    try:
+        return httpx.get(f"{url}/subjects", timeout=5).is_success
+    except httpx.HTTPError:
+        return False
+
+
+@dataclass
+class Door:
+    """A server before another that lets in who shows the right `Authorization`; counts the others."""
+
+    url: str
+    refused: list[str] = field(default_factory=list)
+
+
+@contextmanager
+def guarded(target: str, authorization: str) -> Iterator[Door]:
+    door = Door("")
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self._forward()
+
+        def do_POST(self) -> None:
+            self._forward()
+
+        def _forward(self) -> None:
+            body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+            given = self.headers.get("Authorization", "")
+            if given != authorization:
+                door.refused.append(given)
+                self._answer(401, b'{"error_code":401,"message":"Unauthorized"}')
+                return
+            sent = httpx.request(
+                self.command,
+                f"{target}{self.path}",
+                content=body,
+                headers={"Content-Type": "application/vnd.schemaregistry.v1+json"},
+                timeout=30,
+            )
+            self._answer(sent.status_code, sent.content)
+
+        def _answer(self, status: int, content: bytes) -> None:
+            self.send_response(status)
+            self.send_header("Content-Length", str(len(content)))
+            self.end_headers()
+            self.wfile.write(content)
+
+        def log_message(self, format: str, *args: object) -> None:
+            return
+
+    with ThreadingHTTPServer((ports.HOST, 0), Handler) as server:
+        door.url = f"http://{ports.HOST}:{server.server_address[1]}"
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            yield door
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+def basic(user: str, password: str) -> str:
+    return "Basic " + base64.b64encode(f"{user}:{password}".encode()).decode()
