@@ -1,0 +1,157 @@
+"""ReplaceField: keeps, drops and renames fields."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, Self
+
+import numpy as np
+
+from icestream.records.column import Column
+from icestream.records.json_source import ABSENT
+from icestream.records.records import Applied, Records
+from icestream.records.rows import Flags
+from icestream.records.schema import ConnectSchema
+from icestream.records.values import Fields, Node, Text
+from icestream.transforms.java_order import java_order
+from icestream.transforms.refusals import Refused, require_map, require_struct
+from icestream.transforms.requirements import is_null
+from icestream.transforms.side import Side, all_failed, has_schema, kept
+from icestream.transforms.structs import SchemaCache, field_arrays, nulls_in_required, rebuilt, rebuilt_column
+
+_PURPOSE: Final = "field replacement"
+
+
+@dataclass(frozen=True)
+class _Replaced:
+    """A changed schema, and for each of its fields the position of the one whose value it gets."""
+
+    schema: ConnectSchema
+    origins: Sequence[int]
+
+
+@dataclass(frozen=True)
+class ReplaceField:
+    side: Side
+    include: frozenset[str]
+    """Empty: all."""
+    exclude: frozenset[str]
+    renames: Mapping[str, str]
+    """Old name → new name."""
+    defaults: bool = True
+    """Whether nulls become the defaults that their schema has."""
+    _schemas: SchemaCache[_Replaced] = field(default_factory=SchemaCache, compare=False)
+
+    @classmethod
+    def configured(cls, settings: Mapping[str, Any], side: Side) -> Self:
+        pairs = [one.split(":") for one in settings["renames"]]
+        renames = {pair[0]: pair[1] for pair in pairs}
+        return cls(
+            side,
+            frozenset(settings["include"]),
+            frozenset(settings["exclude"]),
+            {name: renames[name] for name in java_order(renames)},
+            settings["replace.null.with.default"],
+        )
+
+    def apply(self, records: Records) -> Applied:
+        value = self.side.get(records)
+        if is_null(value):
+            return Applied([records])
+        try:
+            if has_schema(value):
+                return self._with_schema(records)
+            require_map(value, _PURPOSE)
+            return self._schemaless(records)
+        except Refused as why:
+            return all_failed(records, why.failure)
+
+    def _passes(self, name: str) -> bool:
+        return name not in self.exclude and (not self.include or name in self.include)
+
+    @functools.cached_property
+    def _sources(self) -> Mapping[str, Sequence[str]]:
+        """New name → the keys that may become it, those later in Java's order winning over earlier ones."""
+        sources: dict[str, list[str]] = {}
+        for old, new in self.renames.items():
+            if self._passes(old):
+                sources.setdefault(new, []).append(old)
+        for new, olds in sources.items():
+            if self._passes(new) and new not in self.renames:
+                olds.append(new)
+        return {new: java_order(olds) for new, olds in sources.items()}
+
+    def _schemaless(self, records: Records) -> Applied:
+        groups: list[tuple[Records, Mapping[str, str]]] = [(records, {})]
+        for new, olds in self._sources.items():
+            groups = [more for group in groups for more in self._chosen(*group, new, olds)]
+        return Applied([self._renamed(*group) for group in groups])
+
+    def _chosen(
+        self, records: Records, chosen: Mapping[str, str], new: str, olds: Sequence[str]
+    ) -> list[tuple[Records, Mapping[str, str]]]:
+        """Rows apart by the key that becomes the new one."""
+        if len(olds) == 1:
+            return [(records, {**chosen, new: olds[0]})]
+        fields = require_map(self.side.get(records), _PURPOSE)
+        present = [_present(fields, old) for old in olds]
+        if not any(flags.any() for old, flags in zip(olds, present, strict=True) if old == new):
+            others = [old for old in olds if old != new]
+            if len(others) == 1:
+                return [(records, {**chosen, new: others[0]})]
+        winners = np.full(len(records), -1)
+        for at, flags in enumerate(present):
+            winners[flags] = at
+        return [
+            (records.take(np.flatnonzero(winners == at)), {**chosen, **({new: olds[at]} if at >= 0 else {})})
+            for at in np.unique(winners).tolist()
+        ]
+
+    def _renamed(self, records: Records, chosen: Mapping[str, str]) -> Records:
+        fields = require_map(self.side.get(records), _PURPOSE)
+        moved = {new: fields.get(old) for new, old in chosen.items()}
+        if self.include:
+            stay = [name for name in self.include if self._passes(name) and name not in self.renames]
+            named = {name: fields.get(name) for name in stay} | moved
+            return self.side.put(records, Fields(_existing(named), None, len(fields)))
+        gone: dict[str, Node | None] = dict.fromkeys([*self.exclude, *self.renames])
+        return self.side.put(records, fields.put(gone | moved))
+
+    def _with_schema(self, records: Records) -> Applied:
+        column, schema = require_struct(self.side.get(records), _PURPOSE)
+        replaced = self._schemas.get(schema, self._replaced)
+        arrays = field_arrays(column, self.defaults)
+        chosen = [arrays[origin] for origin in replaced.origins]
+        value = rebuilt_column(replaced.schema, chosen, len(records))
+        return kept(self.side.put(records, value), nulls_in_required(replaced.schema, chosen))
+
+    def _replaced(self, schema: ConnectSchema) -> _Replaced:
+        stay = [one for one in schema.fields if self._passes(one.name)]
+        fields = [(self.renames.get(one.name, one.name), one.schema) for one in stay]
+        origins = {new: old for old, new in self.renames.items()}
+        changed = rebuilt(schema, fields)
+        return _Replaced(changed, [_position(schema, origins.get(name, name)) for name, _ in fields])
+
+
+def _position(schema: ConnectSchema, name: str) -> int:
+    if name not in schema:
+        raise Refused(f"{name} is not a valid field name")
+    return schema.position(name)
+
+
+def _existing(named: Mapping[str, Node | None]) -> dict[str, Node | None]:
+    return {name: node for name, node in named.items() if node is not None}
+
+
+def _present(fields: Fields, name: str) -> Flags:
+    """Which rows have the key."""
+    node = fields.get(name)
+    if node is None:
+        return np.zeros(len(fields), np.bool_)
+    if isinstance(node, Text):
+        return np.fromiter((value is not ABSENT for value in node.objects()), np.bool_, len(node))
+    if isinstance(node, Column) and node.absent is not None:
+        return ~node.absent
+    return np.ones(len(fields), np.bool_)
