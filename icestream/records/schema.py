@@ -148,10 +148,11 @@ def _arrow_type(schema: ConnectSchema) -> pa.DataType:
     if schema.kind is Kind.ARRAY:
         return pa.list_(_inner_type(schema.value))
     if schema.kind is Kind.MAP:
-        return pa.map_(_inner_type(schema.key), _inner_type(schema.value))
+        key = pa.string() if schema.key is None else schema.key.arrow_type
+        return pa.map_(key, _inner_type(schema.value))
     return _PLAIN[schema.kind]
 
 
 def _inner_type(schema: ConnectSchema | None) -> pa.DataType:
-    """Java reads the literal `[]` as an array whose elements have no schema."""
+    """Java reads the literals `[]` and `{}` as an array and a map whose elements have no schema."""
     return pa.null() if schema is None else schema.arrow_type
