@@ -285,6 +285,8 @@ def _tagged(name: str, body: Any, schema: Mapping[str, Any] | None) -> Any:
             return ("Struct", found)
         case "[B" | "HeapByteBuffer" | "HeapByteBufferR":
             return base64.b64decode(body)
+        case "Double":  # only those that JSON has no number for have a tag
+            return ("Double", repr(float(body)))
         case "Float":
             return ("Float", repr(float(np.float32(float(body)))))
         case "BigDecimal":
