@@ -9,14 +9,15 @@ from typing import Any, Final, Self
 import numpy as np
 import pyarrow as pa
 
-from icestream.converters.java_classes import java_class
 from icestream.records.column import Column
+from icestream.records.java_classes import java_class
 from icestream.records.records import ConversionError, Converted, Failure
 from icestream.records.rows import Flags
 from icestream.records.schema import OPTIONAL_BYTES, ConnectSchema, Kind
 from icestream.records.values import Value
 
 PACKAGE: Final = "org.apache.kafka.connect.converters."
+_NULL: Final = "null"
 
 
 @dataclass(frozen=True)
@@ -32,7 +33,7 @@ class ByteArrayConverter:
         if value is None:
             return [None] * length
         _refuse_schema(value, Kind.BYTES, "ByteArrayConverter")
-        if java_class(value) != "[B":
+        if java_class(value) not in ("[B", _NULL):
             raise failed_all(
                 f"ByteArrayConverter is not compatible with objects of type class {java_class(value)}", length
             )
@@ -57,7 +58,7 @@ class BooleanConverter:
         if value is None:
             return [None] * length
         _refuse_schema(value, Kind.BOOLEAN, "BooleanConverter")
-        if java_class(value) != "java.lang.Boolean":
+        if java_class(value) not in ("java.lang.Boolean", _NULL):
             raise failed_all(
                 f"BooleanConverter is not compatible with objects of type class {java_class(value)}", length
             )
@@ -89,11 +90,13 @@ class NumberConverter:
     def from_connect(self, topic: str, value: Value, length: int) -> Sequence[bytes | None]:
         if value is None:
             return [None] * length
-        if java_class(value) != self.java:
+        if java_class(value) not in (self.java, _NULL):
             raise failed_all(
                 f"Failed to serialize to {self.spoken} (was class {java_class(value)}): ", length
             )
         assert isinstance(value, Column)
+        if java_class(value) == _NULL:
+            return [None] * length
         numbers = value.values.fill_null(0).to_numpy(zero_copy_only=False).astype(self.wire)
         width = self.wire.itemsize
         text = numbers.tobytes()
