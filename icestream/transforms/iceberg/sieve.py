@@ -1,14 +1,19 @@
-"""A group of records that loses those which fail, check by check: the first check that fails a record names
-the reason, as the first exception does in Java."""
+"""Groups that part by the types of what is at hand, and lose the records that fail, check by check: the first
+check that fails a record names the reason, as the first exception does in Java."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import Final
 
 import numpy as np
 
 from icestream.records.records import Applied, Failure, Records
 from icestream.records.rows import Flags
+from icestream.records.values import Fields, Node, Typed
+from icestream.transforms.picked_fields import picked
+from icestream.transforms.side import Side
 
 NULL_POINTER: Final = "java.lang.NullPointerException"
 
@@ -36,3 +41,20 @@ class Sieve:
 
     def done(self, records: Records) -> Applied:
         return Applied([records], self.failed)
+
+
+def parted(records: Records, nodes: Mapping[str, Node | None]) -> list[Records]:
+    """Groups in which each node has one Java type; they have the nodes for their value, see `held`."""
+    groups = picked(replace(records, value=Fields(nodes, None, len(records))), Side.VALUE, list(nodes))
+    return [
+        replace(one.records, value=Fields(dict(zip(nodes, one.values, strict=True)), None, len(one.records)))
+        for one in groups
+    ]
+
+
+def held(records: Records, name: str) -> Typed:
+    """One of the nodes of a parted group."""
+    assert isinstance(records.value, Fields)
+    node = records.value.named[name]
+    assert isinstance(node, Typed)
+    return node
