@@ -26,6 +26,9 @@ Factory = Callable[[Mapping[str, str], bool], Converter]
 JSON: Final = "org.apache.kafka.connect.json.JsonConverter"
 STRING: Final = "org.apache.kafka.connect.storage.StringConverter"
 SIMPLE_HEADERS: Final = "org.apache.kafka.connect.storage.SimpleHeaderConverter"
+_BYTES: Final = f"{PACKAGE}ByteArrayConverter"
+TAKES_ANY_BYTES: Final = frozenset((STRING, _BYTES))
+"""What these converters read they never refuse: nobody needs to try."""
 
 
 def _number(simple_name: str) -> Factory:
@@ -36,7 +39,7 @@ _OURS: Final[Mapping[str, Factory]] = {
     JSON: JsonConverter.configured,
     STRING: StringConverter.configured,
     SIMPLE_HEADERS: SimpleHeaderConverter.configured,
-    f"{PACKAGE}ByteArrayConverter": ByteArrayConverter.configured,
+    _BYTES: ByteArrayConverter.configured,
     f"{PACKAGE}BooleanConverter": BooleanConverter.configured,
     **{PACKAGE + name: _number(name) for name in NUMBER_NAMES},
 }

@@ -8,13 +8,14 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from icestream.api.config import Config, subset
-from icestream.converters.to_text import text_decoder
 from icestream.jobs.channel import Channel, KafkaChannel, prepare_dead_letters
 from icestream.jobs.file_sink_job import FileSinkManager
+from icestream.jobs.file_sink_lines import ChunkLines, chunk_lines
 from icestream.jobs.job import job_from
 from icestream.kafka.clients import client_settings
-from icestream.kafka.reader import SliceReader
+from icestream.kafka.reader import Chunk, SliceReader
 from icestream.kafka.topics import Topics
+from icestream.pipeline.record_path import record_path_from
 from icestream.sinks.file_stream import LineFile, LineSink, StandardOutput
 
 
@@ -28,6 +29,11 @@ def file_sink_manager(
     topics = Topics(client_settings(worker, "admin", subset(config, "admin.override.")))
     path = config.get("file", "").strip()
 
+    path_of_records = record_path_from(config)
+
+    def lines_of(chunk: Chunk) -> ChunkLines:
+        return chunk_lines(path_of_records, chunk)
+
     def open_channel() -> Channel:
         prepare_dead_letters(job, topics)
         producer = client_settings(worker, "producer", subset(config, "producer.override."))
@@ -40,7 +46,7 @@ def file_sink_manager(
         job,
         topics,
         SliceReader(client_settings(worker, "consumer", subset(config, "consumer.override."))),
-        text_decoder(config),
+        lines_of,
         open_file,
         open_channel,
         time.monotonic,

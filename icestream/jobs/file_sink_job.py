@@ -16,10 +16,10 @@ from icestream.api.batch import Batch, Rejected, Slice
 from icestream.api.errors import RecordRejected, SourceUnavailable
 from icestream.api.offsets import Offsets, Partition
 from icestream.api.status import Progress
-from icestream.converters.to_text import Decoder
 from icestream.jobs import planning
 from icestream.jobs.borders import SourceFacts
 from icestream.jobs.channel import Channel
+from icestream.jobs.file_sink_lines import ChunkLines
 from icestream.jobs.job import Job
 from icestream.jobs.reject_log import log_rejected
 from icestream.jobs.standing import NOTE_PREFIX
@@ -35,7 +35,6 @@ _CHUNK_ROWS: Final = 10_000
 _POLL_SECONDS: Final = 0.1
 _NO_TOPIC_SECONDS: Final = 0.5
 _FACTS_SECONDS: Final = 5.0
-_CONVERTER: Final = "VALUE_CONVERTER"
 
 
 class Reader(Protocol):
@@ -59,7 +58,7 @@ class FileSinkManager:
         job: Job,
         source: SourceFacts,
         reader: Reader,
-        decode: Decoder,
+        lines_of: Callable[[Chunk], ChunkLines],
         open_file: Callable[[], LineSink],
         open_channel: Callable[[], Channel],
         clock: Callable[[], float],
@@ -69,7 +68,7 @@ class FileSinkManager:
         self._job = job
         self._source = source
         self._reader = reader
-        self._decode = decode
+        self._lines_of = lines_of
         self._open_file = open_file
         self._open_channel = open_channel
         self._clock = clock
@@ -225,11 +224,10 @@ class FileSinkManager:
         return found
 
     def _take(self, found: _Lines, chunk: Chunk) -> None:
-        values = chunk.values()
-        texts = self._decode(values)
-        found.text += texts.texts
-        found.rejected += [chunk.rejected(at, _CONVERTER, why) for at, why in texts.bad.items()]
-        found.size += sum(len(value) for value in values if value is not None)
+        lines = self._lines_of(chunk)
+        found.text += lines.text
+        found.rejected += lines.rejected
+        found.size += chunk.total_bytes()
 
     def _land_before(self, batch: Batch, rejected: Sequence[Rejected]) -> None:
         """Land what precedes the first bad record of each partition, then fail with the first of them."""

@@ -12,11 +12,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from icestream.api.batch import DATA_EXCEPTION, SINK_TASK
-from icestream.converters.json_plain import PlainReader
+from icestream.converters.build import TAKES_ANY_BYTES, converter_class, converter_from
 from icestream.kafka.reader import Chunk
 from icestream.pipeline.assembly import assembled
 from icestream.records.records import Converted, Converter, Failure, Records
-from icestream.records.values import Value
 from icestream.transforms.build import chain_from
 from icestream.transforms.chain import Chain
 
@@ -86,22 +85,18 @@ def _refused(failed: Mapping[int, Failure], stage: str, class_name: str) -> dict
     return {row: Refusal(stage, why.reason, class_name, why.exception) for row, why in failed.items()}
 
 
-class _PlainJson:
-    """Until the converters are built from the config."""
-
-    def __init__(self) -> None:
-        self._reader = PlainReader()
-
-    def to_connect(self, topic: str, values: Sequence[bytes | None]) -> Converted:
-        return self._reader.read(values)
-
-    def from_connect(self, topic: str, value: Value, length: int) -> Sequence[bytes | None]:
-        raise NotImplementedError
-
-
 def record_path_from(config: Mapping[str, str]) -> RecordPath:
-    value_class = "org.apache.kafka.connect.json.JsonConverter"
-    return RecordPath(None, _PlainJson(), chain_from(config), None, value_class=value_class)
+    chain = chain_from(config)
+    key_class = converter_class(config, "key") if config.get("key.converter", "").strip() else ""
+    is_without_keys = not key_class or (not chain.needs_keys and key_class in TAKES_ANY_BYTES)
+    return RecordPath(
+        None if is_without_keys else converter_from(config, "key"),
+        converter_from(config, "value"),
+        chain,
+        None,
+        key_class=key_class,
+        value_class=converter_class(config, "value"),
+    )
 
 
 @functools.lru_cache(maxsize=64)

@@ -13,11 +13,12 @@ import pytest
 from icestream.api.batch import Rejected, Slice
 from icestream.api.errors import FatalError, RecordRejected, SourceUnavailable
 from icestream.api.offsets import Offsets, Partition
-from icestream.converters.to_text import text_decoder
 from icestream.jobs.file_sink_job import FileSinkManager
+from icestream.jobs.file_sink_lines import chunk_lines
 from icestream.jobs.job import job_from
 from icestream.kafka.reader import Chunk
 from icestream.kafka.topics import GroupOffset, TopicFacts
+from icestream.pipeline.record_path import record_path_from
 from icestream.sinks.file_stream import LineFile
 
 JSON = {"value.converter": "JsonConverter", "value.converter.schemas.enable": "false"}
@@ -42,6 +43,9 @@ class FakeMessage:
 
     def timestamp(self) -> tuple[int, int]:
         return 1, 0
+
+    def __len__(self) -> int:
+        return len(self.content or b"")
 
 
 @dataclass
@@ -128,11 +132,12 @@ class World:
         self.manager = self.restarted()
 
     def restarted(self) -> FileSinkManager:
+        path = record_path_from(self.config)
         self.manager = FileSinkManager(
             job_from("sink", self.config),
             self.kafka,
             self.kafka,
-            text_decoder(self.config),
+            lambda chunk: chunk_lines(path, chunk),
             lambda: LineFile(self.file, "sink"),
             self.kafka.open_channel,
             lambda: self.now,
