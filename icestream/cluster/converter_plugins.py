@@ -6,8 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
+from icestream import __version__
 from icestream.api.config import REQUIRED, Config, ConfigDef, Setting, Type
 from icestream.api.connector_settings import CONVERTER_KINDS, JSON_CONVERTER, STRING_CONVERTER
+from icestream.converters.registry.build import SETTINGS as REGISTRY_SETTINGS
 
 VERSION: Final = "4.3.1"
 """Of the classes that are part of Kafka Connect itself."""
@@ -50,6 +52,10 @@ CONVERTERS: Final = (
     ConverterPlugin(JSON, ConfigDef(JSON_CONVERTER)),
     ConverterPlugin(SIMPLE_HEADERS, is_for_records=False),
     ConverterPlugin(STRING, ConfigDef(STRING_CONVERTER)),
+    *(
+        ConverterPlugin(name, ConfigDef(settings), is_for_headers=False, version=__version__)
+        for name, settings in REGISTRY_SETTINGS.items()
+    ),
 )
 
 

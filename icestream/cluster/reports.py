@@ -23,6 +23,7 @@ from icestream.transforms.catalog import find_predicate, find_transform
 from icestream.transforms.declared import TYPE, VERSION, recommended
 
 _VERSION_KEY: Final = ".plugin.version"
+_CONVERTERS: Final = tuple(f"{kind}.converter" for kind in CONVERTER_KINDS)
 _OVERRIDES: Final = {"sink": "consumer.override.", "source": "producer.override."}
 
 
@@ -175,9 +176,11 @@ def _shown(setting: Setting, validation: Validation, *, has_errors: bool) -> str
 
 
 def _class(key: str, text: str, validation: Validation) -> str | None:
-    """The class in full; null if it is none."""
+    """The class in full; null if we know that it is none."""
     for one in validation.declared:
         if key == one.prefix + TYPE:
             return one.full_name
+    if key not in _CONVERTERS:
+        return text
     converter = find_converter(text)
     return converter.class_name if converter else None

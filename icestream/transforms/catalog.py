@@ -12,15 +12,18 @@ from typing import Any, Final
 
 from icestream.api.config import ConfigDef
 from icestream.records.records import Predicate, Transform
+from icestream.transforms.iceberg.settings import ICEBERG_SETTINGS
 from icestream.transforms.settings import PREDICATES, TRANSFORMS
 from icestream.transforms.side import Side
 
 KAFKA: Final = "org.apache.kafka.connect.transforms."
 ICEBERG: Final = "org.apache.iceberg.connect.transforms."
+TABULAR: Final = "io.tabular.iceberg.connect.transforms."
 
 
 PREDICATES_OF_KAFKA: Final = f"{KAFKA}predicates."
 KAFKA_VERSION: Final = "4.3.1"
+ICEBERG_VERSION: Final = "1.12.0"
 
 
 @dataclass(frozen=True)
@@ -90,6 +93,16 @@ def _kafka(
     return TransformPlugin(f"{KAFKA}{name}", TRANSFORMS[name], factory, sides, reads_headers=headers)
 
 
+def _iceberg(name: str, module: str, *, reads_key: bool = False) -> list[TransformPlugin]:
+    """Under its name of today, and under that of the connector's first home."""
+    factory = f"icestream.transforms.iceberg.{module}:{name}"
+    settings = ICEBERG_SETTINGS[name]
+    return [
+        TransformPlugin(package + name, settings, factory, reads_key=reads_key, version=ICEBERG_VERSION)
+        for package in (ICEBERG, TABULAR)
+    ]
+
+
 def _predicate(name: str, *, headers: bool = False) -> PredicatePlugin:
     factory = f"icestream.transforms.predicates:{name}"
     return PredicatePlugin(f"{PREDICATES_OF_KAFKA}{name}", PREDICATES[name], factory, headers)
@@ -113,6 +126,14 @@ KAFKA_TRANSFORMS: Final = (
     _kafka("TimestampRouter", "timestamp_router", sides=()),
     _kafka("ValueToKey", "value_to_key", sides=()),
 )
+ICEBERG_TRANSFORMS: Final = (
+    *_iceberg("CopyValue", "copy_value"),
+    *_iceberg("DebeziumTransform", "debezium", reads_key=True),
+    *_iceberg("DmsTransform", "dms"),
+    *_iceberg("JsonToMapTransform", "json_to_map"),
+    *_iceberg("KafkaMetadataTransform", "kafka_metadata"),
+    *_iceberg("MongoDebeziumTransform", "mongo_debezium", reads_key=True),
+)
 ALL_PREDICATES: Final = (
     _predicate("HasHeaderKey", headers=True),
     _predicate("RecordIsTombstone"),
@@ -121,7 +142,7 @@ ALL_PREDICATES: Final = (
 
 
 def all_transforms() -> Sequence[TransformPlugin]:
-    return KAFKA_TRANSFORMS
+    return (*KAFKA_TRANSFORMS, *ICEBERG_TRANSFORMS)
 
 
 def find_transform(name: str) -> Found | None:

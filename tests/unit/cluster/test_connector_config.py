@@ -237,3 +237,24 @@ def test_where_a_new_connector_begins_is_the_workers_unless_it_says_otherwise() 
     assert with_worker_defaults({}, worker)[key] == "latest"
     assert with_worker_defaults({key: "earliest"}, worker)[key] == "earliest"
     assert key not in with_worker_defaults({}, {})
+
+
+AVRO = "io.confluent.connect.avro.AvroConverter"
+
+
+def test_converters_with_a_registry_want_its_address() -> None:
+    missing = validate_connector({**GOOD, "value.converter": AVRO}, WORKER)
+    assert [problem.key for problem in missing.problems] == ["value.converter.schema.registry.url"]
+    url = {"value.converter.schema.registry.url": "http://127.0.0.1:8081"}
+    assert validate_connector({**GOOD, "value.converter": AVRO, **url}, WORKER).problems == ()
+
+
+def test_a_converter_of_records_only_is_none_for_headers() -> None:
+    found = validate_connector({**GOOD, "header.converter": AVRO}, WORKER)
+    assert messages(found).endswith(f"Class class {AVRO} does not implement the HeaderConverter interface")
+
+
+def test_a_json_schema_is_read_with_the_config() -> None:
+    assert validate_connector({**GOOD, "value.schema.inline": '{"type": "object"}'}, WORKER).problems == ()
+    (problem,) = validate_connector({**GOOD, "value.schema.inline": '{"type": 7}'}, WORKER).problems
+    assert problem.key == "value.schema.inline"
