@@ -145,8 +145,7 @@ def _record(kind: AvroType, schema: ConnectSchema, values: pa.Array) -> Datums:
     ]
     rows = zip(*parts, strict=True) if parts else iter([()] * len(values))
     return [
-        None if is_null or None in row else b"".join(row)
-        for is_null, row in zip(null, rows, strict=True)
+        None if is_null or None in row else b"".join(row) for is_null, row in zip(null, rows, strict=True)
     ]
 
 

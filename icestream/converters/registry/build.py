@@ -9,16 +9,21 @@ from typing import Any, Final
 from icestream.api.config import Setting
 from icestream.converters.registry.client import RegistryClient, access
 from icestream.converters.registry.converter import Format, RegistryConverter
-from icestream.converters.registry.settings import AVRO_SETTINGS
+from icestream.converters.registry.settings import AVRO_SETTINGS, JSON_SCHEMA_SETTINGS
 from icestream.converters.registry.writing import Writing
 from icestream.records.records import Converter
 
 AVRO: Final = "io.confluent.connect.avro.AvroConverter"
+JSON_SCHEMA: Final = "io.confluent.connect.json.JsonSchemaConverter"
 
 _FORMATS: Final[Mapping[str, str]] = {
     AVRO: "icestream.converters.registry.avro:AvroFormat",
+    JSON_SCHEMA: "icestream.converters.registry.json_schema:JsonSchemaFormat",
 }
-SETTINGS: Final[Mapping[str, tuple[Setting, ...]]] = {AVRO: AVRO_SETTINGS}
+SETTINGS: Final[Mapping[str, tuple[Setting, ...]]] = {
+    AVRO: AVRO_SETTINGS,
+    JSON_SCHEMA: JSON_SCHEMA_SETTINGS,
+}
 
 
 def registry_converter(class_name: str, settings: Mapping[str, str], is_key: bool) -> Converter:

@@ -75,3 +75,22 @@ AVRO_SETTINGS: Final = (
         importance="LOW",
     ),
 )
+JSON_SCHEMA_SETTINGS: Final = (
+    *REGISTRY,
+    Setting(
+        "use.optional.for.nonrequired",
+        Type.BOOLEAN,
+        False,
+        "Whether properties that are not required are optional.",
+    ),
+    Setting("flatten.singleton.unions", Type.BOOLEAN, True, "Whether a oneOf of one schema is that schema."),
+    Setting(
+        "object.additional.properties",
+        Type.BOOLEAN,
+        True,
+        "Whether schemas that are written allow further properties.",
+    ),
+    Setting(
+        "decimal.format", Type.STRING, "BASE64", "How decimals are written.", choices=("BASE64", "NUMERIC")
+    ),
+)
