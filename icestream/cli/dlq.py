@@ -97,7 +97,8 @@ def show(
     test = _test(where)
     queue = _queue(connector, known(client, connector, config, bootstrap_servers, worker))
     try:
-        count, newest = 0, deque[tuple[Letter, bool]](maxlen=limit)
+        count = 0
+        newest: deque[tuple[Letter, bool]] = deque(maxlen=limit)
         for found in queue.letters(test):
             newest.append(found)
             count += 1
