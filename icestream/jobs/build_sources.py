@@ -9,9 +9,9 @@ from typing import Any, Final
 
 from icestream.api.config import Config
 from icestream.api.source_settings import SOURCE_CONNECTOR
-from icestream.converters.from_strings import refusal, string_encoder
 from icestream.jobs.source_job import SourceJob, SourceManager
 from icestream.jobs.source_outlets import ensure_topic, open_outlet
+from icestream.jobs.source_records import source_path_from
 from icestream.jobs.source_stores import SourcePlace
 from icestream.sources.file_lines import FileLines, StdinLines
 from icestream.sources.file_stream_settings import FILE_STREAM_SOURCE
@@ -29,10 +29,11 @@ def source_manager(
 ) -> SourceManager:
     place = SourcePlace(worker, config)
     own = FILE_STREAM_SOURCE.parse(config)
+    path = source_path_from(config)
     return SourceManager(
         _job(name, config, place, own),
         _source(own),
-        string_encoder(config),
+        lambda found: path.ready(found, int(time.time() * 1000)),
         lambda topic: ensure_topic(topic, place),
         lambda: open_outlet(name, place, reached),
         time.monotonic,
@@ -50,7 +51,6 @@ def _job(name: str, config: Config, place: SourcePlace, own: Mapping[str, Any]) 
         commit_seconds=0.0 if place.is_exactly_once else interval,
         tolerates_all=common["errors.tolerance"] == "all",
         logs_rejects=common["errors.log.enable"],
-        refusal=refusal(config),
     )
 
 

@@ -7,16 +7,16 @@ from __future__ import annotations
 
 import datetime as dt
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
-
-import pyarrow as pa
 
 from icestream.api.errors import IcestreamError, RecordRejected
 from icestream.api.offset_admin import OffsetEntry
 from icestream.api.status import Progress
 from icestream.jobs.source_outlets import Outlet
+from icestream.jobs.source_records import LeftOut, Ready
+from icestream.kafka.bulk_producer import Outgoing
 from icestream.sources.source import Source, SourceSlice
 
 _log = logging.getLogger(__name__)
@@ -34,8 +34,6 @@ class SourceJob:
     """How long records may wait for their offset; 0: a commit for each slice."""
     tolerates_all: bool
     logs_rejects: bool
-    refusal: str
-    """What the value converter says about a record that it cannot convert."""
 
 
 class SourceManager:
@@ -45,7 +43,7 @@ class SourceManager:
         self,
         job: SourceJob,
         source: Source,
-        encode: Callable[[pa.Array], pa.Array],
+        ready: Callable[[SourceSlice], Ready],
         ensure_topic: Callable[[str], None],
         open_outlet: Callable[[], Outlet],
         clock: Callable[[], float],
@@ -54,7 +52,7 @@ class SourceManager:
     ) -> None:
         self._job = job
         self._source = source
-        self._encode = encode
+        self._ready = ready
         self._ensure_topic = ensure_topic
         self._open_outlet = open_outlet
         self._clock = clock
@@ -110,27 +108,36 @@ class SourceManager:
 
     def _send(self, outlet: Outlet, found: SourceSlice) -> None:
         self._reached("read")
-        values = self._encode(found.values)
-        if values.null_count:
-            self._set_aside(values.null_count)
-            values = values.drop_null()
-        if len(values):
-            if found.topic not in self.progress.topics:
-                self._ensure_topic(found.topic)
-            outlet.send(found.topic, values.to_numpy(zero_copy_only=False).tolist())
-            self._note_topic(found.topic)
+        ready = self._ready(found)
+        if ready.left_out:
+            self._set_aside(list(ready.left_out.values()))
+        for outgoing in ready.outgoing:
+            self._send_to(outlet, outgoing)
         self._unsaved = found.after
-        self.progress = replace(self.progress, rows=self.progress.rows + len(values))
 
-    def _set_aside(self, count: int) -> None:
+    def _send_to(self, outlet: Outlet, outgoing: Outgoing) -> None:
+        if outgoing.topic not in self.progress.topics:
+            self._ensure_topic(outgoing.topic)
+        outlet.send(outgoing)
+        self._note_topic(outgoing.topic)
+        self.progress = replace(self.progress, rows=self.progress.rows + len(outgoing))
+
+    def _set_aside(self, left_out: Sequence[LeftOut]) -> None:
+        first = left_out[0]
         if not self._job.tolerates_all:
             raise RecordRejected(
-                f"{self._job.refusal}; choose another value.converter, or set errors.tolerance=all to go on "
-                "without these records"
+                f"{first.reason} ({first.stage}); change the converter or the transform, or set "
+                "errors.tolerance=all to go on without these records"
             )
-        self.progress = replace(self.progress, rejected=self.progress.rejected + count)
+        self.progress = replace(self.progress, rejected=self.progress.rejected + len(left_out))
         if self._job.logs_rejects:
-            _log.error("%d records were left out: %s", count, self._job.refusal, extra=self._context())
+            _log.error(
+                "%d records were left out, the first: %s (%s)",
+                len(left_out),
+                first.reason,
+                first.stage,
+                extra=self._context(),
+            )
 
     def _is_commit_due(self, *, idle: bool) -> bool:
         if self._unsaved is None:

@@ -11,7 +11,7 @@ from icestream.api.errors import RetriableError
 from icestream.api.offset_admin import OffsetEntry
 from icestream.api.source_settings import new_topic
 from icestream.jobs.source_stores import OffsetTopic, SourcePlace
-from icestream.kafka.bulk_producer import BulkProducer
+from icestream.kafka.bulk_producer import BulkProducer, Outgoing
 from icestream.kafka.clients import client_settings
 from icestream.kafka.topics import Topics
 
@@ -30,7 +30,7 @@ class Outlet(Protocol):
     def has_room(self) -> bool:
         """Whether Kafka keeps up with what is sent."""
 
-    def send(self, topic: str, values: Sequence[bytes]) -> None: ...
+    def send(self, outgoing: Outgoing) -> None: ...
 
     def commit(self, entries: Sequence[OffsetEntry]) -> bool:
         """Make durable what was sent, then, or together with it, where the source stands.
@@ -59,8 +59,8 @@ class FlushedOutlet:
     def has_room(self) -> bool:
         return self._producer.has_room
 
-    def send(self, topic: str, values: Sequence[bytes]) -> None:
-        self._producer.send(topic, values)
+    def send(self, outgoing: Outgoing) -> None:
+        self._producer.send(outgoing)
 
     def commit(self, entries: Sequence[OffsetEntry]) -> bool:
         if not self._producer.flush(_FLUSH_SECONDS):
@@ -100,9 +100,9 @@ class TransactionalOutlet:
     def has_room(self) -> bool:
         return self._producer.has_room
 
-    def send(self, topic: str, values: Sequence[bytes]) -> None:
+    def send(self, outgoing: Outgoing) -> None:
         self._producer.begin()
-        self._producer.send(topic, values)
+        self._producer.send(outgoing)
 
     def commit(self, entries: Sequence[OffsetEntry]) -> bool:
         self._producer.begin()

@@ -6,6 +6,8 @@ import contextlib
 import threading
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 from confluent_kafka import KafkaError, KafkaException, Producer
 
@@ -29,6 +31,20 @@ _SETTINGS: Mapping[str, str | int | bool] = {
 }
 
 
+@dataclass(frozen=True)
+class Outgoing:
+    """Records for one topic, in their order."""
+
+    topic: str
+    values: Sequence[bytes | None]
+    keys: Sequence[bytes | None] | None = None
+    """None: no record has one."""
+    headers: Sequence[Sequence[tuple[str, bytes | None]]] | None = None
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+
 class BulkProducer:
     """After an error from `send` or `commit` it is of no more use, except where said."""
 
@@ -50,15 +66,35 @@ class BulkProducer:
                 self._producer.begin_transaction()
             self._is_open = True
 
-    def send(self, topic: str, values: Sequence[bytes]) -> None:
-        """Queue records without keys; waits while the queue is full."""
-        waiting = [{"value": value} for value in values]
+    def send(self, outgoing: Outgoing) -> None:
+        """Queue records; waits while the queue is full."""
+        if outgoing.headers is None:
+            self._send_batch(outgoing)
+        else:
+            self._send_singly(outgoing)
+        self._raise_failures()
+
+    def _send_batch(self, outgoing: Outgoing) -> None:
+        waiting: list[dict[str, Any]] = [{"value": value} for value in outgoing.values]
+        if outgoing.keys is not None:
+            for record, key in zip(waiting, outgoing.keys, strict=True):
+                record["key"] = key
         with kafka_errors(self._doing):
             while waiting:
                 self._make_room(len(waiting))
-                self._producer.produce_batch(topic, waiting, on_delivery=self._failed)
-                waiting = self._not_taken(topic, waiting)
-        self._raise_failures()
+                self._producer.produce_batch(outgoing.topic, waiting, on_delivery=self._failed)
+                waiting = self._not_taken(outgoing.topic, waiting)
+
+    def _send_singly(self, outgoing: Outgoing) -> None:
+        """The client has no bulk call for records with headers."""
+        assert outgoing.headers is not None
+        keys = outgoing.keys or [None] * len(outgoing)
+        with kafka_errors(self._doing):
+            for key, value, headers in zip(keys, outgoing.values, outgoing.headers, strict=True):
+                self._make_room(1)
+                self._producer.produce(
+                    outgoing.topic, value, key, headers=list(headers), on_delivery=self._failed
+                )
 
     def send_keyed(self, topic: str, records: Iterable[tuple[bytes, bytes | None]]) -> None:
         with kafka_errors(self._doing):
@@ -110,7 +146,7 @@ class BulkProducer:
                 raise SourceUnavailable("Kafka takes no records; is the broker up?")
         self._producer.poll(0)
 
-    def _not_taken(self, topic: str, sent: list[dict[str, bytes]]) -> list[dict[str, bytes]]:
+    def _not_taken(self, topic: str, sent: list[dict[str, Any]]) -> list[dict[str, Any]]:
         """The records that did not fit into the queue; any other refusal is for good."""
         refused = [(record, error) for record in sent if (error := record.pop("_error", None)) is not None]
         for record, error in refused:
@@ -118,7 +154,7 @@ class BulkProducer:
                 continue
             if isinstance(error, KafkaError) and error.code() == KafkaError.MSG_SIZE_TOO_LARGE:
                 raise FatalError(
-                    f"a record of {len(record['value'])} bytes for topic '{topic}' is larger than "
+                    f"a record of {len(record['value'] or b'')} bytes for topic '{topic}' is larger than "
                     "Kafka's client may send; raise producer.override.max.request.size"
                 )
             raise KafkaException(error)

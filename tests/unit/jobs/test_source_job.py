@@ -12,6 +12,8 @@ import pytest
 from icestream.api.errors import IcestreamError, PreconditionError, RecordRejected, SourceUnavailable
 from icestream.api.offset_admin import OffsetEntry
 from icestream.jobs.source_job import SourceJob, SourceManager
+from icestream.jobs.source_records import source_path_from
+from icestream.kafka.bulk_producer import Outgoing
 from icestream.sources.source import SourceSlice
 
 LINES = [f"line {number}" for number in range(10)]
@@ -44,7 +46,7 @@ class Kafka:
     """What outlets have made durable; the next call of a name in `failing` raises."""
 
     error: type[IcestreamError] = SourceUnavailable
-    sent: list[bytes] = field(default_factory=list)
+    sent: list[bytes | None] = field(default_factory=list)
     offsets: list[OffsetEntry] = field(default_factory=list)
     failing: list[str] = field(default_factory=list)
     is_silent: bool = False
@@ -67,9 +69,9 @@ class FakeOutlet:
     def stored(self) -> list[OffsetEntry]:
         return self._kafka.offsets
 
-    def send(self, topic: str, values: Sequence[bytes]) -> None:
+    def send(self, outgoing: Outgoing) -> None:
         self._kafka.meet("send")
-        self._kafka.sent += values
+        self._kafka.sent += outgoing.values
 
     def commit(self, entries: Sequence[OffsetEntry]) -> bool:
         self._kafka.meet("commit")
@@ -85,19 +87,18 @@ class FakeOutlet:
 
 
 class World:
-    def __init__(self, *, converts: bool = True, tolerates_all: bool = False) -> None:
+    def __init__(self, *, tolerates_all: bool = False, **settings: str) -> None:
         self.kafka = Kafka()
         self.source = ListSource(LINES)
         self.now = 0.0
         self.created: list[str] = []
 
-        def encode(column: pa.Array) -> pa.Array:
-            return column.cast(pa.binary()) if converts else pa.nulls(len(column), pa.binary())
-
+        config = {"value__converter": "StringConverter", **settings}
+        path = source_path_from({key.replace("__", "."): value for key, value in config.items()})
         self.manager = SourceManager(
-            SourceJob("job", 4, 60.0, tolerates_all, False, "no bytes"),
+            SourceJob("job", 4, 60.0, tolerates_all, False),
             self.source,
-            encode,
+            lambda found: path.ready(found, 0),
             self.created.append,
             lambda: FakeOutlet(self.kafka),
             lambda: self.now,
@@ -171,11 +172,12 @@ def test_the_end_of_the_job_saves_the_offset() -> None:
 
 
 def test_what_the_converter_refuses_fails_the_job_or_is_counted() -> None:
-    strict = World(converts=False)
-    with pytest.raises(RecordRejected, match=r"no bytes; choose another value\.converter"):
+    strict = World(value__converter="ByteArrayConverter")
+    refused = r"Invalid schema type for ByteArrayConverter: STRING \(VALUE_CONVERTER\); change the converter"
+    with pytest.raises(RecordRejected, match=refused):
         strict.manager.tick()
     assert strict.kafka.offsets == []
-    tolerant = World(converts=False, tolerates_all=True)
+    tolerant = World(value__converter="ByteArrayConverter", tolerates_all=True)
     tolerant.drain()
     assert tolerant.kafka.sent == []
     assert tolerant.kafka.offsets == at(10)
