@@ -12,6 +12,7 @@ from icestream.jobs.job import job_from
 from icestream.jobs.manager import JobManager
 from icestream.kafka.clients import client_settings
 from icestream.kafka.topics import Topics
+from icestream.pipeline.record_path import RecordSettings
 from icestream.pipeline.run import SparkPlane, SparkRunner
 from icestream.sinks.iceberg.catalogs import open_catalog
 from icestream.sinks.iceberg.table import IcebergTable
@@ -22,7 +23,7 @@ _WRITE_PROPS = ("iceberg.tables.write-props.", "iceberg.table.write-props.")
 def spark_runner(spark: SparkPlane, name: str, config: Config, worker: Mapping[str, str]) -> SparkRunner:
     job = job_from(name, config)
     reads = client_settings(worker, "consumer", subset(config, "consumer.override."))
-    return spark.runner(name, reads, job.records, job.tasks_max)
+    return spark.runner(name, reads, RecordSettings.of(config), job.tasks_max)
 
 
 def job_manager(

@@ -24,6 +24,7 @@ from icestream.jobs.offset_entries import Moves
 from icestream.jobs.standing import owed, refuse_other_source, standing
 from icestream.kafka.topics import GroupOffset
 from icestream.pipeline.plan import Plan, TableTask
+from icestream.pipeline.record_path import RecordSettings
 from icestream.pipeline.worker import SliceWork
 from icestream.sinks.iceberg.marks import Found, JobMark, Source, mark_moved
 from icestream.sinks.iceberg.table import IcebergTable
@@ -214,7 +215,7 @@ class IcebergLedger:
             pay(
                 batch,
                 self._tables,
-                InProcessRunner(self._kafka.reads, self._job.records),
+                InProcessRunner(self._kafka.reads, RecordSettings.of(self._job.config)),
                 channel,
                 self._job.name,
             )
@@ -243,7 +244,7 @@ def _is_done(found: Found, moves: Moves, source: Source) -> bool:
 class InProcessRunner:
     """Runs a batch here, without Spark: for the few records of a batch that is decoded once more."""
 
-    def __init__(self, kafka: Mapping[str, str], records: Mapping[str, str]) -> None:
+    def __init__(self, kafka: Mapping[str, str], records: RecordSettings) -> None:
         self._kafka = {**kafka, **_READER}
         self._records = records
 

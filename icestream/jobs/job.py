@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Final
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 
 from icestream.api.config import Config, subset
 from icestream.api.connector_settings import SINK_CONNECTOR
 from icestream.sinks.iceberg.settings import ICEBERG_SINK
-
-_OF_RECORDS: Final = ("key.converter", "value.", "header.converter", "transforms", "predicates")
 
 
 @dataclass(frozen=True)
@@ -49,8 +46,8 @@ class Job:
     transactional_id: str
     begins_at: str
     """`earliest` or `latest`: where a job begins that has neither a mark in its tables nor group offsets."""
-    records: Mapping[str, str]
-    """The keys that say what becomes of a record: converters, validation, transforms."""
+    config: Config = field(repr=False)
+    """All of it: what becomes of a record is for the pipeline to read."""
 
 
 def job_from(name: str, config: Config) -> Job:
@@ -85,5 +82,5 @@ def job_from(name: str, config: Config) -> Job:
         group=group,
         transactional_id=f"{iceberg['iceberg.coordinator.transactional.prefix'] or ''}{group}-coordinator",
         begins_at=consumer.get("auto.offset.reset", "earliest"),
-        records={key: value for key, value in config.items() if key.startswith(_OF_RECORDS)},
+        config=config,
     )

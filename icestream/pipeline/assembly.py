@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -16,16 +16,17 @@ from icestream.records.values import Value
 
 _Codes = np.ndarray[tuple[int], np.dtype[np.int64]]
 _NOWHERE = -1
-"""The code of a row that failed."""
+"""The code of a row that did not convert."""
 
 
-def assembled(chunk: Chunk, keys: Converted, values: Converted, *, with_headers: bool) -> list[Records]:
+def assembled(
+    chunk: Chunk, keys: Converted, values: Converted, without: Collection[int], *, with_headers: bool
+) -> list[Records]:
     """The rows that converted; rows part ways where their keys, values or header names are not alike."""
     signatures, header_codes = _signatures(chunk) if with_headers else ([()], np.zeros(len(chunk), np.int64))
     key_codes, value_codes = _codes(keys, len(chunk)), _codes(values, len(chunk))
-    broken = (key_codes == _NOWHERE) | (value_codes == _NOWHERE)
     mixed = (key_codes * len(values.groups) + value_codes) * len(signatures) + header_codes
-    mixed[broken] = _NOWHERE
+    mixed[np.fromiter(without, np.int64, len(without))] = _NOWHERE
     groups = []
     for code in np.unique(mixed).tolist():
         if code == _NOWHERE:

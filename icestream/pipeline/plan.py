@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from icestream.api.batch import Slice, Taken
 from icestream.api.offsets import Offsets
+from icestream.pipeline.record_path import RecordSettings
 from icestream.sinks.iceberg.stage import TablePlan
 
 RESULT_SCHEMA = "task long, answer binary"
@@ -26,9 +27,7 @@ class Plan:
     """One batch for all its tasks."""
 
     kafka: Mapping[str, str]
-    records: Mapping[str, str]
-    """The part of the connector's config that says what becomes of a record: converters, validation,
-    transforms."""
+    records: RecordSettings
     tables: Sequence[TableTask]
     tasks: Sequence[Sequence[Slice]]
     evolves: bool

@@ -19,6 +19,7 @@ from icestream.api.offsets import Partition
 from icestream.converters.new_fields import combined
 from icestream.kafka.reader import process_reader
 from icestream.pipeline.plan import RESULT_SCHEMA, Plan, TableTask, TaskFailed, unpacked
+from icestream.pipeline.record_path import RecordSettings
 from icestream.pipeline.session import open_session, slots
 from icestream.pipeline.worker import run_tasks, settle_process
 
@@ -34,7 +35,7 @@ class SparkPlane:
         self._spark = open_session(worker)
 
     def runner(
-        self, job: str, kafka: Mapping[str, str], records: Mapping[str, str], tasks_max: int
+        self, job: str, kafka: Mapping[str, str], records: RecordSettings, tasks_max: int
     ) -> SparkRunner:
         return SparkRunner(self._spark, job, kafka, records, slots(self._worker, tasks_max))
 
@@ -54,7 +55,7 @@ class SparkRunner:
         spark: SparkSession,
         job: str,
         kafka: Mapping[str, str],
-        records: Mapping[str, str],
+        records: RecordSettings,
         slots: int,
     ) -> None:
         self._spark = spark

@@ -142,7 +142,7 @@ class SliceWork:
         self._task = task
         self._reader = process_reader(plan.kafka)
         self._path = process_record_path(plan.records)
-        self._tables = [TableWork(one, plan.evolves, self._path.value_class) for one in plan.tables]
+        self._tables = [TableWork(one, plan.evolves, self._path.classes["value"]) for one in plan.tables]
         self._rejected: list[Rejected] = []
         self._rejected_bytes = 0
         self._bytes = 0

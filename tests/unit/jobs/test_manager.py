@@ -38,7 +38,7 @@ JOB = Job(
     group="connect-j",
     transactional_id="connect-j-coordinator",
     begins_at="earliest",
-    records={},
+    config={},
 )
 
 
