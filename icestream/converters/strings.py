@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import codecs
+import functools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Self
+from typing import Final, Self
 
 import pyarrow as pa
 import pyarrow.types as pt
@@ -16,6 +17,10 @@ from icestream.records.column import Column
 from icestream.records.records import Converted
 from icestream.records.schema import OPTIONAL_STRING
 from icestream.records.values import Value
+
+_UTF_8: Final = "utf-8"
+_UTF_16: Final = "utf-16"
+"""Java writes it with the high byte first, and reads it so unless a mark says otherwise."""
 
 
 @dataclass(frozen=True)
@@ -37,24 +42,31 @@ class StringConverter:
         return Converted([(None, Column(self._decoded(values), OPTIONAL_STRING))])
 
     def from_connect(self, topic: str, value: Value, length: int) -> Sequence[bytes | None]:
-        if self._is_utf8 and isinstance(value, Column) and pt.is_string(value.values.type):
+        if self._name == _UTF_8 and isinstance(value, Column) and pt.is_string(value.values.type):
             found: Sequence[bytes | None] = value.values.cast(pa.binary()).to_pylist()
             return found
         texts = value_texts(value, length)
-        # Java writes a question mark for what an encoding lacks, as Python's `replace` does.
-        return [None if text is None else text.encode(self.encoding, "replace") for text in texts]
+        return [None if text is None else self._encode(text) for text in texts]
 
-    @property
-    def _is_utf8(self) -> bool:
-        return codecs.lookup(self.encoding).name == "utf-8"
+    def _encode(self, text: str) -> bytes:
+        # Java writes a question mark for what an encoding lacks, as Python's `replace` does.
+        if self._name != _UTF_16 or not text:
+            return text.encode(self.encoding, "replace")
+        return codecs.BOM_UTF16_BE + text.encode("utf-16-be", "replace")
+
+    def _decode(self, value: bytes) -> str:
+        if self._name != _UTF_16 or value.startswith((codecs.BOM_UTF16_BE, codecs.BOM_UTF16_LE)):
+            return value.decode(self.encoding, "replace")
+        return value.decode("utf-16-be", "replace")
+
+    @functools.cached_property
+    def _name(self) -> str:
+        return codecs.lookup(self.encoding).name
 
     def _decoded(self, values: Sequence[bytes | None]) -> pa.Array:
-        if self._is_utf8:
+        if self._name == _UTF_8:
             try:
                 return pa.array(values, pa.binary()).cast(pa.string())
             except pa.ArrowInvalid:  # some is no UTF-8: Java puts a mark in its place
                 pass
-        return pa.array(
-            [None if value is None else value.decode(self.encoding, "replace") for value in values],
-            pa.string(),
-        )
+        return pa.array([None if value is None else self._decode(value) for value in values], pa.string())
