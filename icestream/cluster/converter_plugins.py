@@ -78,7 +78,8 @@ def find_converter(name: str) -> ConverterPlugin | None:
 def chosen_converter(kind: str, config: Config) -> ConverterPlugin | None:
     """The converter that a config, filled with the worker's, means."""
     named = config.get(f"{kind}.converter", "").strip()
-    return find_converter(named or (SIMPLE_HEADERS if kind == "header" else ""))
+    found = find_converter(named or (SIMPLE_HEADERS if kind == "header" else ""))
+    return found if found and found.serves(kind) else None
 
 
 def settings_by_prefix(config: Config) -> dict[str, ConfigDef]:
