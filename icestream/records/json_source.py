@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import decimal
 import json
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -20,6 +21,7 @@ import msgspec
 from icestream.records.payloads import Payloads
 
 Path = tuple[str, ...]
+_NEVER_NAMED: Final = re.compile(r'[\x00-\x1f"\\\ud800-\udfff]')
 ABSENT: Final = msgspec.UNSET
 """Where the object has no such key."""
 
@@ -57,9 +59,16 @@ class Learned:
         return self._decoders[wanted]
 
 
+def can_be_projected(name: str) -> bool:
+    """Whether msgspec takes the name of a field."""
+    return _NEVER_NAMED.search(name) is None
+
+
 def _projection(paths: Sequence[Path]) -> Any:
     """A msgspec type with the fields of these paths. One whose own fields are asked for, too, is decoded
-    whole."""
+    whole, as is an object with a field whose name msgspec does not take."""
+    if not all(can_be_projected(path[0]) for path in paths):
+        return dict[str, object]
     whole = {path[0] for path in paths if len(path) == 1}
     inner: dict[str, list[Path]] = {}
     for path in paths:
