@@ -14,7 +14,7 @@ from typing import Any, Final
 import msgspec
 import numpy as np
 
-from icestream.records.json_source import Path, encoded, parsed
+from icestream.records.json_source import Path, can_be_projected, encoded, parsed
 from icestream.records.rows import Indexes
 from icestream.records.values import Text
 
@@ -76,7 +76,7 @@ class LearnedShape:
         for name, inner in value.items():
             known = shape.get(name)
             if known is None or (known is _NULL and inner is not None):
-                if self.changes == _MOST_CHANGES or not levels:
+                if self.changes == _MOST_CHANGES or not levels or not can_be_projected(name):
                     continue
                 self.changes += 1
                 known = shape[name] = {} if isinstance(inner, dict) else _NULL if inner is None else _LEAF

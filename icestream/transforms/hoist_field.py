@@ -10,8 +10,10 @@ from icestream.records.column import Column, nulls, struct_column
 from icestream.records.records import Applied, Records
 from icestream.records.schema import struct
 from icestream.records.values import Fields
-from icestream.transforms.side import Side, kept
+from icestream.transforms.refusals import Refused
+from icestream.transforms.side import Side, all_failed, kept
 from icestream.transforms.struct_fields import nulls_refused
+from icestream.transforms.structs import rebuilt
 
 
 @dataclass(frozen=True)
@@ -26,7 +28,11 @@ class HoistField:
     def apply(self, records: Records) -> Applied:
         value = self.side.get(records)
         if isinstance(value, Column) and value.schema is not None:
-            hoisted = struct_column(struct((self.field, value.schema)), [value.values])
+            try:
+                schema = rebuilt(struct(), [(self.field, value.schema)])
+            except Refused as refused:
+                return all_failed(records, refused.failure)
+            hoisted = struct_column(schema, [value.values])
             return kept(self.side.put(records, hoisted), nulls_refused(self.field, value))
         inner = nulls(len(records)) if value is None else value
         return Applied([self.side.put(records, Fields({self.field: inner}, None, len(records)))])

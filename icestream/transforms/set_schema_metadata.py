@@ -6,13 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
-import pyarrow as pa
-
 from icestream.api.errors import ConfigError, Problem
-from icestream.records.column import Column, struct_column
+from icestream.records.column import Column, nulls, struct_column
 from icestream.records.records import Applied, Failure, Records
 from icestream.records.schema import ConnectSchema, Kind
-from icestream.transforms.requirements import is_null, schema_text
+from icestream.transforms.requirements import is_null
 from icestream.transforms.side import Side, all_failed, kept
 from icestream.transforms.struct_fields import nulls_refused, read_fields
 
@@ -37,15 +35,12 @@ class SetSchemaMetadata:
             if is_null(value):
                 return Applied([records])
             return all_failed(records, Failure("Schema required for [updating schema metadata]"))
+        if value.schema.kind is not Kind.STRUCT:  # since 4.0 Java asks any schema for its fields
+            return all_failed(records, Failure("Cannot list fields on non-struct type"))
         schema = self._changed(value.schema)
-        if schema.kind is Kind.STRUCT and not is_null(value):
-            return self._rebuilt(records, value, schema)
-        try:
-            values = value.values.cast(schema.arrow_type)
-        except pa.ArrowException:
-            why = f"values of {schema_text(value.schema)} cannot be values of {schema_text(schema)}"
-            return all_failed(records, Failure(f"SetSchemaMetadata cannot change the type: {why}"))
-        return Applied([self.side.put(records, Column(values, schema))])
+        if is_null(value):
+            return Applied([self.side.put(records, nulls(len(records), schema))])
+        return self._rebuilt(records, value, schema)
 
     def _changed(self, schema: ConnectSchema) -> ConnectSchema:
         return replace(

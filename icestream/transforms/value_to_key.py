@@ -11,9 +11,11 @@ from icestream.records.records import Applied, Failure, Records
 from icestream.records.schema import ConnectSchema, Kind, struct
 from icestream.records.values import Fields
 from icestream.transforms.picked_fields import picked
+from icestream.transforms.refusals import Refused
 from icestream.transforms.requirements import is_null, not_a_map, not_a_struct
 from icestream.transforms.side import Side, all_failed, kept
 from icestream.transforms.struct_fields import nulls_refused, read_fields
+from icestream.transforms.structs import rebuilt
 
 _PURPOSE = "copying fields from value to key"
 
@@ -49,12 +51,13 @@ class ValueToKey:
         unknown = next((name for name in self.fields if name not in schema), None)
         if unknown is not None:
             return all_failed(records, Failure(f"Field does not exist: {unknown}"))
+        try:
+            key_schema = rebuilt(struct(), [(name, schema[name]) for name in self.fields])
+        except Refused as refusal:
+            return all_failed(records, refusal.failure)
         columns = read_fields(value, defaults=self.replace_null_with_default)
-        chosen = {name: columns[name] for name in self.fields}
         refused: dict[int, Failure] = {}
-        for name, column in chosen.items():
-            refused = nulls_refused(name, column) | refused
-        key = struct_column(
-            struct(*((name, schema[name]) for name in chosen)), [column.values for column in chosen.values()]
-        )
+        for name in self.fields:
+            refused = nulls_refused(name, columns[name]) | refused
+        key = struct_column(key_schema, [columns[name].values for name in self.fields])
         return kept(replace(records, key=key), refused)
