@@ -16,7 +16,18 @@ from icestream.validation.schema import Document
 
 _DRAFTS: Final = ("http://json-schema.org/draft-07/schema#", "https://json-schema.org/draft/2020-12/schema")
 _NAMES: Final = ("a", "b", "~c/d", "", "é %", '"q"')
-_STRINGS: Final = ("", "a", "ab", "ab\n", "😀", "2026-01-01T00:00:00Z", "2026-02-30", "10.0.0.1", "١", "x@y.z")
+_STRINGS: Final = (
+    "",
+    "a",
+    "ab",
+    "ab\n",
+    "😀",
+    "2026-01-01T00:00:00Z",
+    "2026-02-30",
+    "10.0.0.1",
+    "١",
+    "x@y.z",
+)
 _NUMBERS: Final = (0, 1, -1, 2, 3, 10, 0.5, 1.0, 2.5, -0.0, 1e300, 2**53, 2**53 + 1, 2**63, 2**64, -(2**70))
 _NOTATIONS: Final = ("1.0", "2e0", "0.1e1", "3e400", "-3e400", "1E2", "12345678901234567890123", "0.1")
 
@@ -118,7 +129,9 @@ def test_agrees_with_jsonschema_rs(schema: dict[str, Any], records: list[bytes])
 
 
 _LIMITS: Final = ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum")
-limits = st.one_of(st.integers(-3, 3), st.sampled_from([-0.5, 0.5, 1.5, 2**53, 2**53 + 1, 2**63, -(2**63), 1e30]))
+limits = st.one_of(
+    st.integers(-3, 3), st.sampled_from([-0.5, 0.5, 1.5, 2**53, 2**53 + 1, 2**63, -(2**63), 1e30])
+)
 
 
 @settings(max_examples=300, deadline=None)
