@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -15,10 +16,13 @@ from icestream.cluster.converter_plugins import converter_definition, settings_b
 from icestream.cluster.restarts import NEVER, Policy
 from icestream.cluster.unknown_keys import judge_unknown_keys
 from icestream.cluster.version_judge import version_problems
+from icestream.converters.build import converter_from
 from icestream.logs import masked
 from icestream.plugins import Plugin, find_connector
 from icestream.transforms.build import chain_from
 from icestream.transforms.declared import PREDICATES, TRANSFORMS, Declared, declared
+from icestream.validation.settings import SETTINGS as VALIDATION
+from icestream.validation.settings import problems as schema_problems
 
 DeepCheck = Callable[[Config], list[Problem]]
 """Opens what the config points at (catalog, table, topic) and says what is wrong with it."""
@@ -85,14 +89,14 @@ def validate_connector(
     unknown = judge_unknown_keys(definition, given, policy, _families(named, effective))
     problems = [
         *definition.problems(config),
-        *(_source(plugin, given, worker) if plugin.is_source else _topics(config)),
+        *(_source(plugin, given, worker) if plugin.is_source else _sink(config)),
         *version_problems(given, plugin, named),
         *converter_problems(given, effective),
         *settings.problems(given),
         *unknown.problems,
         *_nulls(config),
     ]
-    problems = problems or _chain_problems(given)
+    problems = problems or _opinions(effective)
     if not problems and deep is not None:
         problems = deep(effective)
     warnings = (*unknown.warnings, *settings.warnings(given))
@@ -127,17 +131,24 @@ def _families(named: Sequence[Declared], effective: Config) -> dict[str, ConfigD
     }
 
 
-def _chain_problems(config: Config) -> list[Problem]:
+def _opinions(config: Config) -> list[Problem]:
     """What the classes themselves say when they get their settings; in Kafka Connect the task fails of it."""
+    found: list[Problem] = []
+    for kind in CONVERTER_KINDS:
+        found += _opinion(functools.partial(converter_from, config, kind))
+    return [*found, *_opinion(functools.partial(chain_from, config))]
+
+
+def _opinion(make: Callable[[], object]) -> Sequence[Problem]:
     try:
-        chain_from(config)
+        make()
     except ConfigError as error:
-        return list(error.problems)
-    return []
+        return error.problems
+    return ()
 
 
 def framework_of(plugin: Plugin) -> ConfigDef:
-    return SOURCE_CONNECTOR if plugin.is_source else SINK_CONNECTOR
+    return SOURCE_CONNECTOR if plugin.is_source else SINK_CONNECTOR + VALIDATION
 
 
 def _places(definition: ConfigDef) -> Callable[[Problem], int]:
@@ -167,6 +178,10 @@ def _nulls(config: Mapping[str, str | None]) -> list[Problem]:
 
 def _source(plugin: Plugin, config: Config, worker: Config) -> list[Problem]:
     return source_problems(config, worker, plugin.source_settings().exactly_once_problem(config))
+
+
+def _sink(config: Mapping[str, str | None]) -> list[Problem]:
+    return [*_topics(config), *schema_problems(config)]
 
 
 def _topics(config: Mapping[str, str | None]) -> list[Problem]:

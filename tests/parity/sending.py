@@ -29,7 +29,9 @@ _VOLATILE_TEXT: Final = (
     (re.compile(r"127\.0\.0\.1:\d+"), "WORKER"),
     (re.compile(r"\n\tat .*", re.S), " STACK"),
 )
-_OURS: Final = ("io.confluent.", "org.apache.iceberg.", "io.tabular.iceberg.")
+_OUR_CLASSES: Final = ("io.confluent.", "org.apache.iceberg.", "io.tabular.iceberg.")
+_OUR_KEYS: Final = ("icestream.", "value.schema.")
+_OUR_GROUPS: Final = ("Icestream", "Validation")
 _CONFIG_IN_WORDS: Final = re.compile(r"(?<=Connector config {)[^}]*")
 _VOLATILE_KEYS: Final = ("kafka_cluster_id", "last_modified", "documentation")
 
@@ -130,11 +132,11 @@ def _are_offsets(value: list[Any]) -> bool:
 def _is_of_one_side(item: Any) -> bool:
     """Plugins and settings that only we have: this Kafka Connect has none of Iceberg's and Confluent's."""
     if isinstance(item, str):
-        return item == "Icestream" or item.startswith(_OURS)
+        return item in _OUR_GROUPS or item.startswith(_OUR_CLASSES)
     if not isinstance(item, dict):
         return False
     named = item.get("definition") or item
-    return str(item.get("class")).startswith(_OURS) or str(named.get("name")).startswith("icestream.")
+    return str(item.get("class")).startswith(_OUR_CLASSES) or str(named.get("name")).startswith(_OUR_KEYS)
 
 
 def _steady_entry(name: str, value: Any) -> Any:

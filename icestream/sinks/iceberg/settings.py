@@ -11,8 +11,6 @@ from typing import Final
 
 from icestream.api.config import Config, ConfigDef, Setting, Type, subset
 from icestream.api.errors import Problem
-from icestream.validation.settings import SETTINGS as VALIDATION
-from icestream.validation.settings import problems as validation_problems
 
 
 def _setting(name: str, type_: Type, default: object, doc: str, *, at_least: int | None = None) -> Setting:
@@ -133,15 +131,14 @@ _WITHOUT_EFFECT: Final[Mapping[str, str]] = {
 
 
 def definition(config: Config) -> ConfigDef:
-    """The sink's settings together with those of the tables that this config names, and of JSON Schemas."""
-    of_tables = ConfigDef(
+    """The sink's settings together with those of the tables that this config names."""
+    return ICEBERG_SINK + ConfigDef(
         tuple(
             _setting(f"iceberg.table.{table}.{name}", Type.STRING, None, doc)
             for table in tables(config)
             for name, doc in _TABLE_SETTINGS
         )
     )
-    return ICEBERG_SINK + of_tables + VALIDATION
 
 
 def tables(config: Config) -> list[str]:
@@ -156,12 +153,7 @@ def write_props(config: Config) -> dict[str, str]:
 
 def problems(config: Config) -> list[Problem]:
     """What this version cannot honour, and what no version could."""
-    return [
-        *_not_yet(config),
-        *_table_problems(config),
-        *_catalog_problems(config),
-        *validation_problems(config),
-    ]
+    return [*_not_yet(config), *_table_problems(config), *_catalog_problems(config)]
 
 
 def warnings(config: Config) -> list[str]:
