@@ -46,7 +46,12 @@ def java_long(value: int) -> int:
 
 
 def java_double(value: float) -> str:
-    return _decimal(repr(value))
+    """The shortest digits that mean the number; of one digit Java makes the two that are nearest to it."""
+    shortest = repr(value)
+    if value and shortest.lstrip("-")[1:2] == "e":
+        nearest = f"{value:.1e}"
+        shortest = nearest if float(nearest) == value else shortest
+    return _decimal(shortest)
 
 
 def java_float(value: float) -> str:

@@ -46,6 +46,9 @@ class Shape:
     rows: int = 12
     maps_only: bool = False
     """Only structs and schemaless maps, no scalars, lists or nulls at the top."""
+    printable: bool = False
+    """Schemaless doubles only of those that Java prints alike before and since its version 19, which prints
+    the shortest digits."""
 
 
 USUAL: Final = Shape()
@@ -69,16 +72,21 @@ def doubles(width: int = 64) -> st.SearchStrategy[float]:
     return (st.sampled_from(some) | free).map(lambda value: value + 0.0)
 
 
-def json_scalars() -> st.SearchStrategy[Any]:
-    return st.one_of(st.none(), st.booleans(), texts(), integers(), doubles())
+def short_doubles() -> st.SearchStrategy[float]:
+    return st.sampled_from(_SOME_DOUBLES) | st.integers(-(10**8), 10**8).map(lambda number: number / 64)
+
+
+def json_scalars(shape: Shape = USUAL) -> st.SearchStrategy[Any]:
+    numbers = short_doubles() if shape.printable else doubles()
+    return st.one_of(st.none(), st.booleans(), texts(), integers(), numbers)
 
 
 def json_values(shape: Shape = USUAL, depth: int | None = None) -> st.SearchStrategy[Any]:
     left = shape.depth if depth is None else depth
     if left == 0:
-        return json_scalars()
+        return json_scalars(shape)
     inner = json_values(shape, left - 1)
-    return st.one_of(json_scalars(), st.lists(inner, max_size=3), json_maps(shape, left - 1))
+    return st.one_of(json_scalars(shape), st.lists(inner, max_size=3), json_maps(shape, left - 1))
 
 
 def json_maps(shape: Shape = USUAL, depth: int | None = None) -> st.SearchStrategy[dict[str, Any]]:
