@@ -22,6 +22,8 @@ _ADDRESS: Final = "json-schema:///connector"
 _DRAFT_7: Final = "http://json-schema.org/draft-07/schema"
 _DRAFT_2020: Final = "https://json-schema.org/draft/2020-12/schema"
 _RETRIEVING: Final = "retrieving it failed: "
+_NO_BASE: Final = "No base URI is available"
+_NOT_FETCHED: Final = "nothing is fetched, so put it into this document; a file may refer to files beside it"
 
 
 class BadSchema(ValueError):
@@ -29,7 +31,7 @@ class BadSchema(ValueError):
 
 
 def _nothing_else(address: str) -> Any:
-    raise LookupError("nothing is fetched, so put it into this document, or beside it into a file")
+    raise LookupError(_NOT_FETCHED)
 
 
 @dataclass(frozen=True)
@@ -119,9 +121,12 @@ def checked(text: str, address: str | None, retrieve: Retrieve) -> Document:
 def _in_words(error: ValueError) -> str:
     if not isinstance(error, jsonschema_rs.ValidationError):
         return str(error)
+    if error.message.startswith("Unknown meta-schema"):
+        return f"$schema names a draft that nobody knows; use {_DRAFT_7}# or {_DRAFT_2020}"
     if _RETRIEVING in error.message:
         target = error.message.partition(" is not present")[0]
         reason = error.message.partition(_RETRIEVING)[2].removeprefix("LookupError: ")
+        reason = _NOT_FETCHED if reason == _NO_BASE else reason
         return f"it refers to {target.replace('Resource', 'the document')}: {reason}"
     where = "".join(f"/{step}" for step in error.instance_path)
     return f"{where}: {error.message}" if where else error.message

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from icestream.api.config import Config, ConfigDef, Setting, Type
+from icestream.api.config import Config, ConfigDef, Setting, Type, trimmed
 from icestream.api.errors import ConfigError, Problem
 from icestream.validation.files import source_in
 from icestream.validation.schema import BadSchema, Source, document
@@ -66,11 +66,13 @@ def _read(config: Config) -> tuple[Schemas, list[Problem]]:
     sources: dict[str, Source] = {}
     wrong: list[Problem] = []
     for key in sorted(key for key in config if key.startswith(PREFIX)):
-        topic, _, kind = key.removeprefix(PREFIX).rpartition(".")
+        topic, dot, kind = key.removeprefix(PREFIX).rpartition(".")
         try:
+            if kind not in (_FILE, _INLINE) or (dot and not topic):
+                raise BadSchema(f"such a key is {PREFIX}<topic>.{_FILE} or {PREFIX}<topic>.{_INLINE}")
             if topic in sources:
                 raise BadSchema(f"there is {PREFIX}{topic and topic + '.'}{_FILE}, too; keep one of them")
-            sources[topic] = _source(kind, config[key])
+            sources[topic] = _source(kind, trimmed(config[key]))
             _refuse_stranger(topic, config)
         except BadSchema as error:
             wrong.append(
@@ -82,11 +84,8 @@ def _read(config: Config) -> tuple[Schemas, list[Problem]]:
 def _source(kind: str, value: str) -> Source:
     if kind == _FILE:
         return source_in(value)
-    if kind == _INLINE:
-        source = Source(value)
-        document(source)
-        return source
-    raise BadSchema(f"such a key ends in .{_FILE} or .{_INLINE}")
+    document(Source(value))
+    return Source(value)
 
 
 def _refuse_stranger(topic: str, config: Config) -> None:

@@ -71,7 +71,8 @@ def test_the_keys_are_known() -> None:
             '{"$ref":"http://127.0.0.1:1/x"}',
             "it refers to the document 'http://127.0.0.1:1/x': nothing is fetched",
         ),
-        ('{"$schema":"http://127.0.0.1:1/x"}', "http://127.0.0.1:1/x"),
+        ('{"$ref":"common.json"}', "it refers to the document 'common.json': nothing is fetched"),
+        ('{"$schema":"http://127.0.0.1:1/x"}', "$schema names a draft that nobody knows"),
         ("[" * 5_000, "it is nested too deeply"),
     ],
 )
@@ -111,8 +112,9 @@ def test_file_and_inline_together_are_refused(tmp_path: Path) -> None:
     assert "there is value.schema.a.b.file, too; keep one of them" in told["value.schema.a.b.inline"]
 
 
-def test_a_key_that_says_neither_file_nor_inline_is_refused() -> None:
-    assert "ends in .file or .inline" in _told({"value.schema.orders": "x"})["value.schema.orders"]
+@pytest.mark.parametrize("key", ["value.schema.orders", "value.schema.", "value.schema..file"])
+def test_a_key_that_says_neither_file_nor_inline_is_refused(key: str) -> None:
+    assert "value.schema.<topic>.file or value.schema.<topic>.inline" in _told({key: "true"})[key]
 
 
 def test_a_topic_that_is_not_read_is_refused() -> None:
