@@ -89,6 +89,9 @@ def _weekday_in_month(year: int, month: int, found: Found) -> int:
 
 def _week_date(found: Found) -> Day:
     week, weekday = found.get("w", 1), found.get("E", _SUNDAY)
+    if not 1 <= weekday <= 7:  # a number of Java's `u`, which counts from Monday
+        week += (weekday - 1) // 7
+        weekday = ((weekday - 1) % 7 + 1) % 7 + 1
     sunday = _on_or_before(_first(found["Y"], 1), _SUNDAY)
     return _as_day(sunday + (weekday - _SUNDAY) % 7 + 7 * (week - 1))
 

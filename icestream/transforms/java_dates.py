@@ -117,7 +117,8 @@ def _digits(numbers: Indexes, token: Token) -> pa.Array:
         return pa.array([], pa.string())
     low, high = int(numbers.min()), int(numbers.max())
     if high - low > _WIDEST_TABLE:
-        return pc.utf8_lpad(pa.array(numbers).cast(pa.string()), token.count, "0")
+        digits = pc.utf8_lpad(pa.array(np.abs(numbers)).cast(pa.string()), token.count, "0")
+        return pc.binary_join_element_wise(pc.if_else(pa.array(numbers < 0), "-", ""), digits, "")
     if low >= 0 and high < _SECOND:
         low, high = 0, _SECOND - 1
     return _numerals(low, high, token.count).take(pa.array(numbers - low))
@@ -125,4 +126,4 @@ def _digits(numbers: Indexes, token: Token) -> pa.Array:
 
 @functools.lru_cache(maxsize=256)
 def _numerals(low: int, high: int, width: int) -> pa.Array:
-    return pa.array([str(number).zfill(width) for number in range(low, high + 1)])
+    return pa.array([f"{'-' * (number < 0)}{abs(number):0{width}}" for number in range(low, high + 1)])

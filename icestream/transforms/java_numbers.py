@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import math
 import re
 from collections.abc import Callable
 from typing import Any, Final
@@ -133,20 +135,23 @@ def printed_reals(values: pa.Array) -> pa.Array:
     pointed = pc.if_else(pc.match_substring(texts, "."), texts, pc.binary_join_element_wise(texts, ".0", ""))
     if plain.all():
         return pointed
-    odd, _ = over_distinct(texts.filter(pa.array(~plain)), _java_real, pa.string())
-    return pc.replace_with_mask(pointed, pa.array(~plain), odd)
+    odd = values.filter(pa.array(~plain))
+    printed, _ = over_distinct(
+        odd, functools.partial(_java_real, single=odd.type == pa.float32()), pa.string()
+    )
+    return pc.replace_with_mask(pointed, pa.array(~plain), printed)
 
 
-def _java_real(text: str) -> str:
-    """Arrow's text of a number that is very small, large, zero or none, as Java writes it."""
-    sign = "-" if text.startswith("-") else ""
-    text = text.removeprefix("-")
-    if text in ("nan", "inf"):
-        return "NaN" if text == "nan" else f"{sign}Infinity"
-    mantissa, _, power = text.partition("e")
-    whole, _, fraction = mantissa.partition(".")
-    digits = (whole + fraction).lstrip("0")
-    if not digits:
-        return f"{sign}0.0"
-    exponent = int(power or 0) + len(whole) - 1 - (len(whole + fraction) - len(digits))
-    return f"{sign}{digits[0]}.{digits[1:].rstrip('0') or '0'}E{exponent}"
+def _java_real(number: float, single: bool) -> str:
+    """A number that is very small, large, zero or none."""
+    if not math.isfinite(number):
+        return str(number).replace("nan", "NaN").replace("inf", "Infinity")
+    if not number:
+        return str(number)
+    exact = np.float32 if single else np.float64
+    text = np.format_float_scientific(exact(number), unique=True, trim="0")
+    two_digits = f"{number:.1e}"  # where one would do, Java takes the two that are nearest
+    if len(text) <= len(two_digits) and exact(two_digits) == exact(number):
+        text = two_digits
+    digits, _, exponent = text.partition("e")
+    return f"{digits}E{int(exponent)}"

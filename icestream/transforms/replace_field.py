@@ -8,15 +8,17 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Self
 
 import numpy as np
+import pyarrow as pa
 
 from icestream.records.column import Column
+from icestream.records.java_classes import java_class
 from icestream.records.json_source import ABSENT
-from icestream.records.records import Applied, Records
+from icestream.records.records import Applied, Failure, Records
 from icestream.records.rows import Flags
-from icestream.records.schema import ConnectSchema
+from icestream.records.schema import ConnectSchema, Field
 from icestream.records.values import Fields, Node, Text
 from icestream.transforms.java_order import java_order
-from icestream.transforms.refusals import Refused, require_map, require_struct
+from icestream.transforms.refusals import Refused, require_map, require_struct, values_failed
 from icestream.transforms.requirements import is_null
 from icestream.transforms.side import Side, all_failed, has_schema, kept
 from icestream.transforms.structs import SchemaCache, field_arrays, nulls_in_required, rebuilt, rebuilt_column
@@ -123,9 +125,17 @@ class ReplaceField:
         column, schema = require_struct(self.side.get(records), _PURPOSE)
         replaced = self._schemas.get(schema, self._replaced)
         arrays = field_arrays(column, self.defaults)
-        chosen = [arrays[origin] for origin in replaced.origins]
-        value = rebuilt_column(replaced.schema, chosen, len(records))
-        return kept(self.side.put(records, value), nulls_in_required(replaced.schema, chosen))
+        columns = [Column(arrays[at], schema.fields[at].schema) for at in replaced.origins]
+        failed: dict[int, Failure] = {}
+        chosen = []
+        for one, column in zip(replaced.schema.fields, columns, strict=True):
+            values = column.values
+            if values.type != one.schema.arrow_type:
+                failed = {**values_failed(column, _misfit(one, column)), **failed}
+                values = pa.nulls(len(records), one.schema.arrow_type)
+            chosen.append(values)
+        failed = {**nulls_in_required(replaced.schema, chosen), **failed}
+        return kept(self.side.put(records, rebuilt_column(replaced.schema, chosen, len(records))), failed)
 
     def _replaced(self, schema: ConnectSchema) -> _Replaced:
         stay = [one for one in schema.fields if self._passes(one.name)]
@@ -133,6 +143,13 @@ class ReplaceField:
         origins = {new: old for old, new in self.renames.items()}
         changed = rebuilt(schema, fields)
         return _Replaced(changed, [_position(schema, origins.get(name, name)) for name, _ in fields])
+
+
+def _misfit(field: Field, column: Column) -> Failure:
+    """A field that is excluded and renamed gives its value to the one that has its new name already."""
+    name = "" if field.schema.name is None else f' "{field.schema.name}"'
+    found = f'class {java_class(column)} for field: "{field.name}"'
+    return Failure(f"Invalid Java object for schema{name} with type {field.schema.kind}: {found}")
 
 
 def _position(schema: ConnectSchema, name: str) -> int:

@@ -166,9 +166,11 @@ class TimestampConverter:
 def _format(pattern: str) -> JavaDateFormat:
     try:
         return JavaDateFormat.of(pattern)
-    except ValueError:
+    except ValueError as error:
         needed = "TimestampConverter requires a SimpleDateFormat-compatible pattern for string timestamps"
-        raise refused_setting("format", f"{needed}: {pattern}") from None
+        # Java mixes up the arguments of its exception
+        wrong = f"Invalid value java.lang.IllegalArgumentException: {error} for configuration {needed}"
+        raise refused_setting("format", f"{wrong}: {pattern}") from None
 
 
 def _require_timestamp(schema: ConnectSchema) -> None:
