@@ -15,7 +15,7 @@ from icestream.jobs.job import job_from
 from icestream.kafka.clients import client_settings
 from icestream.kafka.reader import Chunk, SliceReader
 from icestream.kafka.topics import Topics
-from icestream.pipeline.record_path import record_path_from
+from icestream.pipeline.record_path import RecordSettings, record_path_from
 from icestream.sinks.file_stream import LineFile, LineSink, StandardOutput
 
 
@@ -29,7 +29,7 @@ def file_sink_manager(
     topics = Topics(client_settings(worker, "admin", subset(config, "admin.override.")))
     path = config.get("file", "").strip()
 
-    path_of_records = record_path_from(config)
+    path_of_records = record_path_from(RecordSettings.of(config))
 
     def lines_of(chunk: Chunk) -> ChunkLines:
         return chunk_lines(path_of_records, chunk)
