@@ -200,9 +200,9 @@ ALLOWED: dict[str, Difference] = {
         _has_warnings,
         is_everywhere=True,
     ),
-    "transforms-opinion": Difference(
-        "What a transform itself says of its settings, and a predicate that there is not, are errors of the "
-        "config; Kafka Connect takes it, and the task fails.",
+    "own-opinion": Difference(
+        "What a converter or transform itself says of its settings, and a predicate that there is not, are "
+        "errors of the config; Kafka Connect takes it, and the task fails.",
         _tells_more_errors,
     ),
     "abstract-class": Difference(

@@ -121,7 +121,7 @@ _CONVERTERS: list[dict[str, object]] = [
     {"value.converter": "ShortConverter", "value.converter.plugin.version": "4.3.1"},
     {"value.converter": _JSON, "value.converter.decimal.format": "NUMERIC"},
     {"value.converter": _JSON, "value.converter.decimal.format": "x"},
-    {"value.converter": _JSON, "value.converter.schema.content": "{}"},
+    {"value.converter": _JSON, "value.converter.schema.content": '{"type": "string"}'},
     {"value.converter": _STRING, "value.converter.converter.encoding": "UTF-16"},
     {"key.converter": "org.apache.kafka.connect.converters.ByteArrayConverter"},
     {"key.converter": _JSON, "key.converter.schemas.enable": "x"},
@@ -190,6 +190,13 @@ SCENARIOS = [
                 {"connector.plugin.version": "9"},
                 {"connector.plugin.version": "x"},
                 {"connector.plugin.version": ""},
+            )
+        ),
+        *(
+            _validate("FileStreamSink", {**SINK, **_NAMED, **more}, differs="own-opinion")
+            for more in (
+                {"value.converter": _JSON, "value.converter.schema.content": "{}"},
+                {"value.converter": _STRING, "value.converter.converter.encoding": "no-such"},
             )
         ),
         _validate("FileStreamSource", {**SOURCE, **_NAMED, "topic": None}, differs="null-values"),

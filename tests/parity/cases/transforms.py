@@ -143,7 +143,7 @@ SCENARIOS = [
     *each("definition", GET(f"/connector-plugins/{_KAFKA}Cast/config", differs="abstract-class")),
     *each("right", *map(_validate, _RIGHT)),
     *each("wrong", *map(_validate, _WRONG)),
-    *each("only ours", *(_validate(more, "transforms-opinion") for more in _ONLY_OURS_ARE_WRONG)),
+    *each("only ours", *(_validate(more, "own-opinion") for more in _ONLY_OURS_ARE_WRONG)),
     *each("in other words", *(_validate(more, "regex-words") for more in _REGEXES)),
     *each("refused as validated", *(PUT("/connectors/c/config", {**SINK, **bad}) for bad in _WRONG[5:15])),
     Scenario(
