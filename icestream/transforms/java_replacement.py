@@ -66,7 +66,7 @@ def _named_group(match: re.Match[str], replacement: str, at: int) -> tuple[str |
     assert found is not None
     name = found[0]
     if not name:
-        raise BadReplacement("named capturing group is missing trailing '}'")
+        raise BadReplacement("named capturing group has 0 length name")
     if replacement[found.end() : found.end() + 1] != "}":
         raise BadReplacement("named capturing group is missing trailing '}'")
     if name[0].isdigit():
