@@ -10,12 +10,11 @@ from typing import Final
 
 import numpy as np
 
-from icestream.transforms.java_calendar import moments
+from icestream.transforms.java_calendar import DAY, Fields, moments
 
 Found = dict[str, int]
 Day = tuple[int, int, int]
 """Year, month and day, each perhaps out of range."""
-_DAY: Final = 86_400_000
 _THURSDAY: Final = 5
 _SUNDAY: Final = 1
 
@@ -67,7 +66,7 @@ def _deciding(found: Found) -> str:
 def _first(year: int, month: int) -> int:
     """The first of a month, in days since 1970."""
     one, none = np.array(1), np.array(0)
-    return int(moments(np.array(year), np.array(month), one, none)) // _DAY
+    return int(moments(np.array(year), np.array(month), one, none)) // DAY
 
 
 def _on_or_before(day: int, weekday: int) -> int:
@@ -97,4 +96,5 @@ def _week_date(found: Found) -> Day:
 
 
 def _as_day(days: int) -> Day:
-    return 1970, 1, days + 1
+    fields = Fields.of(np.array([days * DAY]))
+    return int(fields.year[0]), int(fields.month[0]), int(fields.day[0])

@@ -11,13 +11,8 @@ from tests.smt_parity.given import Given, Json
 from tests.smt_parity.harness import Parity, Smt, generated
 
 TOPICS = [
-    "${topic}-${timestamp}",
-    "${timestamp}",
-    "x",
-    "${topic}${topic}",
-    "$topic ${timestamp}${topic}",
-    "",
-    "$1\\",
+    *("${topic}-${timestamp}", "${timestamp}", "x", "${topic}${topic}"),
+    *("$topic ${timestamp}${topic}", "", "$1\\"),
 ]
 PATTERNS = ["yyyyMMdd", "yyyy-MM-dd'T'HH", "'${topic}'yyyy", "YYYY.ww", "$", ""]
 
