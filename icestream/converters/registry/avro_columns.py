@@ -14,14 +14,16 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
+from icestream.converters.json_values import TIME_RANGE
 from icestream.converters.registry.avro_connect import UNION
 from icestream.converters.registry.avro_schema import AvroType
-from icestream.converters.registry.byte_columns import booleans, decimals, numbers, spans, texts
+from icestream.converters.registry.byte_columns import booleans, decimals, numbers, spans, texts, varints
 from icestream.converters.registry.wire import Bodies
 from icestream.records.rows import Flags, Indexes
-from icestream.records.schema import DECIMAL, ConnectSchema, Kind
+from icestream.records.schema import DECIMAL, TIME, ConnectSchema, Kind
 
 TOO_SHORT: Final = "the datum ends too early"
+_DAY_MS: Final = 86_400_000
 _MANY_EMPTY: Final = 10_000
 """Items that take no bytes at all: no datum says how many of them are still believable."""
 
@@ -101,20 +103,9 @@ class _Reader:
 
     def longs(self, lanes: _Lanes) -> Indexes:
         """The next variable-length number of each lane."""
-        byte = self.data.take(lanes.at, mode="clip")
-        lanes.at += 1
-        value = (byte & 0x7F).astype(np.uint64)
-        more = np.flatnonzero(byte > 0x7F)
-        shift = 7
-        while len(more):
-            if shift > 63:
-                self.fail(lanes.take(more), np.ones(len(more), np.bool_), "Invalid long encoding")
-                break
-            byte = self.data.take(lanes.at[more], mode="clip")
-            lanes.at[more] += 1
-            value[more] |= (byte & 0x7F).astype(np.uint64) << np.uint64(shift)
-            more = more[byte > 0x7F]
-            shift += 7
+        value, endless = varints(self.data, lanes.at)
+        if len(endless):
+            self.fail(lanes.take(endless), np.ones(len(endless), np.bool_), "Invalid long encoding")
         signed = value.view(np.int64)
         found: Indexes = ((value >> np.uint64(1)).view(np.int64)) ^ -(signed & 1)
         return found
@@ -161,6 +152,8 @@ def _boolean(
 
 def _number(reader: _Reader, kind: AvroType, schema: ConnectSchema, lanes: _Lanes, slots: _Slots) -> pa.Array:
     found = reader.ints(lanes) if kind.kind == "int" else reader.longs(lanes)
+    if schema.name == TIME:
+        reader.fail(lanes, (found < 0) | (found >= _DAY_MS), TIME_RANGE)
     return numbers(slots.spread(found), slots.nulls, schema.arrow_type)
 
 

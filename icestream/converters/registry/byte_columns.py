@@ -50,6 +50,24 @@ def _spans_one_by_one(
     return pa.array(values, pa.binary())
 
 
+def varints(
+    data: np.ndarray[tuple[int], np.dtype[np.uint8]], at: Indexes
+) -> tuple[np.ndarray[tuple[int], np.dtype[np.uint64]], Indexes]:
+    """The variable-length numbers at some places, which move behind them; and which of them never end."""
+    byte = data.take(at, mode="clip")
+    at += 1
+    value = (byte & 0x7F).astype(np.uint64)
+    more = np.flatnonzero(byte > 0x7F)
+    shift = 7
+    while len(more) and shift <= 63:
+        byte = data.take(at[more], mode="clip")
+        at[more] += 1
+        value[more] |= (byte & 0x7F).astype(np.uint64) << np.uint64(shift)
+        more = more[byte > 0x7F]
+        shift += 7
+    return value, more
+
+
 def texts(column: pa.Array) -> pa.Array:
     """Binary as strings; what is no UTF-8 is replaced, as Java does."""
     try:
@@ -57,6 +75,22 @@ def texts(column: pa.Array) -> pa.Array:
     except pa.ArrowInvalid:
         values = column.to_pylist()
         return pa.array([None if value is None else value.decode("utf-8", "replace") for value in values])
+
+
+def strict_texts(column: pa.Array) -> tuple[pa.Array, Flags]:
+    """Binary as strings, and which values are no UTF-8; null stands for those."""
+    broken: Flags = np.zeros(len(column), np.bool_)
+    try:
+        return column.cast(pa.string()), broken
+    except pa.ArrowInvalid:
+        found: list[str | None] = []
+        for row, value in enumerate(column.to_pylist()):
+            try:
+                found.append(None if value is None else value.decode())
+            except UnicodeDecodeError:
+                found.append(None)
+                broken[row] = True
+        return pa.array(found, pa.string()), broken
 
 
 def booleans(values: np.ndarray[Any, Any], nulls: Flags | None) -> pa.Array:

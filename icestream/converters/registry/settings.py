@@ -94,3 +94,15 @@ JSON_SCHEMA_SETTINGS: Final = (
         "decimal.format", Type.STRING, "BASE64", "How decimals are written.", choices=("BASE64", "NUMERIC")
     ),
 )
+PROTOBUF_SETTINGS: Final = (
+    *REGISTRY,
+    Setting("enhanced.protobuf.schema.support", Type.BOOLEAN, False, "Full names for messages."),
+    Setting("int.for.enums", Type.BOOLEAN, False, "Whether enums are numbers."),
+    Setting("optional.for.nullables", Type.BOOLEAN, False, "Whether only `optional` fields are optional."),
+    Setting("optional.for.proto2", Type.BOOLEAN, True, "The same for proto2."),
+    Setting("wrapper.for.nullables", Type.BOOLEAN, False, "Whether wrappers are the values in them."),
+    Setting("wrapper.for.raw.primitives", Type.BOOLEAN, True, "The same for a message that is a wrapper."),
+    Setting("generate.struct.for.nulls", Type.BOOLEAN, False, "Whether missing messages are of defaults."),
+    Setting("generate.index.for.unions", Type.BOOLEAN, True, "Whether oneofs have a number in their name."),
+    Setting("flatten.unions", Type.BOOLEAN, False, "Whether members of a oneof are fields of the message."),
+)

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
-from icestream.converters.registry.avro_columns import TOO_SHORT, Decoded, decode
+from icestream.converters.registry.avro_columns import TIME_RANGE, TOO_SHORT, Decoded, decode
 from icestream.converters.registry.avro_connect import Options, connect_schema
 from icestream.converters.registry.avro_schema import parse
 from icestream.converters.registry.wire import Bodies
@@ -126,7 +126,8 @@ def unions(draw: st.DrawFn, depth: int, name: str) -> Case:
         found.setdefault(one.branch, one)
     if len(found) == 1:
         (one,) = found.values()
-        values = st.one_of(st.just((None, None)), one.values)
+        there = one.values.map(lambda pair: ((one.branch, pair[0]), pair[1]))
+        values = st.one_of(st.just((None, None)), there)
         return Case(["null", one.schema] if draw(st.booleans()) else [one.schema, "null"], values, "union")
     has_null = draw(st.booleans())
     schema = ["null"] * has_null + [one.schema for one in found.values()]
@@ -182,8 +183,7 @@ def test_a_broken_datum_fails_alone(data: st.DataObject) -> None:
     datums[1] = data.draw(st.binary(max_size=40))
     found = decoded(case.schema, datums)
     assert set(found.failed) <= {1}
-    rows = found.column.to_pylist()
-    assert [rows[0], rows[2]] == [pairs[0][1], pairs[2][1]]
+    assert [found.column[row].as_py() for row in (0, 2)] == [pairs[0][1], pairs[2][1]]
 
 
 PERSON = {
@@ -236,6 +236,11 @@ def test_an_enum_or_union_without_such_a_branch_fails() -> None:
     enum = {"type": "enum", "name": "E", "symbols": ["A"]}
     assert decoded(enum, [b"\x00", b"\x02"]).failed == {1: "the enum E has no such symbol"}
     assert decoded(["null", "int"], [b"\x00", b"\x04\x02"]).failed == {1: "the union has no such branch"}
+
+
+def test_a_time_that_no_day_has_fails() -> None:
+    found = decoded({"type": "int", "logicalType": "time-millis"}, [b"\x02", b"\x01"])
+    assert found.failed == {1: TIME_RANGE}
 
 
 def test_a_decimal_beyond_76_digits_fails() -> None:

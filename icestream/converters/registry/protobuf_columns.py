@@ -1,0 +1,329 @@
+"""Protobuf messages of one type to an Arrow struct column; called by the Protobuf converter.
+
+`protobuf_scan` finds the occurrences of each field; this makes columns of them. A field that is written
+more than once has its last value; a message that is, is merged, which is to read its pieces as one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+
+from icestream.converters.json_values import TIME_RANGE
+from icestream.converters.registry.byte_columns import numbers, spans, strict_texts, texts, varints
+from icestream.converters.registry.protobuf_logical import dates, decimals, times, timestamps
+from icestream.converters.registry.protobuf_plan import ProtoField, ProtoMessage, ProtoUnion
+from icestream.converters.registry.protobuf_scan import (
+    BYTES,
+    FIXED32,
+    FIXED64,
+    TRUNCATED,
+    VARINT,
+    Lanes,
+    Occurrences,
+    Scanner,
+)
+from icestream.converters.registry.wire import Bodies
+from icestream.records.rows import Flags, Indexes
+from icestream.records.schema import DATE, DECIMAL, TIME, TIMESTAMP, ConnectSchema, Kind
+
+_WIRE: Final[Mapping[str, int]] = {
+    **dict.fromkeys(("int32", "int64", "uint32", "uint64", "sint32", "sint64", "bool", "enum"), VARINT),
+    **dict.fromkeys(("fixed64", "sfixed64", "double"), FIXED64),
+    **dict.fromkeys(("fixed32", "sfixed32", "float"), FIXED32),
+    **dict.fromkeys(("string", "bytes", "message"), BYTES),
+}
+_BAD_UTF8: Final = "Protocol message had invalid UTF-8."
+Numbers = np.ndarray[tuple[int], Any]
+
+
+@dataclass(frozen=True)
+class _Pieces:
+    """Occurrences of one field: which message has each, and its bits, or where its bytes are."""
+
+    owners: Indexes
+    first: Indexes
+    last: Indexes
+
+    def latest(self) -> _Pieces:
+        """The last one of each message."""
+        if not len(self.owners):
+            return self
+        keep = np.append(self.owners[1:] != self.owners[:-1], True)
+        return self if keep.all() else _Pieces(self.owners[keep], self.first[keep], self.last[keep])
+
+
+_NONE: Final = _Pieces(*(np.empty(0, np.int64) for _ in range(3)))
+
+
+def decode(message: ProtoMessage, bodies: Bodies) -> tuple[pa.Array, dict[int, str]]:
+    """The column, and why rows failed; their places in it hold anything."""
+    scanner = Scanner(bodies)
+    lanes = Lanes(np.arange(len(bodies)), bodies.begin.copy(), bodies.end)
+    return _Reader(scanner).message(message, lanes), scanner.failed
+
+
+@dataclass(frozen=True)
+class _Made:
+    column: pa.Array
+    places: Indexes = field(default_factory=lambda: np.empty(0, np.int64))
+    """Where the last occurrence of each message ends; 0 where there is none. For members of a oneof."""
+
+
+@dataclass
+class _Reader:
+    scanner: Scanner
+
+    def message(self, message: ProtoMessage, lanes: Lanes) -> pa.Array:
+        found = self.scanner.scan(lanes, message.fields)
+        made = {number: self._field(one, found, lanes) for number, one in message.fields.items()}
+        for members in message.flat:
+            self._choose(members, made)
+        columns = [self._part(part, made) for part in message.parts]
+        return _struct(message.schema, columns, len(lanes))
+
+    def _part(self, part: ProtoField | ProtoUnion, made: dict[int, _Made]) -> pa.Array:
+        if isinstance(part, ProtoField):
+            return made[part.number].column
+        there = self._choose(part.members, made)
+        columns = [made[member.number].column for member in part.members]
+        return _struct(part.schema, columns, len(there), ~there)
+
+    def _choose(self, members: tuple[ProtoField, ...], made: dict[int, _Made]) -> Flags:
+        """Of a oneof's members only the last that was written is there; tells which messages have one."""
+        places = np.stack([made[member.number].places for member in members])
+        if np.any(np.count_nonzero(places, axis=0) > 1):
+            winner = places.argmax(axis=0)
+            for position, member in enumerate(members):
+                column = made[member.number].column
+                kept = pa.array(np.arange(len(column)), mask=winner != position)
+                made[member.number] = _Made(column.take(kept), made[member.number].places)
+        return np.asarray(places.any(axis=0))
+
+    def _field(self, one: ProtoField, found: Occurrences, lanes: Lanes) -> _Made:
+        if one.is_repeated:
+            return _Made(self._repeated(one, found, lanes))
+        known = found.get((one.number, _WIRE[one.type]))
+        pieces = _NONE if known is None else _Pieces(*known.together())
+        if one.is_required:
+            self._require(one, pieces, lanes)
+        places = np.zeros(len(lanes), np.int64)
+        places[pieces.owners] = pieces.last
+        if one.message is not None:
+            return _Made(self._nested(one, one.message, pieces, lanes), places)
+        pieces = pieces.latest()
+        if one.schema.kind in (Kind.STRING, Kind.BYTES) and one.type != "enum":
+            return _Made(self._bytes(one, pieces, lanes), places)
+        return _Made(self._scalars(one, pieces, lanes), places)
+
+    def _require(self, one: ProtoField, pieces: _Pieces, lanes: Lanes) -> None:
+        there = np.zeros(len(lanes), np.bool_)
+        there[pieces.owners] = True
+        self.scanner.fail(lanes, ~there, f"Message missing required fields: {one.name}")
+
+    def _scalars(self, one: ProtoField, pieces: _Pieces, lanes: Lanes) -> pa.Array:
+        values = _converted(one.type, pieces.first)
+        if len(pieces.owners) == len(lanes):
+            return self._values(one, values, None)
+        nulls = None
+        full = np.full(len(lanes), 0 if one.default is None else one.default, values.dtype)
+        if one.has_presence:
+            nulls = np.ones(len(lanes), np.bool_)
+            nulls[pieces.owners] = False
+        full[pieces.owners] = values
+        return self._values(one, full, nulls)
+
+    def _values(self, one: ProtoField, values: Numbers, nulls: Flags | None) -> pa.Array:
+        """Numbers of a field as a column, of symbols if it is an enum."""
+        kind = one.schema if one.schema.value is None else one.schema.value
+        if one.type == "enum":
+            return _symbols(one, kind, values, nulls)
+        if kind.kind is Kind.BOOLEAN:
+            return pa.array(values.astype(np.bool_), mask=nulls)
+        return numbers(values, nulls, kind.arrow_type)
+
+    def _bytes(self, one: ProtoField, pieces: _Pieces, lanes: Lanes) -> pa.Array:
+        text = self.scanner.bodies.text
+        places = None if len(pieces.owners) == len(lanes) else pieces.owners
+        column = spans(text, pieces.first, pieces.last, len(lanes), places)
+        if places is not None and not one.has_presence:
+            default = one.default if isinstance(one.default, bytes) else (one.default or "").encode()
+            column = column.fill_null(default)
+        return self._text(one, column, lanes.row) if one.type == "string" else column
+
+    def _text(self, one: ProtoField, column: pa.Array, rows: Indexes) -> pa.Array:
+        if not one.is_strict:
+            return texts(column)
+        column, broken = strict_texts(column)
+        for row in rows[broken].tolist():
+            self.scanner.failed.setdefault(row, _BAD_UTF8)
+        return column
+
+    def _nested(self, one: ProtoField, message: ProtoMessage, pieces: _Pieces, lanes: Lanes) -> pa.Array:
+        if len(pieces.owners) != len(pieces.latest().owners):
+            return self._merged(one, message, pieces, lanes)
+        owners, begin, end = pieces.owners, pieces.first.copy(), pieces.last
+        if not one.has_presence and len(owners) < len(lanes):
+            owners, begin, end = _with_empty(pieces, len(lanes))
+        inner = self.message(message, Lanes(lanes.row[owners], begin, end))
+        values = self._meaning(one, inner, lanes.row[owners])
+        return values if len(owners) == len(lanes) else _spread(values, owners, len(lanes))
+
+    def _merged(self, one: ProtoField, message: ProtoMessage, pieces: _Pieces, lanes: Lanes) -> pa.Array:
+        """A message in several pieces, which mean what they mean back to back."""
+        text, parts = self.scanner.bodies.text, [b""] * len(lanes)
+        there = np.zeros(len(lanes), np.bool_)
+        there[pieces.owners] = True
+        for owner, low, high in zip(
+            *(part.tolist() for part in (pieces.owners, pieces.first, pieces.last)), strict=True
+        ):
+            parts[owner] += text[low:high]
+        ends = np.cumsum([len(part) for part in parts])
+        begins = np.concatenate(([0], ends[:-1])).astype(np.int64)
+        apart = _Reader(Scanner(Bodies(b"".join(parts), begins, ends), self.scanner.failed))
+        inner = apart.message(message, Lanes(lanes.row, begins.copy(), ends))
+        values = self._meaning(one, inner, lanes.row)
+        return values if not one.has_presence else values.take(pa.array(np.arange(len(lanes)), mask=~there))
+
+    def _meaning(self, one: ProtoField, inner: pa.Array, rows: Indexes) -> pa.Array:
+        """What a message stands for: a date, a decimal, the value in a wrapper, or itself."""
+        schema = one.schema.value if one.is_repeated and one.schema.kind is Kind.ARRAY else one.schema
+        assert schema is not None
+        if one.unwraps:
+            return inner.field(0).cast(schema.arrow_type)
+        convert = {DATE: dates, TIME: times, TIMESTAMP: timestamps}.get(schema.name or "")
+        if convert is not None:
+            column, broken = convert(inner)
+            reason = TIME_RANGE if schema.name == TIME else "the date or time does not exist"
+        elif schema.name == DECIMAL:
+            column, broken = decimals(inner, schema)
+            reason = "the decimal does not fit the scale of its field, or 76 digits"
+        else:
+            return inner
+        for row in rows[broken].tolist():
+            self.scanner.failed.setdefault(row, reason)
+        return column
+
+    def _repeated(self, one: ProtoField, found: Occurrences, lanes: Lanes) -> pa.Array:
+        kind = _WIRE[one.type]
+        known = found.get((one.number, kind))
+        pieces = _NONE if known is None else _Pieces(*known.together())
+        if one.message is not None:
+            return self._messages(one, one.message, pieces, lanes)
+        if kind == BYTES:
+            column = spans(self.scanner.bodies.text, pieces.first, pieces.last, len(pieces.owners), None)
+            items = self._text(one, column, lanes.row[pieces.owners]) if one.type == "string" else column
+            return _list(one.schema, items, pieces.owners, len(lanes))
+        owners, bits = pieces.owners, pieces.first
+        if (packed := found.get((one.number, BYTES))) is not None:
+            more_owners, more_bits = self._unpacked(_Pieces(*packed.together()), kind, lanes)
+            owners, bits = np.concatenate((owners, more_owners)), np.concatenate((bits, more_bits))
+            order = np.argsort(owners, kind="stable")
+            owners, bits = owners[order], bits[order]
+        items = self._values(one, _converted(one.type, bits), None)
+        return _list(one.schema, items, owners, len(lanes))
+
+    def _unpacked(self, pieces: _Pieces, kind: int, lanes: Lanes) -> tuple[Indexes, Indexes]:
+        """The numbers in packed pieces, and their owners."""
+        column = spans(self.scanner.bodies.text, pieces.first, pieces.last, len(pieces.owners), None)
+        sizes = pieces.last - pieces.first
+        raw = column.buffers()[2]
+        data = np.frombuffer(raw, np.uint8) if raw is not None else np.empty(0, np.uint8)
+        data = data[: int(sizes.sum())]
+        bounds = np.concatenate(([0], np.cumsum(sizes)))
+        if kind != VARINT:
+            width = 8 if kind == FIXED64 else 4
+            self.scanner.fail(lanes, pieces.owners[sizes % width != 0], TRUNCATED)
+            if np.any(sizes % width):
+                return np.empty(0, np.int64), np.empty(0, np.int64)
+            bits = np.ascontiguousarray(data).view(f"<u{width}").astype(np.uint64).view(np.int64)
+            return np.repeat(pieces.owners, sizes // width), bits
+        ends = np.flatnonzero(data < 0x80) + 1
+        open_end = (sizes > 0) & (data.take(bounds[1:] - 1, mode="clip") > 0x7F) if len(data) else sizes < 0
+        self.scanner.fail(lanes, pieces.owners[open_end], TRUNCATED)
+        begins = np.concatenate(([0], ends[:-1])).astype(np.int64)
+        values, endless = varints(data, begins) if len(ends) else (np.empty(0, np.uint64), begins[:0])
+        inside = np.minimum(np.searchsorted(bounds, ends - 1, side="right") - 1, len(pieces.owners) - 1)
+        self.scanner.fail(lanes, pieces.owners[inside[endless]], TRUNCATED)
+        return pieces.owners[inside], values.view(np.int64)
+
+    def _messages(self, one: ProtoField, message: ProtoMessage, pieces: _Pieces, lanes: Lanes) -> pa.Array:
+        rows = lanes.row[pieces.owners]
+        inner = self.message(message, Lanes(rows, pieces.first.copy(), pieces.last))
+        if one.schema.kind is not Kind.MAP:
+            return _list(one.schema, self._meaning(one, inner, rows), pieces.owners, len(lanes))
+        keys, values = inner.flatten()
+        return pa.MapArray.from_arrays(
+            _offsets(pieces.owners, len(lanes)), keys, values, type=one.schema.arrow_type
+        )
+
+
+def _with_empty(pieces: _Pieces, length: int) -> tuple[Indexes, Indexes, Indexes]:
+    begin, end = np.zeros(length, np.int64), np.zeros(length, np.int64)
+    begin[pieces.owners], end[pieces.owners] = pieces.first, pieces.last
+    return np.arange(length), begin, end
+
+
+def _spread(values: pa.Array, owners: Indexes, length: int) -> pa.Array:
+    if not len(owners):
+        return pa.nulls(length, values.type)
+    index, nulls = np.zeros(length, np.int64), np.ones(length, np.bool_)
+    index[owners], nulls[owners] = np.arange(len(owners)), False
+    return values.take(pa.array(index, mask=nulls))
+
+
+def _struct(
+    schema: ConnectSchema, columns: list[pa.Array], length: int, nulls: Flags | None = None
+) -> pa.Array:
+    if not columns:
+        return pa.array([{}] * length, schema.arrow_type, mask=nulls)
+    fields = [schema.arrow_type.field(position) for position in range(len(columns))]
+    mask = None if nulls is None or not nulls.any() else pa.array(nulls)
+    return pa.StructArray.from_arrays(columns, fields=fields, mask=mask)
+
+
+def _offsets(owners: Indexes, length: int) -> pa.Array:
+    offsets = np.zeros(length + 1, np.int32)
+    np.cumsum(np.bincount(owners, minlength=length), out=offsets[1:])
+    return pa.array(offsets)
+
+
+def _list(schema: ConnectSchema, items: pa.Array, owners: Indexes, length: int) -> pa.Array:
+    return pa.ListArray.from_arrays(_offsets(owners, length), items, type=schema.arrow_type)
+
+
+def _converted(kind: str, bits: Indexes) -> Numbers:
+    """The bits of a varint or a fixed number as what the type says."""
+    match kind:
+        case "double":
+            return bits.view(np.float64)
+        case "float":
+            return bits.astype(np.uint32).view(np.float32)
+        case "int32" | "sfixed32" | "enum":
+            return bits.astype(np.int32)
+        case "uint32" | "fixed32":
+            return bits & 0xFFFFFFFF
+        case "sint32" | "sint64":
+            unsigned = bits.view(np.uint64)
+            if kind == "sint32":
+                unsigned = unsigned & np.uint64(0xFFFFFFFF)
+            sign = -(unsigned & np.uint64(1)).view(np.int64)
+            return np.asarray((unsigned >> np.uint64(1)).view(np.int64) ^ sign)
+        case "bool":
+            return np.not_equal(bits, 0)
+    return bits
+
+
+def _symbols(one: ProtoField, schema: ConnectSchema, values: Numbers, nulls: Flags | None) -> pa.Array:
+    if schema.kind is Kind.INT32:
+        return numbers(values, nulls, pa.int32())
+    known = dict(one.symbols)
+    distinct, codes = np.unique(values, return_inverse=True)
+    names = [
+        known.get(number, f"UNKNOWN_ENUM_VALUE_{one.enum_name}_{number}") for number in distinct.tolist()
+    ]
+    return pa.array(names, pa.string()).take(pa.array(codes, mask=nulls))
