@@ -43,3 +43,9 @@ def test_published_figures_are_those_of_the_harness() -> None:
     text = (ROOT / "docs" / "benchmark.md").read_text()
     for name in ("drain", "cpu", "memory"):
         assert f"{figures['ratio'][name]:.2f}" in text
+
+
+@pytest.mark.parametrize("name", ["shop_transforms.py", "pyproject.toml"])
+def test_the_example_of_a_users_function_is_the_one_that_is_tested(name: str) -> None:
+    tested = (ROOT / "tests" / "unit" / "transforms" / "shop_transforms" / name).read_text()
+    assert tested in (ROOT / "docs" / "transforms.md").read_text()

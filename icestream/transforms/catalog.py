@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
+from importlib.metadata import entry_points
 from typing import Any, Final
 
 from icestream.api.config import ConfigDef
@@ -24,6 +25,9 @@ TABULAR: Final = "io.tabular.iceberg.connect.transforms."
 PREDICATES_OF_KAFKA: Final = f"{KAFKA}predicates."
 KAFKA_VERSION: Final = "4.3.1"
 ICEBERG_VERSION: Final = "1.12.0"
+USER_GROUP: Final = "icestream.transforms"
+"""The entry point group of users' functions."""
+_ANY_KEY: Final = ConfigDef((), prefixes=("",))
 
 
 @dataclass(frozen=True)
@@ -48,6 +52,15 @@ class TransformPlugin:
 
     def make(self, settings: Mapping[str, Any], side: Side) -> Transform:
         made: Transform = _code(self.factory).configured(settings, side)
+        return made
+
+
+@dataclass(frozen=True)
+class UserPlugin(TransformPlugin):
+    """A user's function, by the name of its entry point. It gets all keys as they are."""
+
+    def make(self, settings: Mapping[str, Any], side: Side) -> Transform:
+        made: Transform = _code(self.factory).named(self.class_name, settings)
         return made
 
 
@@ -142,13 +155,25 @@ ALL_PREDICATES: Final = (
 
 
 def all_transforms() -> Sequence[TransformPlugin]:
-    return (*KAFKA_TRANSFORMS, *ICEBERG_TRANSFORMS)
+    return (*KAFKA_TRANSFORMS, *ICEBERG_TRANSFORMS, *_user_plugins())
+
+
+def _user_plugins() -> list[UserPlugin]:
+    factory = "icestream.transforms.user_functions:UserFunction"
+    return [
+        UserPlugin(one.name, _ANY_KEY, factory, version=one.dist.version if one.dist else "undefined")
+        for one in entry_points(group=USER_GROUP)
+    ]
 
 
 def find_transform(name: str) -> Found | None:
-    """By full class name, or by simple name where the class has no `$Key` and `$Value`."""
+    """By full class name, by simple name where the class has no `$Key` and `$Value`, or a user's function."""
+    return _find(name, (*KAFKA_TRANSFORMS, *ICEBERG_TRANSFORMS)) or _find(name, _user_plugins())
+
+
+def _find(name: str, plugins: Sequence[TransformPlugin]) -> Found | None:
     class_name, _, side = name.partition("$")
-    for plugin in all_transforms():
+    for plugin in plugins:
         if plugin.sides:
             found = next((one for one in plugin.sides if one.value == side), None)
             if found is not None and class_name == plugin.class_name:

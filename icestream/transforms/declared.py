@@ -103,9 +103,10 @@ class Declared:
     def parse(self, config: Mapping[str, str]) -> dict[str, Any]:
         """The settings of the class by their own names; raises ConfigError with the whole keys."""
         definition = self.definition()
-        free = {key: config[key] for key in config if key.startswith(tuple(definition.prefixes))}
-        everything = free | definition.parse(config)
-        return {key.removeprefix(self.prefix): value for key, value in everything.items()}
+        everything = {key: config[key] for key in config if key.startswith(tuple(definition.prefixes))}
+        everything |= definition.parse(config)
+        short = {key.removeprefix(self.prefix): value for key, value in everything.items()}
+        return {key: value for key, value in short.items() if key not in (TYPE, VERSION)}
 
     def _judge_class(self, key: str, name: str | None) -> str | None:
         if self.is_negated_nothing:

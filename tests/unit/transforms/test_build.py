@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from icestream.api.errors import ConfigError
 from icestream.transforms.build import chain_from
-from icestream.transforms.catalog import KAFKA, find_predicate, find_transform
+from icestream.transforms.catalog import (
+    ICEBERG,
+    KAFKA,
+    TABULAR,
+    all_transforms,
+    find_predicate,
+    find_transform,
+)
 from icestream.transforms.side import Side
+from icestream.transforms.user_functions import UserFunction
 
 
 def test_no_transforms_are_an_empty_chain() -> None:
@@ -79,3 +89,61 @@ def test_what_is_wrong_is_told_with_the_whole_key(settings: dict[str, str], prob
     told = {problem.key: problem.message for problem in caught.value.problems}
     for key, words in problems.items():
         assert words in told[key]
+
+
+@pytest.fixture
+def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A package with a function, as pip leaves it behind."""
+    (tmp_path / "shop.py").write_text("def same(table, settings):\n    return table\n")
+    folder = tmp_path / "shop-2.1.dist-info"
+    folder.mkdir()
+    (folder / "METADATA").write_text("Metadata-Version: 2.1\nName: shop\nVersion: 2.1\n")
+    (folder / "entry_points.txt").write_text("[icestream.transforms]\nsame = shop:same\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+
+
+@pytest.mark.usefixtures("installed")
+def test_a_users_function_gets_the_keys_under_its_alias() -> None:
+    chain = chain_from(
+        {"transforms": "a", "transforms.a.type": "same", "transforms.a.any.key": " x", "transforms.ab.c": "y"}
+    )
+    (step,) = chain.steps
+    assert isinstance(step.transform, UserFunction)
+    assert (step.class_name, dict(step.transform.settings)) == ("same", {"any.key": " x"})
+
+
+@pytest.mark.usefixtures("installed")
+def test_a_users_function_is_listed_with_its_packages_version() -> None:
+    assert [(one.class_name, one.version) for one in all_transforms() if one.class_name == "same"] == [
+        ("same", "2.1")
+    ]
+
+
+@pytest.mark.parametrize("package", [ICEBERG, TABULAR])
+def test_icebergs_transforms_have_two_homes(package: str) -> None:
+    chain = chain_from({"transforms": "a", "transforms.a.type": f"{package}KafkaMetadataTransform"})
+    assert chain.steps[0].class_name == f"{package}KafkaMetadataTransform"
+
+
+@pytest.mark.parametrize(
+    ("settings", "needs"),
+    [
+        ({"transforms.a.type": "Filter"}, (False, False)),
+        ({"transforms.a.type": f"{KAFKA}Flatten$Key"}, (True, False)),
+        ({"transforms.a.type": f"{ICEBERG}DebeziumTransform"}, (True, False)),
+        ({"transforms.a.type": "DropHeaders", "transforms.a.headers": "h"}, (False, True)),
+        (
+            {
+                "transforms.a.type": "Filter",
+                "transforms.a.predicate": "p",
+                "predicates": "p",
+                "predicates.p.type": "HasHeaderKey",
+                "predicates.p.name": "h",
+            },
+            (False, True),
+        ),
+    ],
+)
+def test_a_chain_says_what_it_needs(settings: dict[str, str], needs: tuple[bool, bool]) -> None:
+    chain = chain_from({"transforms": "a", **settings})
+    assert (chain.needs_keys, chain.needs_headers) == needs
