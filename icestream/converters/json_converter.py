@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final, Self
+from typing import Any, Final, Self
 
 from icestream.api.config import ConfigDef
 from icestream.api.connector_settings import JSON_CONVERTER
@@ -12,10 +12,12 @@ from icestream.api.errors import ConfigError, Problem
 from icestream.converters.json_alone import exact
 from icestream.converters.json_encode import JsonWriter
 from icestream.converters.json_envelope import EnvelopeReader, read_payloads
+from icestream.converters.json_errors import BROKEN, Unfit
 from icestream.converters.json_payloads import PayloadReader
 from icestream.converters.json_plain import PlainReader
 from icestream.converters.json_schemas import schema_from
 from icestream.records.records import Converted
+from icestream.records.schema import ConnectSchema
 from icestream.records.values import Value
 
 _SETTINGS: Final = ConfigDef(JSON_CONVERTER)
@@ -33,12 +35,7 @@ class JsonConverter:
         writer = JsonWriter(
             has_schemas=has_schemas, numeric=parsed["decimal.format"].upper() == "NUMERIC", fills=fills
         )
-        content = parsed["schema.content"]
-        if not has_schemas:
-            return cls(PlainReader(), writer)
-        if content:
-            return cls(_content_reader(content, fills), writer)
-        return cls(EnvelopeReader(fills, parsed["schemas.cache.size"]), writer)
+        return cls(_reader(parsed), writer)
 
     def to_connect(self, topic: str, values: Sequence[bytes | None]) -> Converted:
         if isinstance(self.reader, PayloadReader):
@@ -49,11 +46,22 @@ class JsonConverter:
         return self.writer.written(value, length)
 
 
-def _content_reader(content: str, fills: bool) -> PlainReader | PayloadReader:
+def _reader(parsed: Mapping[str, Any]) -> PlainReader | EnvelopeReader | PayloadReader:
+    fills, content = parsed["replace.null.with.default"], parsed["schema.content"]
+    if not parsed["schemas.enable"]:
+        return PlainReader()
+    schema = _given_schema(content, fills) if content else None
+    if schema is not None:
+        return PayloadReader(schema, fills)
+    return EnvelopeReader(fills, parsed["schemas.cache.size"])
+
+
+def _given_schema(content: str, fills: bool) -> ConnectSchema | None:
     try:
-        schema = schema_from(exact(content.encode()), fills)
+        return schema_from(exact(content.encode()), fills)
+    except Unfit as error:
+        reason = str(error)
     except ValueError as error:
-        raise ConfigError(
-            [Problem("schema.content", f"Invalid value {content} for configuration schema.content: {error}")]
-        ) from None
-    return PlainReader() if schema is None else PayloadReader(schema, fills)
+        cause = str(error).removeprefix(BROKEN)
+        reason = f"Failed to parse schema in converter config due to serialization error: {cause}"
+    raise ConfigError([Problem("schema.content", reason)])

@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple
 import msgspec
 import numpy as np
 
-from icestream.converters.json_alone import exact, plain_text
+from icestream.converters.json_alone import MISSING, exact, plain_text
 from icestream.converters.json_errors import NO_ENVELOPE, Unfit, failure_of, is_broken
 from icestream.converters.json_payloads import PayloadReader
 from icestream.converters.json_plain import PlainReader
@@ -116,7 +116,10 @@ def read_payloads(reader: PayloadReader, values: Sequence[bytes | None]) -> Conv
 
 def _read_respelled(reader: PayloadReader, value: bytes) -> Converted:
     try:
-        return _read(reader, [plain_text(value) or b"null"])
+        text = plain_text(value)
+        if text:
+            return _read(reader, [text])
+        return Converted([(None, reader.of_nodes([MISSING]))])
     except ValueError as error:
         return Converted([], {0: failure_of(error)})
 

@@ -29,7 +29,8 @@ from icestream.records.rows import Flags, Indexes
 from icestream.records.schema import DATE, DECIMAL, SCALE, TIME, TIMESTAMP, ConnectSchema, Kind
 
 _PAYLOAD: Final = "payload"
-_MILLISECONDS_A_DAY: Final = 86_400_000
+_MOMENTS: Final = {DATE: (-(2**31), 2**31 - 1), TIME: (0, 86_399_999), TIMESTAMP: (-(2**53), 2**53)}
+"""Logical types that are numbers in JSON, with the least and the greatest."""
 _DIGITS: Final = 76
 _WIDE: Final = Context(prec=_DIGITS)
 
@@ -64,7 +65,12 @@ class PayloadReader:
 
     @functools.cached_property
     def _checks(self) -> list[json_shapes.Check]:
-        return [json_shapes.misfits(wire) for wire in self._wires]
+        return [json_shapes.misfits(wire, is_closed=self._is_wrapped) for wire in self._wires]
+
+    def of_nodes(self, nodes: Sequence[Any]) -> Column:
+        """Decoded JSON values, or MISSING, as a column; raises ValueError with Java's words."""
+        values = [connect_value(self.schema, node, self.fills) for node in nodes]
+        return Column(pa.array(values, self.schema.arrow_type), self.schema)
 
     def _wrapped(self, payloads: Sequence[bytes]) -> Payloads:
         if self._is_wrapped:
@@ -150,10 +156,9 @@ def _wire_type(schema: ConnectSchema, numeric: bool) -> pa.DataType:
         # Far more digits than the schema has, so that one too many is seen.
         scale = int(schema.parameter(SCALE) or 0)
         return pa.decimal256(_DIGITS, min(_DIGITS, scale + _DIGITS // 2)) if numeric else pa.string()
-    if schema.name in (DATE, TIME):
-        return pa.int32()
-    if schema.name == TIMESTAMP:
-        return pa.int64()
+    if schema.name in _MOMENTS:
+        # Where a number is, arrow-rs would cut off what is behind the point.
+        return pa.float64()
     if schema.kind is Kind.BYTES:
         return pa.string()
     if schema.kind is Kind.STRUCT:
@@ -183,11 +188,9 @@ def _converted(values: pa.Array, schema: ConnectSchema, fills: bool) -> pa.Array
         return _nested(values, schema, schema.value, fills)
     if schema.name == DECIMAL:
         return _decimals(values, schema)
-    if schema.name == TIME and len(values) > values.null_count:
-        range_ = pc.min_max(values).as_py()
-        if range_["min"] < 0 or range_["max"] >= _MILLISECONDS_A_DAY:
-            raise ValueError("not a time of day")
-    if schema.name not in (DATE, TIME, TIMESTAMP) and schema.kind is Kind.BYTES:
+    if schema.name in _MOMENTS:
+        return _moments(values, schema)
+    if schema.kind is Kind.BYTES:
         return _unbase64(values)
     return values if values.type == schema.arrow_type else values.cast(schema.arrow_type)
 
@@ -225,6 +228,17 @@ def _nested(values: pa.Array, schema: ConnectSchema, of: ConnectSchema, fills: b
         return pa.ListArray.from_arrays(values.offsets, items, type=schema.arrow_type, mask=mask)
     items = _cast(values.items, of, fills)
     return pa.MapArray.from_arrays(values.offsets, values.keys, items, type=schema.arrow_type, mask=mask)
+
+
+def _moments(values: pa.Array, schema: ConnectSchema) -> pa.Array:
+    """Raises unless all are whole numbers that are exact as doubles, too."""
+    low, high = _MOMENTS[schema.name or ""]
+    if len(values) > values.null_count:
+        range_ = pc.min_max(values).as_py()
+        if range_["min"] < low or range_["max"] > high:
+            raise ValueError("not a moment")
+    whole = values.cast(pa.int64())
+    return whole.cast(pa.int32() if schema.kind is Kind.INT32 else pa.int64()).cast(schema.arrow_type)
 
 
 def _decimals(values: pa.Array, schema: ConnectSchema) -> pa.Array:

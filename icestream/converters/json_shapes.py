@@ -21,9 +21,10 @@ Check = Callable[[Payloads], Flags]
 """True for each payload that may be in the way of the others."""
 
 
-def misfits(wire: pa.Schema) -> Check:
-    """Those with a value that arrow-rs would not take for this schema, or take for something else."""
-    return functools.partial(_refused, msgspec.json.Decoder(_struct(wire)).decode)
+def misfits(wire: pa.Schema, *, is_closed: bool = False) -> Check:
+    """Those with a value that arrow-rs would not take for this schema, or take for something else; if it is
+    closed, also those with more fields at the top."""
+    return functools.partial(_refused, msgspec.json.Decoder(_struct(wire, is_closed)).decode)
 
 
 def _refused(decode: Callable[[bytes], Any], payloads: Payloads) -> Flags:
@@ -38,13 +39,14 @@ def _is_refused(decode: Callable[[bytes], Any], payload: bytes) -> bool:
     return False
 
 
-def _struct(fields: Iterable[pa.Field]) -> Any:
+def _struct(fields: Iterable[pa.Field], is_closed: bool = False) -> Any:
     known = list(fields)
     slots = [f"f{position}" for position in range(len(known))]
     return msgspec.defstruct(
         "Shape",
         [(slot, _shape(field.type) | None, None) for slot, field in zip(slots, known, strict=True)],
         rename=dict(zip(slots, (field.name for field in known), strict=True)),
+        forbid_unknown_fields=is_closed,
         gc=False,
     )
 

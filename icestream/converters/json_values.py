@@ -15,7 +15,6 @@ from typing import Any, Final
 
 import numpy as np
 
-from icestream.converters.json_alone import MISSING
 from icestream.converters.json_errors import Unfit
 from icestream.records.schema import DATE, DECIMAL, SCALE, TIME, TIMESTAMP, ConnectSchema, Kind
 
@@ -30,7 +29,7 @@ TIME_RANGE: Final = "Time values must use number of milliseconds greater than 0 
 
 def connect_value(schema: ConnectSchema, node: Any, fills: bool) -> Any:
     """The value; nulls become the schema's default if `fills`. Raises Unfit with Java's words."""
-    if node is None or node is MISSING:
+    if node is None:
         if schema.default is not None and fills:
             return schema.default
         if schema.optional:
@@ -224,7 +223,8 @@ def _day(schema: ConnectSchema, node: Any) -> Any:
 
 def _time(schema: ConnectSchema, node: Any) -> dt.time:
     milliseconds = _int_node(node, "Time")
-    if not 0 <= milliseconds <= _MILLISECONDS_A_DAY:
+    # Java lets one millisecond too many pass, which no time of day is.
+    if not 0 <= milliseconds < _MILLISECONDS_A_DAY:
         raise Unfit(TIME_RANGE)
     return (_EPOCH + dt.timedelta(milliseconds=milliseconds)).time()
 
