@@ -102,6 +102,7 @@ class TableReference:
 
 SINK_TASK: Final = "org.apache.kafka.connect.sink.SinkTask"
 DATA_EXCEPTION: Final = "org.apache.kafka.connect.errors.DataException"
+_OVERHEAD: Final = 200
 
 
 @dataclass(frozen=True)
@@ -123,6 +124,12 @@ class Rejected:
     exception: str = DATA_EXCEPTION
     """Java's name of what it raised."""
     task: int = 0
+
+    @property
+    def size(self) -> int:
+        """About how much memory it takes, in bytes."""
+        headers = sum(len(name) + len(value or b"") + _OVERHEAD for name, value in self.headers)
+        return len(self.key or b"") + len(self.value or b"") + len(self.reason) + headers + _OVERHEAD
 
     def __str__(self) -> str:
         return (

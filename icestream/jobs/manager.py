@@ -290,6 +290,7 @@ class JobManager:
             behind=behind,
             rows_a_second=batch.span / seconds,
             bytes_a_row=taken.bytes_read / batch.span if taken.bytes_read else self._pace.bytes_a_row,
+            rows_limit=planning.eased(self._pace, self._job.limits),
         )
         self._standing = stands.after(batch, [receipt.mark for receipt in receipts])
         self.progress = replace(

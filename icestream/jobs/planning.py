@@ -61,6 +61,15 @@ def rows_allowed(pace: Pace, limits: Limits) -> int:
     return max(1, min(allowed, pace.rows_limit or allowed))
 
 
+def eased(pace: Pace, limits: Limits) -> int | None:
+    """The limit after a batch that fitted: a little more, until it limits nothing. Forgetting it at once
+    would have every other batch of a bad stretch run in vain."""
+    if pace.rows_limit is None:
+        return None
+    more = pace.rows_limit * 5 // 4 + 1
+    return None if more >= limits.rows else more
+
+
 def cut(floor: Offsets, ends: Offsets, allowed: int) -> Offsets:
     """The ends of a batch of at most `allowed` rows, in proportion to what waits in each partition."""
     total = waiting(floor, ends)

@@ -188,7 +188,7 @@ class SliceWork:
         for at, why in sorted(refused.items()):
             record = chunk.rejected(at, why.stage, why.reason, why.class_name, why.exception, self._task)
             self._rejected.append(record)
-            self._rejected_bytes += len(record.value or b"") + len(record.key or b"") + 200
+            self._rejected_bytes += record.size
 
 
 def _is_null(value: Value) -> bool:

@@ -13,7 +13,7 @@ from icestream.api.batch import Batch, Counts, Rejected, Staged, StagedFile, Tab
 from icestream.api.errors import CommitConflict, RecordRejected, SourceRecreated, SourceUnavailable
 from icestream.api.offsets import NOTHING, Offsets, Partition
 from icestream.jobs.events import Payload
-from icestream.jobs.job import Job, Limits
+from icestream.jobs.job import DeadLetters, Job, Limits
 from icestream.jobs.manager import JobManager
 from icestream.kafka.topics import GroupOffset, TopicFacts
 from icestream.pipeline.plan import TableTask
@@ -283,3 +283,14 @@ def test_a_topic_created_anew_stops_the_job() -> None:
     with pytest.raises(SourceRecreated, match="created again"):
         world.tick(2.0)
     assert world.table.rows == 10
+
+
+def test_a_stretch_of_bad_records_is_taken_in_small_batches_most_of_which_do_not_run_in_vain() -> None:
+    world = World({0: 4_000}, tolerates_all=True, dead_letters=DeadLetters("dlq", 1, True))
+    world.runner.bad = {(0, offset) for offset in range(4_000)}
+    world.runner.most_rejected = 100
+    while world.manager.progress.lag != 0:
+        world.tick()
+    published = [record.offset for _, rejected, _, _ in world.kafka.published for record in rejected]
+    assert published == list(range(4_000))
+    assert len(world.runner.runs) < 2 * len([batch for batch in world.runner.runs if batch.span <= 100])

@@ -42,6 +42,13 @@ def test_batches_of_a_job_that_is_behind_last_about_an_interval() -> None:
     assert planning.rows_allowed(Pace(rows_a_second=80_000.0, rows_limit=7), LIMITS) == 7
 
 
+def test_a_limit_is_eased_until_it_limits_nothing() -> None:
+    assert planning.eased(Pace(), LIMITS) is None
+    assert planning.eased(Pace(rows_limit=1), LIMITS) == 2
+    assert planning.eased(Pace(rows_limit=100_000), LIMITS) == 125_001
+    assert planning.eased(Pace(rows_limit=800_000), LIMITS) is None
+
+
 def test_a_cut_takes_from_every_partition_in_proportion_and_never_more_than_there_is() -> None:
     floor, ends = Offsets({A: 10, B: 0}), Offsets({A: 310, B: 100})
     assert planning.cut(floor, ends, 1_000) == ends
