@@ -72,7 +72,7 @@ _MOST_PARTS: Final = 5_000
 
 def compiled(document: Document) -> Compiled:
     try:
-        if document.compiles and _self_contained(document.schema):
+        if document.compiles and self_contained(document.schema):
             return _Compiler(document).part(document.schema, "")
     except (_TooLarge, RecursionError):
         pass
@@ -87,25 +87,25 @@ def _left_open(pointer: str) -> Compiled:
     return Compiled(Any, (Open(pointer),))
 
 
-def _self_contained(schema: Any) -> bool:
+def self_contained(schema: Any) -> bool:
     """Whether a part means the same wherever it is read. Keys are judged by name alone: what only looks
     like another base is not compiled, which costs nothing but time."""
     if not isinstance(schema, dict):
         return True
     inner = {key: value for key, value in schema.items() if key != "$id"}
-    return not any(_REBASING & one.keys() or _refers_outside(one) for one in _objects(inner))
+    return not any(_REBASING & one.keys() or _refers_outside(one) for one in objects_in(inner))
 
 
 def _refers_outside(schema: Mapping[str, Any]) -> bool:
     return not str(schema.get("$ref", "#")).startswith("#")
 
 
-def _objects(value: Any) -> Iterator[Mapping[str, Any]]:
+def objects_in(value: Any) -> Iterator[Mapping[str, Any]]:
     if isinstance(value, dict):
         yield value
     if isinstance(value, dict | list):
         for inner in value.values() if isinstance(value, dict) else value:
-            yield from _objects(inner)
+            yield from objects_in(inner)
 
 
 @dataclass(frozen=True)
@@ -138,7 +138,7 @@ class _Compiler:
         alone = self.document.is_draft_7 or schema.keys() <= _SAYS_NOTHING | {"$ref"}
         if not alone or target in self.followed or not target.startswith("#/") or "%" in target:
             return _left_open(pointer)
-        found = _at(self.document.schema, target[1:])
+        found = refers_within(self.document.schema, target)
         return replace(self, followed=(*self.followed, target)).part(found, target[1:])
 
     def _typed(self, names: Sequence[str], rules: Rules, pointer: str) -> Compiled:
@@ -224,8 +224,9 @@ def _escaped(name: str) -> str:
     return name.replace("~", "~0").replace("/", "~1")
 
 
-def _at(schema: Any, pointer: str) -> Any:
-    for name in pointer.split("/")[1:]:
+def refers_within(schema: Any, reference: str) -> Any:
+    """What a reference such as `#/$defs/x` means."""
+    for name in reference.split("/")[1:]:
         key = name.replace("~1", "/").replace("~0", "~")
         schema = schema[int(key)] if isinstance(schema, list) else schema[key]
     return schema

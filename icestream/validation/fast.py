@@ -9,12 +9,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import compress
 from operator import attrgetter
-from typing import Any, Final
+from typing import Any, Final, TypedDict
 
 import msgspec
 import numpy as np
 
 from icestream.validation.compile import Open, compiled
+from icestream.validation.conditions import parted
 from icestream.validation.schema import Document
 
 Decode = Callable[[bytes], Any]
@@ -39,24 +40,13 @@ class _Check:
 
 
 @dataclass(frozen=True)
-class FastCheck:
+class _Pass:
+    """One decoding of the records."""
+
     decode: Decode
     checks: Sequence[_Check]
 
-    @classmethod
-    def of(cls, document: Document) -> FastCheck:
-        found = compiled(document)
-        return cls(msgspec.json.Decoder(found.type).decode, [_check(document, one) for one in found.open])
-
     def suspects(self, values: Sequence[bytes]) -> list[int]:
-        """Positions of those that must be looked at."""
-        return [
-            low + at
-            for low in range(0, len(values), _BLOCK)
-            for at in self._suspects(values[low : low + _BLOCK])
-        ]
-
-    def _suspects(self, values: Sequence[bytes]) -> list[int]:
         objects, refused = _decoded(values, self.decode)
         found = [check.suspects(objects) for check in self.checks]
         if not refused and not any(found):
@@ -67,6 +57,38 @@ class FastCheck:
         for positions in found:
             suspicious[decoded[positions]] = True
         return np.flatnonzero(suspicious).tolist()
+
+
+@dataclass(frozen=True)
+class FastCheck:
+    passes: Sequence[_Pass]
+
+    @classmethod
+    def of(cls, document: Document) -> FastCheck:
+        apart = parted(document)
+        if apart is None:
+            return cls([_pass(document)])
+        return cls([_pass(apart.rest), _pass_over_fields(apart.conditions, apart.names)])
+
+    def suspects(self, values: Sequence[bytes]) -> list[int]:
+        """Positions of those that must be looked at."""
+        found: set[int] = set()
+        for low in range(0, len(values), _BLOCK):
+            block = values[low : low + _BLOCK]
+            for one in self.passes:
+                found.update(low + at for at in one.suspects(block))
+        return sorted(found)
+
+
+def _pass(document: Document) -> _Pass:
+    found = compiled(document)
+    return _Pass(msgspec.json.Decoder(found.type).decode, [_check(document, one) for one in found.open])
+
+
+def _pass_over_fields(document: Document, names: Sequence[str]) -> _Pass:
+    """For a document that looks at nothing but these fields of an object."""
+    kind = TypedDict("Some", dict.fromkeys(names, Any), total=False)  # type: ignore[misc]
+    return _Pass(msgspec.json.Decoder(kind).decode, [_check(document, Open(""))])
 
 
 def _check(document: Document, where: Open) -> _Check:

@@ -62,6 +62,7 @@ _KEYWORDS: Final[dict[str, st.SearchStrategy[Any]]] = {
     "maxItems": small,
     "uniqueItems": st.booleans(),
     "minProperties": small,
+    "dependentRequired": st.dictionaries(names, st.lists(names, max_size=2, unique=True), max_size=2),
     "title": st.just("t"),
     "$ref": st.sampled_from(["#/$defs/x", "#/$defs/y", "#"]),
 }
@@ -72,6 +73,11 @@ def _schema(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
         "properties": st.dictionaries(names, inner, min_size=1, max_size=4),
         "items": inner,
         "anyOf": st.lists(inner, min_size=1, max_size=2),
+        "allOf": st.lists(inner, min_size=1, max_size=2),
+        "if": inner,
+        "then": inner,
+        "dependentSchemas": st.dictionaries(names, inner, max_size=2),
+        "dependencies": st.dictionaries(names, inner, max_size=2),
         "not": inner,
         "additionalProperties": inner,
         "patternProperties": st.dictionaries(st.sampled_from(["a", "^b"]), inner, max_size=1),
@@ -93,9 +99,22 @@ def _some(keywords: dict[str, st.SearchStrategy[Any]]) -> st.SearchStrategy[Any]
 
 
 schemas = st.recursive(_some(_KEYWORDS), _schema, max_leaves=6)
+conditional = st.fixed_dictionaries(
+    {"type": st.just("object")},
+    optional={
+        "properties": st.dictionaries(names, schemas, max_size=3),
+        "required": _KEYWORDS["required"],
+        "anyOf": st.lists(schemas, min_size=1, max_size=2),
+        "not": schemas,
+        "if": schemas,
+        "then": schemas,
+        "else": schemas,
+        "dependentRequired": _KEYWORDS["dependentRequired"],
+    },
+)
 documents = st.builds(
     lambda root, x, y, draft: {**root, "$schema": draft, "$defs": {"x": x, "y": y}},
-    schemas.filter(lambda one: isinstance(one, dict)),
+    schemas.filter(lambda one: isinstance(one, dict)) | conditional,
     schemas,
     schemas,
     st.sampled_from(_DRAFTS),
