@@ -41,7 +41,7 @@ Alone = Callable[[Payloads, Indexes], Piece | None]
 
 def native_rows(payloads: Payloads, wire: pa.Schema) -> pa.Table | None:
     """All payloads as rows of a schema, or None if any of them does not decode."""
-    if not wire.names:
+    if not wire.names or len(json_text.misread(payloads)):
         return None
     reader = arro3.io.read_json(io.BytesIO(payloads.text), schema=wire, batch_size=len(payloads))
     try:
@@ -63,7 +63,7 @@ class BulkReader:
 
     def read(self, payloads: Payloads, bulk: Bulk, alone: Alone) -> Piece | None:
         """The rows of all payloads that decode, in their order."""
-        suspicious = self._not_one_value(payloads)
+        suspicious = self._suspicious(payloads)
         if not suspicious.any() and not self._is_wary:
             rows = bulk(payloads)
             if rows is not None:
@@ -74,8 +74,10 @@ class BulkReader:
         suspicious[fine[misfits]] = True
         return _read(payloads, suspicious, bulk, alone)
 
-    def _not_one_value(self, payloads: Payloads) -> Flags:
-        return np.zeros(len(payloads), np.bool_) if self.is_checked else json_text.not_one_value(payloads)
+    def _suspicious(self, payloads: Payloads) -> Flags:
+        flags = np.zeros(len(payloads), np.bool_) if self.is_checked else json_text.not_one_value(payloads)
+        flags[json_text.misread(payloads)] = True
+        return flags
 
 
 def _read(payloads: Payloads, suspicious: Flags, bulk: Bulk, alone: Alone) -> Piece | None:

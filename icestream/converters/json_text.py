@@ -7,6 +7,9 @@ holds keys that were not decoded: inferring every record to find new fields woul
 
 from __future__ import annotations
 
+import re
+from typing import Final
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.types as pt
@@ -50,6 +53,18 @@ def _with_several_roots(payloads: Payloads) -> Indexes:
     owners = np.searchsorted(payloads.offsets, after - 1, side="right") - 1
     inside = follows < payloads.offsets[owners + 1]
     return np.unique(owners[inside & (text[follows] == _OPEN)])
+
+
+_MISREAD: Final = re.compile(rb"\\u[dD][89abAB][4-7c-fC-F]")
+
+
+def misread(payloads: Payloads) -> Indexes:
+    """Payloads with an escaped pair of surrogates that arrow-rs takes for another character: it forgets to
+    carry a bit where the first of the pair is \\uD840 to \\uD87F, \\uD8C0 to \\uD8FF and so on."""
+    if b"\\ud" not in payloads.text and b"\\uD" not in payloads.text:
+        return np.empty(0, np.int64)
+    found = np.array([match.start() for match in _MISREAD.finditer(payloads.text)], np.int64)
+    return np.unique(np.searchsorted(payloads.offsets, found, side="right") - 1)
 
 
 def keys_agree(payloads: Payloads, rows: pa.Table) -> bool:

@@ -246,3 +246,11 @@ def test_a_decimal_does_not_depend_on_its_neighbours() -> None:
         json_records.row_from(b'{"text":12345678901234567890123}', SCHEMA)["text"]
         == "12345678901234567890123"
     )
+
+
+@pytest.mark.parametrize("checked", [True, False])
+def test_escaped_characters_of_all_planes_are_read_right(checked: bool) -> None:
+    texts = ["\U00020000", "\U0001f642", "\U0010ffff", "\U00030000", "plain"]
+    decoder = JsonDecoder(pa.schema([("text", pa.string())]), checked=checked)
+    decoded = decoder.decode(Payloads.of([json.dumps({"text": text}).encode() for text in texts]))
+    assert decoded.rows.column("text").to_pylist() == texts
