@@ -18,7 +18,7 @@ from icestream.jobs.file_sink_lines import chunk_lines
 from icestream.jobs.job import job_from
 from icestream.kafka.reader import Chunk
 from icestream.kafka.topics import GroupOffset, TopicFacts
-from icestream.pipeline.record_path import record_path_from
+from icestream.pipeline.record_path import RecordSettings, record_path_from
 from icestream.sinks.file_stream import LineFile
 
 JSON = {"value.converter": "JsonConverter", "value.converter.schemas.enable": "false"}
@@ -132,7 +132,7 @@ class World:
         self.manager = self.restarted()
 
     def restarted(self) -> FileSinkManager:
-        path = record_path_from(self.config)
+        path = record_path_from(RecordSettings.of(self.config))
         self.manager = FileSinkManager(
             job_from("sink", self.config),
             self.kafka,
