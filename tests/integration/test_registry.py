@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+import datetime
+import importlib
 import json
+import subprocess
+import sys
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
 from confluent_kafka.schema_registry import Schema, SchemaReference, SchemaRegistryClient
 from confluent_kafka.schema_registry.avro import AvroDeserializer, AvroSerializer
+from confluent_kafka.schema_registry.json_schema import JSONSerializer
+from confluent_kafka.schema_registry.protobuf import ProtobufSerializer
 from confluent_kafka.serialization import MessageField, SerializationContext
 
 from icestream.api.errors import FatalError, SourceUnavailable
-from icestream.converters.registry.build import AVRO, registry_converter
+from icestream.converters.registry.build import AVRO, JSON_SCHEMA, PROTOBUF, registry_converter
 from icestream.embedded import ports
 from icestream.records.column import Column
 from icestream.records.records import ConversionError, Converted
@@ -213,3 +220,100 @@ def test_a_registry_that_is_away_is_an_error_of_the_batch() -> None:
     converter = registry_converter(AVRO, settings(nobody), False)
     with pytest.raises(SourceUnavailable, match="does not answer"):
         converter.to_connect("orders", [b"\0\0\0\0\1\2"])
+
+
+ITEM = """
+syntax = "proto3";
+package shop;
+import "shop/size.proto";
+import "google/protobuf/timestamp.proto";
+message Item {
+  string name = 1;
+  Size size = 2;
+  google.protobuf.Timestamp made = 3;
+  message Part { int32 number = 1; }
+}
+"""
+SIZE = 'syntax = "proto3"; package shop; message Size { int32 width = 1; repeated int32 heights = 2; }'
+
+
+@pytest.fixture
+def generated(tmp_path: Path) -> Iterator[Any]:
+    """The module that protoc makes of the schema, as a producer has it."""
+    (tmp_path / "shop").mkdir()
+    (tmp_path / "shop" / "size.proto").write_text(SIZE)
+    (tmp_path / "item.proto").write_text(ITEM)
+    command = [sys.executable, "-m", "grpc_tools.protoc", f"-I{tmp_path}", f"--python_out={tmp_path}"]
+    subprocess.run([*command, "item.proto", "shop/size.proto"], check=True, timeout=60)
+    sys.path.insert(0, str(tmp_path))
+    try:
+        yield importlib.import_module("item_pb2")
+    finally:
+        sys.path.remove(str(tmp_path))
+
+
+def test_protobuf_with_references_and_nested_types(
+    registry: str, client: SchemaRegistryClient, generated: Any
+) -> None:
+    item = generated.Item(name="chair", made={"seconds": 60})
+    item.size.width = 3
+    item.size.heights.extend([1, 2])
+    options = {"use.deprecated.format": False}
+    whole = ProtobufSerializer(generated.Item, client, options)(item, value_of("items"))
+    part = ProtobufSerializer(generated.Item.Part, client, options)(
+        generated.Item.Part(number=7), value_of("parts")
+    )
+    converter = registry_converter(PROTOBUF, settings(registry), False)
+    converted = converter.to_connect("items", [whole, part, None, whole[:-1]])
+    found = rows(converted)
+    assert 0 not in converted.failed, converted.failed[0]
+    made = datetime.datetime(1970, 1, 1, 0, 1, tzinfo=datetime.UTC)
+    assert found[0] == {"name": "chair", "size": {"width": 3, "heights": [1, 2]}, "made": made}
+    assert found[1] == {"number": 7}
+    assert found[2] is None
+    reason = converted.failed[3].reason
+    assert reason.startswith("Failed to deserialize data for topic items to Protobuf: Error deserializing")
+
+
+PERSON = {
+    "$schema": "http://json-schema.org/draft-07/schema#",
+    "title": "Person",
+    "type": "object",
+    "properties": {
+        "name": {"type": "string"},
+        "age": {"type": "integer"},
+        "home": {"$ref": "address.json"},
+    },
+    "required": ["name"],
+}
+ADDRESS = {"type": "object", "properties": {"city": {"type": "string"}}}
+
+
+def test_json_schema_with_references(registry: str, client: SchemaRegistryClient) -> None:
+    client.register_schema("address", Schema(json.dumps(ADDRESS), "JSON"))
+    schema = Schema(json.dumps(PERSON), "JSON", [SchemaReference("address.json", "address", 1)])
+    serializer = JSONSerializer(schema, client)
+    ada = {"name": "Ada", "age": 36, "home": {"city": "London"}}
+    message = serializer(ada, value_of("people"))
+    converter = registry_converter(JSON_SCHEMA, settings(registry), False)
+    converted = converter.to_connect(
+        "people", [message, message[:-1], serializer({"name": "B"}, value_of("people"))]
+    )
+    assert rows(converted) == {0: ada, 2: {"name": "B", "age": None, "home": None}}
+    assert list(converted.failed) == [1]
+
+
+def test_json_schemas_that_are_written_are_read_again(registry: str) -> None:
+    converter = registry_converter(JSON_SCHEMA, settings(registry), False)
+    written = converter.from_connect("written-items", column(), 2)
+    back = converter.to_connect("written-items", written)
+    assert rows(back) == dict(enumerate(column().values.to_pylist()))
+    value = back.groups[0][1]
+    assert isinstance(value, Column)
+    assert value.schema == column().schema
+
+
+def test_a_schema_of_another_type_fails_its_records(registry: str, client: SchemaRegistryClient) -> None:
+    message = avro_bytes(client, "mixed", ORDER, {"id": 1, "customer": None})
+    converted = registry_converter(PROTOBUF, settings(registry), False).to_connect("mixed", message)
+    assert "is of type AVRO, not PROTOBUF" in converted.failed[0].reason

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import binascii
 import subprocess
 import sys
 import tempfile
@@ -84,23 +86,43 @@ def _require_protoc() -> None:
 
 
 def _run_protoc(text: str, references: Sequence[Reference]) -> bytes:
+    from google.protobuf.descriptor_pb2 import FileDescriptorSet
+
     spec = find_spec("grpc_tools")
     assert spec is not None and spec.submodule_search_locations is not None
     shipped = Path(spec.submodule_search_locations[0]) / "_proto"
     with tempfile.TemporaryDirectory(prefix="icestream-proto-") as folder:
         sources = Path(folder) / "sources"
+        sources.mkdir()
+        ready = FileDescriptorSet()
         for name, content in {**_KNOWN, **{one.name: one.text for one in references}, _MAIN: text}.items():
-            _write(sources, name, content)
-        target = Path(folder) / "descriptors"
+            if (descriptor := _descriptor(content)) is not None:
+                descriptor.name = name
+                ready.file.append(descriptor)
+            else:
+                _write(sources, name, content)
+        given, target = Path(folder) / "given", Path(folder) / "descriptors"
+        given.write_bytes(ready.SerializeToString())
         command = [
             *(sys.executable, "-m", "grpc_tools.protoc", f"-I{sources}", f"-I{shipped}"),
-            *("--include_imports", f"--descriptor_set_out={target}", _MAIN),
+            *(f"--descriptor_set_in={given}", "--include_imports", f"--descriptor_set_out={target}", _MAIN),
         ]
         ran = subprocess.run(command, capture_output=True, text=True, timeout=_TIMEOUT_S)
         if ran.returncode != 0:
             said = " ".join(ran.stderr.split())
             raise UnusableSchema(f"the Protobuf schema does not compile: {said}")
         return target.read_bytes()
+
+
+def _descriptor(content: str) -> Any:
+    """The descriptor that some clients register in place of the text, in base64; None if it is text."""
+    from google.protobuf.descriptor_pb2 import FileDescriptorProto
+    from google.protobuf.message import DecodeError
+
+    try:
+        return FileDescriptorProto.FromString(base64.b64decode(content, validate=True))
+    except (binascii.Error, ValueError, DecodeError):
+        return None
 
 
 def _write(folder: Path, name: str, content: str) -> None:
