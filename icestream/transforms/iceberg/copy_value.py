@@ -11,7 +11,7 @@ from icestream.records.records import Applied, Records
 from icestream.records.schema import ConnectSchema
 from icestream.transforms.iceberg.settings import SOURCE_FIELD, TARGET_FIELD
 from icestream.transforms.iceberg.sieve import null_result
-from icestream.transforms.picked_fields import picked
+from icestream.transforms.picked_fields import got, picked
 from icestream.transforms.refusals import Refused, require_map, require_struct
 from icestream.transforms.requirements import is_null
 from icestream.transforms.side import Side, all_failed, has_schema, kept
@@ -46,7 +46,7 @@ class CopyValue:
         groups = []
         for group in picked(records, Side.VALUE, [self.source]):
             fields = require_map(group.records.value, _PURPOSE)
-            groups.append(replace(group.records, value=fields.put({self.target: group.values[0]})))
+            groups.append(replace(group.records, value=fields.put({self.target: got(group.values[0])})))
         return Applied(groups)
 
     def _with_schema(self, records: Records) -> Applied:

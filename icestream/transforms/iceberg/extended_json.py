@@ -24,6 +24,7 @@ _PARSE_EXCEPTION: Final = "org.bson.json.JsonParseException"
 _EPOCH: Final = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 _OBJECT_ID: Final = re.compile("[0-9a-fA-F]{24}")
 _MOST_DIGITS: Final = 34
+_DEEPEST: Final = 100
 Document = dict[str, Any]
 
 
@@ -103,12 +104,24 @@ def parse(text: str) -> Document:
     except (ValueError, KeyError, TypeError, RecursionError, decimal.InvalidOperation) as error:
         raise Refused(f"The value is no Extended JSON: {error}", _PARSE_EXCEPTION) from None
     if type(value) is dict:
+        _check_depth(value)
         return value
     raise Refused(
         "readStartDocument can only be called when CurrentBSONType is DOCUMENT, "
         f"not when CurrentBSONType is {kind(value)}.",
         INVALID_OPERATION,
     )
+
+
+def _check_depth(document: Document) -> None:
+    """MongoDB takes no deeper documents either."""
+    level: list[Any] = [document]
+    for _ in range(_DEEPEST):
+        inner = [item for one in level for item in (one.values() if type(one) is dict else one)]
+        level = [item for item in inner if type(item) in (dict, list)]
+        if not level:
+            return
+    raise Refused(f"The document is nested in more than {_DEEPEST} levels")
 
 
 def _integer(text: str) -> int:

@@ -20,9 +20,12 @@ from icestream.records.schema import (
     decimal,
     map_of,
 )
-from icestream.transforms.iceberg.jackson import text
+from icestream.transforms.iceberg.jackson import encodable, text
+from icestream.transforms.refusals import Refused
 
 MAP_OF_TEXTS: Final = map_of(STRING, STRING, optional=True)
+_LARGEST: Final = 10**76
+_DEEPEST: Final = 100
 _NULL, _OBJECT, _ARRAY = "null", "o", "["
 _SCHEMAS: Final[Mapping[str, ConnectSchema]] = {
     "i": ConnectSchema(Kind.INT32, optional=True),
@@ -82,15 +85,23 @@ def schema(code: str) -> ConnectSchema:
 
 
 def fitted(value: Any, code: str) -> Any:
-    """A value as a column of its kind takes it."""
+    """A value as a column of its kind takes it. Raises Refused."""
     if code.startswith(_ARRAY):
+        if code.count(_ARRAY) > _DEEPEST:
+            raise Refused(f"Arrays are nested in more than {_DEEPEST} levels")
         return [fitted(item, code[1:]) for item in value]
     return _FITTED[code](value) if code in _FITTED else value
 
 
 def texts(value: Mapping[str, Any]) -> list[tuple[str, str]]:
     """An object as a map of texts."""
-    return [(name, text(item)) for name, item in value.items()]
+    return [(encodable(name), text(item)) for name, item in value.items()]
 
 
-_FITTED: Final[Mapping[str, Callable[[Any], Any]]] = {"s": text, "m": texts, _OBJECT: texts, "n": Decimal}
+def _decimal(value: int) -> Decimal:
+    if not -_LARGEST < value < _LARGEST:
+        raise Refused("A number has more than 76 digits, which is the most that a decimal can have")
+    return Decimal(value)
+
+
+_FITTED: Final[Mapping[str, Callable[[Any], Any]]] = {"s": text, "m": texts, _OBJECT: texts, "n": _decimal}

@@ -5,7 +5,7 @@ Each record's schema comes from its own fields, so records are read one by one a
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final, Self
 
@@ -14,24 +14,23 @@ import pyarrow as pa
 
 from icestream.records.column import Column, struct_column
 from icestream.records.records import Applied, Failure, Records
-from icestream.records.schema import ConnectSchema, struct
+from icestream.records.schema import struct
 from icestream.transforms.iceberg import json_shapes
 from icestream.transforms.iceberg.jackson import NoJson, encodable, read
 from icestream.transforms.iceberg.settings import JSON_ROOT
-from icestream.transforms.refusals import SCHEMA_BUILDER_EXCEPTION
+from icestream.transforms.refusals import SCHEMA_BUILDER_EXCEPTION, Refused
 from icestream.transforms.requirements import is_null
 from icestream.transforms.side import Side, all_failed
 
 _EXCEPTION: Final = "org.apache.iceberg.connect.transforms.JsonToMapException"
 _NO_STRING: Final = Failure("record value is not a string, use StringConverter", _EXCEPTION)
-_NO_NAME: Final = Failure("fieldName cannot be null.", SCHEMA_BUILDER_EXCEPTION)
-_TOO_LARGE: Final = Failure("A number has more than 76 digits, which is the most that a decimal can have")
-_LARGEST: Final = 10**76
-_PAYLOAD: Final = "payload"
-_ROOT: Final = struct((_PAYLOAD, json_shapes.MAP_OF_TEXTS))
+_TOO_DEEP: Final = Failure("The value is nested too deeply")
+_ROOT: Final = (("payload", "m"),)
 
 Shape = tuple[tuple[str, str], ...]
 """Names and codes of the fields."""
+Row = list[Any]
+"""The values of the fields."""
 
 
 @dataclass(frozen=True)
@@ -48,82 +47,52 @@ class JsonToMapTransform:
             return Applied([records])
         if not isinstance(value, Column) or not pa.types.is_string(value.values.type):
             return all_failed(records, _NO_STRING)
-        found = _Objects(records)
+        failed: dict[int, Failure] = {}
+        shapes: dict[Shape, dict[int, Row]] = {}
         for position, text in enumerate(value.values.to_pylist()):
-            found.read(position, text)
-        return Applied(list(self._groups(found)), found.failed)
+            try:
+                shape, row = self._shaped(_object(text, records, position))
+                shapes.setdefault(shape, {})[position] = row
+            except Refused as refused:
+                failed[int(records.rows[position])] = refused.failure
+            except RecursionError:
+                failed[int(records.rows[position])] = _TOO_DEEP
+        return Applied([_group(records, shape, rows) for shape, rows in shapes.items()], failed)
 
-    def _groups(self, found: _Objects) -> Iterator[Records]:
+    def _shaped(self, value: Mapping[str, Any]) -> tuple[Shape, Row]:
         if self.from_root:
-            if found.objects:
-                yield found.group(
-                    found.objects, _ROOT, [[json_shapes.texts(one) for one in found.objects.values()]]
-                )
-            return
-        shapes: dict[Shape, dict[int, Any]] = {}
-        for position, value in found.objects.items():
-            shape = found.shape(position, value)
-            if shape is not None:
-                shapes.setdefault(shape, {})[position] = value
-        for shape, objects in shapes.items():
-            columns = [
-                [json_shapes.fitted(one[name], code) for one in objects.values()] for name, code in shape
-            ]
-            schema = struct(*((encodable(name), json_shapes.schema(code)) for name, code in shape))
-            yield found.group(objects, schema, columns)
-
-
-class _Objects:
-    """The records that are JSON objects, by position, and why the others failed."""
-
-    def __init__(self, records: Records) -> None:
-        self.records = records
-        self.objects: dict[int, Any] = {}
-        self.failed: dict[int, Failure] = {}
-
-    def read(self, position: int, text: str) -> None:
-        try:
-            value = read(text)
-        except NoJson:
-            self._fail(position, "record.value is not valid json for record.value")
-            return
-        if isinstance(value, dict):
-            self.objects[position] = value
-        else:
-            self._fail(position, "Expected json object for record.value after parsing")
-
-    def shape(self, position: int, value: Mapping[str, Any]) -> Shape | None:
+            return _ROOT, [json_shapes.texts(value)]
         coded = ((name, json_shapes.code(one)) for name, one in value.items())
         shape = tuple((name, code) for name, code in coded if code is not None)
-        bad = _NO_NAME if any(not name for name, _ in shape) else None
-        if bad is None and any(_too_large(value[name]) for name, code in shape if code.endswith("n")):
-            bad = _TOO_LARGE
-        if bad is None:
-            return shape
-        self.failed[int(self.records.rows[position])] = bad
-        return None
-
-    def group(
-        self, objects: Mapping[int, Any], schema: ConnectSchema, columns: Sequence[list[Any]]
-    ) -> Records:
-        mine = self.records.take(np.fromiter(objects, np.int64, len(objects)))
-        arrays = [
-            pa.array(values, one.schema.arrow_type)
-            for one, values in zip(schema.fields, columns, strict=True)
-        ]
-        return replace(mine, value=struct_column(schema, arrays, np.zeros(len(mine), np.bool_)))
-
-    def _fail(self, position: int, reason: str) -> None:
-        records = self.records
-        if records.offsets is None:
-            partition = "NULL" if records.partition is None else records.partition
-            where = f"topic {records.topic} partition {partition}"
-        else:
-            where = f"topic {records.topic} partition {records.partition} offset {records.offsets[position]}"
-        self.failed[int(records.rows[position])] = Failure(f"{reason}: {where}", _EXCEPTION)
+        if any(not name for name, _ in shape):
+            raise Refused("fieldName cannot be null.", SCHEMA_BUILDER_EXCEPTION)
+        return shape, [json_shapes.fitted(value[name], code) for name, code in shape]
 
 
-def _too_large(value: Any) -> bool:
-    if isinstance(value, list):
-        return any(map(_too_large, value))
-    return not -_LARGEST < value < _LARGEST
+def _object(text: str, records: Records, position: int) -> Mapping[str, Any]:
+    try:
+        value = read(text)
+    except NoJson:
+        reason = "record.value is not valid json for record.value"
+    else:
+        if isinstance(value, dict):
+            return value
+        reason = "Expected json object for record.value after parsing"
+    raise Refused(f"{reason}: {_place(records, position)}", _EXCEPTION)
+
+
+def _place(records: Records, position: int) -> str:
+    if records.offsets is None:
+        partition = "NULL" if records.partition is None else records.partition
+        return f"topic {records.topic} partition {partition}"
+    return f"topic {records.topic} partition {records.partition} offset {records.offsets[position]}"
+
+
+def _group(records: Records, shape: Shape, rows: Mapping[int, Row]) -> Records:
+    mine = records.take(np.fromiter(rows, np.int64, len(rows)))
+    schema = struct(*((encodable(name), json_shapes.schema(code)) for name, code in shape))
+    columns = zip(*rows.values(), strict=True)
+    arrays = [
+        pa.array(values, one.schema.arrow_type) for one, values in zip(schema.fields, columns, strict=False)
+    ]
+    return replace(mine, value=struct_column(schema, arrays, np.zeros(len(mine), np.bool_)))

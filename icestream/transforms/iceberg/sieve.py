@@ -3,7 +3,7 @@ check that fails a record names the reason, as the first exception does in Java.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Final
 
@@ -12,7 +12,7 @@ import numpy as np
 from icestream.records.records import Applied, Failure, Records
 from icestream.records.rows import Flags
 from icestream.records.values import Fields, Node, Typed
-from icestream.transforms.picked_fields import picked
+from icestream.transforms.picked_fields import Picked, got, picked
 from icestream.transforms.side import Side
 
 NULL_POINTER: Final = "java.lang.NullPointerException"
@@ -46,10 +46,11 @@ class Sieve:
 def parted(records: Records, nodes: Mapping[str, Node | None]) -> list[Records]:
     """Groups in which each node has one Java type; they have the nodes for their value, see `held`."""
     groups = picked(replace(records, value=Fields(nodes, None, len(records))), Side.VALUE, list(nodes))
-    return [
-        replace(one.records, value=Fields(dict(zip(nodes, one.values, strict=True)), None, len(one.records)))
-        for one in groups
-    ]
+    return [replace(one.records, value=_fields(nodes, one)) for one in groups]
+
+
+def _fields(names: Iterable[str], group: Picked) -> Fields:
+    return Fields(dict(zip(names, map(got, group.values), strict=True)), None, len(group.records))
 
 
 def held(records: Records, name: str) -> Typed:
