@@ -71,15 +71,13 @@ class Transactions:
             return last
 
     def _produce(self, messages: Iterable[Outgoing]) -> int:
-        failures: list[str] = []
-        too_large: list[Message] = []
+        failures: list[tuple[KafkaError, Message]] = []
         offsets = [-1]
 
         def delivered(error: KafkaError | None, message: Message) -> None:
+            # A fenced producer calls with its error under way, which a question to `error` would swallow.
             if error is not None:
-                failures.append(str(error))
-                if error.code() == KafkaError.MSG_SIZE_TOO_LARGE:
-                    too_large.append(message)
+                failures.append((error, message))
             offsets[0] = max(offsets[0], message.offset() or -1)
 
         for message in messages:
@@ -102,10 +100,11 @@ class Transactions:
                         raise self._too_large(message.topic, len(message.value or b"")) from None
                     raise
         undelivered = self._producer.flush(ANSWER_SECONDS)
-        if too_large:
-            raise self._too_large(str(too_large[0].topic()), len(too_large[0]))
+        for refusal, letter in failures:
+            if refusal.code() == KafkaError.MSG_SIZE_TOO_LARGE:
+                raise self._too_large(str(letter.topic()), len(letter))
         if undelivered or failures:
-            reason = failures[0] if failures else "the broker does not answer"
+            reason = failures[0][0].str() if failures else "the broker does not answer"
             raise SourceUnavailable(f"{self._doing}: a message could not be delivered: {reason}")
         return offsets[0]
 

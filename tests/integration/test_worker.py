@@ -173,7 +173,7 @@ def test_a_bad_record_fails_the_connector_after_what_precedes_it_has_landed(worl
 
 def test_bad_records_go_to_the_dead_letter_queue(world: World) -> None:
     world.topic("tolerant")
-    world.produce("tolerant", {"id": 0}, b"", {"text": "no id"}, {"id": "x"}, {"id": 4})
+    world.produce("tolerant", {"id": 0}, b"no JSON", {"text": "no id"}, {"id": "x"}, {"id": 4})
     config = world.config(
         "tolerant",
         errors__tolerance="all",
