@@ -14,17 +14,18 @@ import pyarrow as pa
 from icestream.records.column import Column, children, filled
 from icestream.records.json_source import ABSENT
 from icestream.records.values import Fields, Listing, Node, Text
+from icestream.validation.looks import Looks
 
 
-def plain(node: Node) -> list[Any]:
-    """ABSENT where a map lacks the key."""
+def plain(node: Node, looks: Looks | None = None) -> list[Any]:
+    """ABSENT where a map lacks the key. Fields of structs that nobody looks at may be left out."""
     if isinstance(node, Text):
         return node.objects()
     if isinstance(node, Listing):
         return node.text.objects()
     if isinstance(node, Fields):
         return _maps(node)
-    values = _values(filled(node))
+    values = _values(filled(node), looks)
     if node.absent is None:
         return values
     return [ABSENT if absent else one for one, absent in zip(values, node.absent.tolist(), strict=True)]
@@ -42,10 +43,10 @@ def _maps(fields: Fields) -> list[dict[str, Any]]:
     return maps
 
 
-def _values(column: Column) -> list[Any]:
+def _values(column: Column, looks: Looks | None) -> list[Any]:
     kind = column.values.type
     if pa.types.is_struct(kind):
-        return _structs(column)
+        return _structs(column, looks)
     if pa.types.is_map(kind):
         return _entries(column)
     if pa.types.is_list(kind):
@@ -61,9 +62,13 @@ def _values(column: Column) -> list[Any]:
     return objects
 
 
-def _structs(column: Column) -> list[Any]:
-    fields = children(column)
-    rows = zip(*map(plain, fields.values()), strict=True) if fields else iter([()] * len(column))
+def _structs(column: Column, looks: Looks | None) -> list[Any]:
+    fields = {
+        name: plain(field, None if looks is None else looks[name])
+        for name, field in children(column).items()
+        if looks is None or name in looks
+    }
+    rows = zip(*fields.values(), strict=True) if fields else iter([()] * len(column))
     return [
         None if null else dict(zip(fields, row, strict=True))
         for row, null in zip(rows, column.nulls.tolist(), strict=True)

@@ -14,6 +14,7 @@ import jsonschema_rs
 
 from icestream.records.json_source import parsed
 from icestream.validation.fast import FastCheck
+from icestream.validation.looks import Looks, looks
 from icestream.validation.schema import Document, Source, document
 
 _TOLD: Final = 3
@@ -29,6 +30,11 @@ class Rules:
     @functools.cached_property
     def _fast(self) -> FastCheck:
         return FastCheck.of(self.document)
+
+    @functools.cached_property
+    def looks(self) -> Looks | None:
+        """At which fields; None: at all."""
+        return looks(self.document)
 
     def broken_by_text(self, values: Sequence[bytes]) -> dict[int, str]:
         """Reasons by position, of JSON texts."""

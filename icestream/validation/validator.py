@@ -49,7 +49,7 @@ def _broken(rules: Rules, value: Typed) -> Mapping[int, str]:
     text = _text(value)
     if text is not None:
         return rules.broken_by_text(text)
-    broken = rules.broken_by(plain(value))
+    broken = rules.broken_by(plain(value, rules.looks))
     if isinstance(value, Column) and value.values.null_count:
         return {at: reason for at, reason in broken.items() if not value.nulls[at]}
     return broken

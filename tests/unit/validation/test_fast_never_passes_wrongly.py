@@ -11,6 +11,7 @@ import hypothesis.strategies as st
 import jsonschema_rs
 from hypothesis import given, settings
 
+from icestream.validation.looks import Looks, looks
 from icestream.validation.rules import Rules
 from icestream.validation.schema import Document
 
@@ -163,6 +164,21 @@ limits = st.one_of(
 )
 def test_agrees_on_numbers_at_their_limits(schema: dict[str, Any], numbers: list[float]) -> None:
     _agree(schema, [json.dumps(number).encode() for number in numbers])
+
+
+@settings(max_examples=300, deadline=None)
+@given(documents, st.lists(values | st.dictionaries(names, values, max_size=4), min_size=1, max_size=12))
+def test_fields_that_nobody_looks_at_do_not_matter(schema: dict[str, Any], records: list[Any]) -> None:
+    oracle = jsonschema_rs.validator_for(schema, validate_formats=True)
+    seen = looks(Document(schema))
+    for record in records:
+        assert oracle.is_valid(_seen(record, seen)) == oracle.is_valid(record)
+
+
+def _seen(value: Any, seen: Looks | None) -> Any:
+    if seen is None or not isinstance(value, dict):
+        return value
+    return {name: _seen(inner, seen[name]) for name, inner in value.items() if name in seen}
 
 
 def _agree(schema: dict[str, Any], records: list[bytes]) -> None:

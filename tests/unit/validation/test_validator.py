@@ -15,7 +15,9 @@ from icestream.records.column import Column
 from icestream.records.json_source import JsonSource
 from icestream.records.records import DATA_EXCEPTION, Applied, Records
 from icestream.records.values import Fields, Listing, Text, Value, object_fields
-from icestream.validation.schema import Source
+from icestream.validation.looks import looks
+from icestream.validation.plain import plain
+from icestream.validation.schema import Document, Source
 from icestream.validation.validator import Schemas, Validator
 
 _STATUS = {
@@ -182,6 +184,21 @@ def test_structs_are_judged_in_the_form_of_their_json() -> None:
     reasons = _reasons(schema, _records(Column(values, order), 2))
     assert reasons.keys() == {10}
     assert reasons[10].startswith("/price: ") and "/counts/x: -1 is less than" in reasons[10]
+
+
+def test_only_the_fields_of_structs_that_a_schema_is_about_are_read() -> None:
+    text = connect.OPTIONAL_STRING
+    order = connect.struct(("id", text), ("who", connect.struct(("name", text), ("note", text))), ("x", text))
+    rows = [{"id": "1", "who": {"name": "a", "note": "n"}, "x": None}, {"id": None, "who": {"name": None}}]
+    value = Column(pa.array(rows, order.arrow_type), order)
+    schema = {"properties": {"who": {"properties": {"name": {"type": "string"}}}}, "required": ["id"]}
+    assert plain(value, looks(Document(schema))) == [
+        {"id": "1", "who": {"name": "a"}},
+        {"id": None, "who": {"name": None}},
+    ]
+    assert _reasons(schema, _records(value, 2)) == {
+        10: '/who/name: null is not of type "string" (rule /properties/who/properties/name/type)'
+    }
 
 
 @pytest.mark.parametrize("number", [float("nan"), float("inf"), float("-inf")])
