@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import datetime
-import decimal
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
+from icestream.converters.registry.avro_defaults import UNION, default_value
 from icestream.converters.registry.avro_schema import NO_DEFAULT, AvroField, AvroType, BadSchema
 from icestream.records.schema import (
     DATE,
@@ -21,14 +20,12 @@ from icestream.records.schema import (
 )
 
 _NAMESPACE: Final = "io.confluent.connect.avro"
-UNION: Final = f"{_NAMESPACE}.Union"
 ENUM: Final = f"{_NAMESPACE}.Enum"
 DEFAULT_NAME: Final = f"{_NAMESPACE}.ConnectDefault"
 MAP_ENTRY: Final = f"{_NAMESPACE}.MapEntry"
 FIXED_SIZE: Final = "connect.fixed.size"
 PRECISION: Final = "connect.decimal.precision"
 _USUAL_PRECISION: Final = 64
-_EPOCH: Final = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 
 
 @dataclass(frozen=True)
@@ -245,60 +242,3 @@ def _default(kind: AvroType, schema: ConnectSchema, given: Any) -> Any:
         return default_value(kind, schema, value)
     except (ValueError, TypeError, KeyError, AttributeError, ArithmeticError):
         return None  # Java warns and goes on without it
-
-
-def default_value(kind: AvroType, schema: ConnectSchema, value: Any) -> Any:
-    """A default as a schema's JSON has it, in the form that our schemas hold."""
-    if value is None:
-        return None
-    match kind.kind:
-        case "bytes" | "fixed":
-            raw = value.encode("iso-8859-1")
-            return _unscaled(raw, schema) if schema.name == DECIMAL else raw
-        case "record":
-            return {
-                one.name: default_value(one.type, schema[one.name], value.get(one.name))
-                for one in kind.fields
-            }
-        case "array":
-            assert kind.item is not None and schema.value is not None
-            return [default_value(kind.item, schema.value, one) for one in value]
-        case "map":
-            assert kind.item is not None and schema.value is not None
-            return [(key, default_value(kind.item, schema.value, one)) for key, one in value.items()]
-        case "union":
-            return _union_default(kind, schema, value)
-        case _:
-            return _plain_default(schema, value)
-
-
-def _union_default(kind: AvroType, schema: ConnectSchema, value: Any) -> Any:
-    """Of the first branch, which is the one that a union's default is of."""
-    first = kind.branches[0]
-    if first.kind == "null":
-        return None
-    if schema.name != UNION:
-        return default_value(first, schema, value)
-    chosen = schema.fields[0]
-    return {one.name: None for one in schema.fields} | {
-        chosen.name: default_value(first, chosen.schema, value)
-    }
-
-
-def _unscaled(raw: bytes, schema: ConnectSchema) -> decimal.Decimal:
-    scale = int(schema.parameter(SCALE) or 0)
-    return decimal.Decimal(int.from_bytes(raw, "big", signed=True)).scaleb(-scale)
-
-
-def _plain_default(schema: ConnectSchema, value: Any) -> Any:
-    match schema.name:
-        case "org.apache.kafka.connect.data.Date":
-            return (_EPOCH + datetime.timedelta(days=value)).date()
-        case "org.apache.kafka.connect.data.Time":
-            return (_EPOCH + datetime.timedelta(milliseconds=value)).time()
-        case "org.apache.kafka.connect.data.Timestamp":
-            return _EPOCH + datetime.timedelta(milliseconds=value)
-    expected = {Kind.BOOLEAN: bool, Kind.STRING: str}.get(schema.kind)
-    if expected is not None and not isinstance(value, expected):
-        raise TypeError(f"{value!r} is no {schema.kind}")
-    return float(value) if schema.kind in (Kind.FLOAT32, Kind.FLOAT64) else value

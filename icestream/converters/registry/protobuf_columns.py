@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
@@ -27,9 +27,18 @@ from icestream.converters.registry.protobuf_scan import (
     Occurrences,
     Scanner,
 )
+from icestream.converters.registry.protobuf_values import (
+    Numbers,
+    converted,
+    list_array,
+    list_offsets,
+    spread,
+    struct_array,
+    symbols,
+)
 from icestream.converters.registry.wire import Bodies
 from icestream.records.rows import Flags, Indexes
-from icestream.records.schema import DATE, DECIMAL, TIME, TIMESTAMP, ConnectSchema, Kind
+from icestream.records.schema import DATE, DECIMAL, TIME, TIMESTAMP, Kind
 
 _WIRE: Final[Mapping[str, int]] = {
     **dict.fromkeys(("int32", "int64", "uint32", "uint64", "sint32", "sint64", "bool", "enum"), VARINT),
@@ -38,7 +47,6 @@ _WIRE: Final[Mapping[str, int]] = {
     **dict.fromkeys(("string", "bytes", "message"), BYTES),
 }
 _BAD_UTF8: Final = "Protocol message had invalid UTF-8."
-Numbers = np.ndarray[tuple[int], Any]
 
 
 @dataclass(frozen=True)
@@ -84,14 +92,14 @@ class _Reader:
         for members in message.flat:
             self._choose(members, made)
         columns = [self._part(part, made) for part in message.parts]
-        return _struct(message.schema, columns, len(lanes))
+        return struct_array(message.schema, columns, len(lanes))
 
     def _part(self, part: ProtoField | ProtoUnion, made: dict[int, _Made]) -> pa.Array:
         if isinstance(part, ProtoField):
             return made[part.number].column
         there = self._choose(part.members, made)
         columns = [made[member.number].column for member in part.members]
-        return _struct(part.schema, columns, len(there), ~there)
+        return struct_array(part.schema, columns, len(there), ~there)
 
     def _choose(self, members: tuple[ProtoField, ...], made: dict[int, _Made]) -> Flags:
         """Of a oneof's members only the last that was written is there; tells which messages have one."""
@@ -126,7 +134,7 @@ class _Reader:
         self.scanner.fail(lanes, ~there, f"Message missing required fields: {one.name}")
 
     def _scalars(self, one: ProtoField, pieces: _Pieces, lanes: Lanes) -> pa.Array:
-        values = _converted(one.type, pieces.first)
+        values = converted(one.type, pieces.first)
         if len(pieces.owners) == len(lanes):
             return self._values(one, values, None)
         nulls = None
@@ -141,7 +149,7 @@ class _Reader:
         """Numbers of a field as a column, of symbols if it is an enum."""
         kind = one.schema if one.schema.value is None else one.schema.value
         if one.type == "enum":
-            return _symbols(one, kind, values, nulls)
+            return symbols(one, kind, values, nulls)
         if kind.kind is Kind.BOOLEAN:
             return pa.array(values.astype(np.bool_), mask=nulls)
         return numbers(values, nulls, kind.arrow_type)
@@ -171,7 +179,7 @@ class _Reader:
             owners, begin, end = _with_empty(pieces, len(lanes))
         inner = self.message(message, Lanes(lanes.row[owners], begin, end))
         values = self._meaning(one, inner, lanes.row[owners])
-        return values if len(owners) == len(lanes) else _spread(values, owners, len(lanes))
+        return values if len(owners) == len(lanes) else spread(values, owners, len(lanes))
 
     def _merged(self, one: ProtoField, message: ProtoMessage, pieces: _Pieces, lanes: Lanes) -> pa.Array:
         """A message in several pieces, which mean what they mean back to back."""
@@ -217,15 +225,15 @@ class _Reader:
         if kind == BYTES:
             column = spans(self.scanner.bodies.text, pieces.first, pieces.last, len(pieces.owners), None)
             items = self._text(one, column, lanes.row[pieces.owners]) if one.type == "string" else column
-            return _list(one.schema, items, pieces.owners, len(lanes))
+            return list_array(one.schema, items, pieces.owners, len(lanes))
         owners, bits = pieces.owners, pieces.first
         if (packed := found.get((one.number, BYTES))) is not None:
             more_owners, more_bits = self._unpacked(_Pieces(*packed.together()), kind, lanes)
             owners, bits = np.concatenate((owners, more_owners)), np.concatenate((bits, more_bits))
             order = np.argsort(owners, kind="stable")
             owners, bits = owners[order], bits[order]
-        items = self._values(one, _converted(one.type, bits), None)
-        return _list(one.schema, items, owners, len(lanes))
+        items = self._values(one, converted(one.type, bits), None)
+        return list_array(one.schema, items, owners, len(lanes))
 
     def _unpacked(self, pieces: _Pieces, kind: int, lanes: Lanes) -> tuple[Indexes, Indexes]:
         """The numbers in packed pieces, and their owners."""
@@ -255,10 +263,10 @@ class _Reader:
         rows = lanes.row[pieces.owners]
         inner = self.message(message, Lanes(rows, pieces.first.copy(), pieces.last))
         if one.schema.kind is not Kind.MAP:
-            return _list(one.schema, self._meaning(one, inner, rows), pieces.owners, len(lanes))
+            return list_array(one.schema, self._meaning(one, inner, rows), pieces.owners, len(lanes))
         keys, values = inner.flatten()
         return pa.MapArray.from_arrays(
-            _offsets(pieces.owners, len(lanes)), keys, values, type=one.schema.arrow_type
+            list_offsets(pieces.owners, len(lanes)), keys, values, type=one.schema.arrow_type
         )
 
 
@@ -266,64 +274,3 @@ def _with_empty(pieces: _Pieces, length: int) -> tuple[Indexes, Indexes, Indexes
     begin, end = np.zeros(length, np.int64), np.zeros(length, np.int64)
     begin[pieces.owners], end[pieces.owners] = pieces.first, pieces.last
     return np.arange(length), begin, end
-
-
-def _spread(values: pa.Array, owners: Indexes, length: int) -> pa.Array:
-    if not len(owners):
-        return pa.nulls(length, values.type)
-    index, nulls = np.zeros(length, np.int64), np.ones(length, np.bool_)
-    index[owners], nulls[owners] = np.arange(len(owners)), False
-    return values.take(pa.array(index, mask=nulls))
-
-
-def _struct(
-    schema: ConnectSchema, columns: list[pa.Array], length: int, nulls: Flags | None = None
-) -> pa.Array:
-    if not columns:
-        return pa.array([{}] * length, schema.arrow_type, mask=nulls)
-    fields = [schema.arrow_type.field(position) for position in range(len(columns))]
-    mask = None if nulls is None or not nulls.any() else pa.array(nulls)
-    return pa.StructArray.from_arrays(columns, fields=fields, mask=mask)
-
-
-def _offsets(owners: Indexes, length: int) -> pa.Array:
-    offsets = np.zeros(length + 1, np.int32)
-    np.cumsum(np.bincount(owners, minlength=length), out=offsets[1:])
-    return pa.array(offsets)
-
-
-def _list(schema: ConnectSchema, items: pa.Array, owners: Indexes, length: int) -> pa.Array:
-    return pa.ListArray.from_arrays(_offsets(owners, length), items, type=schema.arrow_type)
-
-
-def _converted(kind: str, bits: Indexes) -> Numbers:
-    """The bits of a varint or a fixed number as what the type says."""
-    match kind:
-        case "double":
-            return bits.view(np.float64)
-        case "float":
-            return bits.astype(np.uint32).view(np.float32)
-        case "int32" | "sfixed32" | "enum":
-            return bits.astype(np.int32)
-        case "uint32" | "fixed32":
-            return bits & 0xFFFFFFFF
-        case "sint32" | "sint64":
-            unsigned = bits.view(np.uint64)
-            if kind == "sint32":
-                unsigned = unsigned & np.uint64(0xFFFFFFFF)
-            sign = -(unsigned & np.uint64(1)).view(np.int64)
-            return np.asarray((unsigned >> np.uint64(1)).view(np.int64) ^ sign)
-        case "bool":
-            return np.not_equal(bits, 0)
-    return bits
-
-
-def _symbols(one: ProtoField, schema: ConnectSchema, values: Numbers, nulls: Flags | None) -> pa.Array:
-    if schema.kind is Kind.INT32:
-        return numbers(values, nulls, pa.int32())
-    known = dict(one.symbols)
-    distinct, codes = np.unique(values, return_inverse=True)
-    names = [
-        known.get(number, f"UNKNOWN_ENUM_VALUE_{one.enum_name}_{number}") for number in distinct.tolist()
-    ]
-    return pa.array(names, pa.string()).take(pa.array(codes, mask=nulls))

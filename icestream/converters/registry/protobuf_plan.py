@@ -3,14 +3,20 @@ messages must know."""
 
 from __future__ import annotations
 
-import functools
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from icestream.converters.registry.converter import UnusableSchema
 from icestream.converters.registry.protobuf_compile import Compiled, field_parameters
+from icestream.converters.registry.protobuf_descriptors import (
+    default,
+    is_in_oneof,
+    is_proto3,
+    map_name,
+    real_oneofs,
+    says_optional,
+)
 from icestream.records.schema import DATE, DECIMAL, SCALE, TIME, TIMESTAMP, ConnectSchema, Field, Kind
 
 if TYPE_CHECKING:
@@ -147,7 +153,7 @@ class _Planner:
         parts: list[ProtoField | ProtoUnion] = []
         fields: list[Field] = []
         flat = []
-        for oneof in _real_oneofs(descriptor):
+        for oneof in real_oneofs(descriptor):
             members = tuple(self.field(one, inside, in_oneof=True) for one in oneof.fields)
             if self.options.flat_unions:
                 flat.append(members)
@@ -158,7 +164,7 @@ class _Planner:
                 parts.append(union)
                 fields.append(Field(self._union_name(oneof), union.schema))
         for one in descriptor.fields:
-            if not _is_in_oneof(one):
+            if not is_in_oneof(one):
                 made = self.field(one, inside)
                 parts.append(made)
                 fields.append(Field(one.name, made.schema))
@@ -196,12 +202,12 @@ class _Planner:
             schema=replace(schema, parameters=tagged),
             has_presence=in_oneof or self._has_presence(descriptor),
             is_required=bool(getattr(descriptor, "is_required", False)),
-            is_strict=_is_proto3(descriptor.containing_type),
+            is_strict=is_proto3(descriptor.containing_type),
         )
 
     def _is_nullable(self, descriptor: FieldDescriptor) -> bool:
         if self.options.optional_nullables:
-            return _says_optional(descriptor)
+            return says_optional(descriptor)
         return not self.options.wrapper_nullables
 
     def _has_presence(self, descriptor: FieldDescriptor) -> bool:
@@ -210,9 +216,9 @@ class _Planner:
             return False
         if TYPES[descriptor.type] in ("message", "group"):
             return not self.options.struct_for_nulls
-        if _is_proto3(descriptor.containing_type):
-            return _says_optional(descriptor)
-        return self.options.proto2_optional and _says_optional(descriptor)
+        if is_proto3(descriptor.containing_type):
+            return says_optional(descriptor)
+        return self.options.proto2_optional and says_optional(descriptor)
 
     def _bare(self, descriptor: FieldDescriptor, above: tuple[str, ...]) -> ProtoField:
         kind = TYPES[descriptor.type]
@@ -228,7 +234,7 @@ class _Planner:
         schema = ConnectSchema(_KINDS[kind], parameters=tuple((_TYPE, note) for note in notes))
         if small is not None and schema.kind is Kind.INT32:
             schema = ConnectSchema(small)
-        return replace(made, schema=schema, default=_default(descriptor))
+        return replace(made, schema=schema, default=default(descriptor))
 
     def _parameters(self, descriptor: FieldDescriptor) -> dict[str, str]:
         return field_parameters(self.compiled, descriptor.GetOptions()) if descriptor.has_options else {}
@@ -245,7 +251,7 @@ class _Planner:
         return replace(
             made,
             schema=schema,
-            default=_default(descriptor),
+            default=default(descriptor),
             symbols=tuple(sorted(symbols.items())),
             enum_name=enum.name,
         )
@@ -274,7 +280,7 @@ class _Planner:
         # Both are there in every entry, as defaults if need be.
         key, value = (replace(self.field(one, above), has_presence=False) for one in entry.fields)
         schema = ConnectSchema(
-            Kind.MAP, name=_map_name(self._name(entry)), key=key.schema, value=value.schema, optional=True
+            Kind.MAP, name=map_name(self._name(entry)), key=key.schema, value=value.schema, optional=True
         )
         pair = ConnectSchema(Kind.STRUCT, fields=(Field("key", key.schema), Field("value", value.schema)))
         return replace(made, schema=schema, message=ProtoMessage.of(pair, (key, value)))
@@ -286,55 +292,3 @@ class _Planner:
         if given.get("precision", "").isdigit():
             parameters.append(("connect.decimal.precision", given["precision"]))
         return ConnectSchema(Kind.BYTES, name=DECIMAL, version=1, optional=True, parameters=tuple(parameters))
-
-
-def _default(descriptor: FieldDescriptor) -> Any:
-    return None if descriptor.is_repeated else descriptor.default_value
-
-
-def _map_name(entry: str) -> str:
-    """`CallInfoEntry` is of the field `call_info`."""
-    space, _, name = entry.rpartition(".")
-    field_name = re.sub(r"(?<!^)(?=[A-Z])", "_", name.removesuffix("Entry")).lower()
-    return f"{space}.{field_name}" if space else field_name
-
-
-def _is_proto3(descriptor: Any) -> bool:
-    return _syntax(descriptor.file) == "proto3"
-
-
-@functools.lru_cache(maxsize=100)
-def _syntax(file: Any) -> str:
-    from google.protobuf.descriptor_pb2 import FileDescriptorProto
-
-    proto = FileDescriptorProto()
-    file.CopyToProto(proto)
-    return str(proto.syntax or "proto2")
-
-
-@functools.lru_cache(maxsize=100)
-def _optional_numbers(message: Any) -> frozenset[int]:
-    """Fields that say `optional`."""
-    from google.protobuf.descriptor_pb2 import DescriptorProto, FieldDescriptorProto
-
-    proto = DescriptorProto()
-    message.CopyToProto(proto)
-    if _is_proto3(message):
-        return frozenset(one.number for one in proto.field if one.proto3_optional)
-    optional = FieldDescriptorProto.LABEL_OPTIONAL
-    return frozenset(
-        one.number for one in proto.field if one.label == optional and not one.HasField("oneof_index")
-    )
-
-
-def _says_optional(descriptor: FieldDescriptor) -> bool:
-    return descriptor.number in _optional_numbers(descriptor.containing_type)
-
-
-def _is_in_oneof(descriptor: FieldDescriptor) -> bool:
-    return descriptor.containing_oneof is not None and not _says_optional(descriptor)
-
-
-def _real_oneofs(descriptor: Descriptor) -> list[OneofDescriptor]:
-    """Without those that protoc makes for `optional` fields."""
-    return [one for one in descriptor.oneofs if not _says_optional(one.fields[0])]

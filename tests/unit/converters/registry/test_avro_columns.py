@@ -16,9 +16,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
-from icestream.converters.registry.avro_columns import TIME_RANGE, TOO_SHORT, Decoded, decode
+from icestream.converters.registry.avro_columns import TIME_RANGE, Decoded, decode
 from icestream.converters.registry.avro_connect import Options, connect_schema
 from icestream.converters.registry.avro_schema import parse
+from icestream.converters.registry.avro_skip import TOO_SHORT
 from icestream.converters.registry.wire import Bodies
 from icestream.records.payloads import Payloads
 
@@ -163,10 +164,11 @@ def decoded(schema: Any, datums: Sequence[bytes]) -> Decoded:
 
 
 @settings(max_examples=300, deadline=None)
-@given(st.data())
-def test_every_value_comes_back(data: st.DataObject) -> None:
+@given(st.data(), st.booleans())
+def test_every_value_comes_back(data: st.DataObject, many: bool) -> None:
+    """`many`: enough copies that the items of lists are read together, not one list after the other."""
     case = data.draw(cases())
-    pairs = data.draw(st.lists(case.values, min_size=1, max_size=5))
+    pairs = data.draw(st.lists(case.values, min_size=1, max_size=5)) * (20 if many else 1)
     found = decoded(case.schema, written(case.schema, [value for value, _ in pairs]))
     found.column.validate(full=True)
     assert found.failed == {}
@@ -175,15 +177,16 @@ def test_every_value_comes_back(data: st.DataObject) -> None:
 
 
 @settings(max_examples=200, deadline=None)
-@given(st.data())
-def test_a_broken_datum_fails_alone(data: st.DataObject) -> None:
+@given(st.data(), st.booleans())
+def test_a_broken_datum_fails_alone(data: st.DataObject, many: bool) -> None:
     case = data.draw(cases())
-    pairs = data.draw(st.lists(case.values, min_size=3, max_size=3))
+    pairs = data.draw(st.lists(case.values, min_size=3, max_size=3)) * (8 if many else 1)
     datums = written(case.schema, [value for value, _ in pairs])
     datums[1] = data.draw(st.binary(max_size=40))
     found = decoded(case.schema, datums)
     assert set(found.failed) <= {1}
-    assert [found.column[row].as_py() for row in (0, 2)] == [pairs[0][1], pairs[2][1]]
+    for row, (_, expected) in enumerate(pairs):
+        assert row == 1 or found.column[row].as_py() == expected
 
 
 PERSON = {
@@ -230,6 +233,16 @@ def test_lists_in_blocks_with_their_sizes() -> None:
     # Two blocks, the first with a size in bytes before it, as writers of long lists make them.
     datum = b"\x03\x04\x02\x04" + b"\x02\x06" + b"\x00"
     assert decoded({"type": "array", "items": "int"}, [datum]).column.to_pylist() == [[1, 2, 3]]
+
+
+def test_long_lists_in_few_rows() -> None:
+    schema = {"type": "map", "values": ["null", "string"]}
+    long = {str(number): None if number % 3 else "x" * (number % 7) for number in range(50_000)}
+    found = decoded(schema, written(schema, [{"a": "b"}, long, {}] * 10))
+    rows = found.column.to_pylist()
+    assert found.failed == {}
+    assert dict(rows[1]) == dict(rows[28]) == long
+    assert rows[2] == []
 
 
 def test_an_enum_or_union_without_such_a_branch_fails() -> None:
