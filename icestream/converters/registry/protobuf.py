@@ -14,7 +14,7 @@ from icestream.converters.registry.byte_columns import varints
 from icestream.converters.registry.client import RegisteredSchema
 from icestream.converters.registry.converter import Read, UnusableSchema
 from icestream.converters.registry.protobuf_columns import decode
-from icestream.converters.registry.protobuf_compile import Compiled, compiled
+from icestream.converters.registry.protobuf_compile import Compiled, compiled, require_protoc
 from icestream.converters.registry.protobuf_plan import Options, ProtoMessage, is_wrapper, plan
 from icestream.converters.registry.wire import Bodies
 from icestream.converters.registry.writing import Writing
@@ -36,6 +36,9 @@ class ProtobufFormat:
 
     @classmethod
     def configured(cls, settings: Mapping[str, str], writing: Writing) -> Self:
+        """Raises PreconditionError if protoc is missing."""
+        require_protoc()
+
         def flag(key: str, default: bool) -> bool:
             return trimmed(settings.get(key, str(default))).lower() == "true"
 

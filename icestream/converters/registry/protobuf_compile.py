@@ -66,7 +66,6 @@ class Compiled:
 
 def compiled(text: str, references: Sequence[Reference]) -> Compiled:
     """Raises UnusableSchema with protoc's words."""
-    _require_protoc()
     from google.protobuf.descriptor_pb2 import FileDescriptorSet
     from google.protobuf.descriptor_pool import DescriptorPool
 
@@ -80,8 +79,9 @@ def compiled(text: str, references: Sequence[Reference]) -> Compiled:
     return Compiled(pool, files.file[-1])
 
 
-def _require_protoc() -> None:
-    if find_spec("grpc_tools") is None or find_spec("google.protobuf") is None:
+def require_protoc() -> None:
+    """Raises PreconditionError."""
+    if find_spec("grpc_tools") is None:
         raise PreconditionError("Protobuf schemas need protoc; run `pip install 'icestream[protobuf]'`")
 
 

@@ -163,7 +163,7 @@ def decoded(schema: Any, datums: Sequence[bytes]) -> Decoded:
     return decode(kind, connect_schema(kind, Options()), bodies(datums))
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(st.data(), st.booleans())
 def test_every_value_comes_back(data: st.DataObject, many: bool) -> None:
     """`many`: enough copies that the items of lists are read together, not one list after the other."""
@@ -176,7 +176,7 @@ def test_every_value_comes_back(data: st.DataObject, many: bool) -> None:
     assert found.column.to_pylist() == [expected for _, expected in pairs]
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(st.data(), st.booleans())
 def test_a_broken_datum_fails_alone(data: st.DataObject, many: bool) -> None:
     case = data.draw(cases())

@@ -153,7 +153,7 @@ def built(values: dict[str, Any]) -> Any:
     return made
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(st.lists(MESSAGES, min_size=1, max_size=4), st.booleans())
 def test_every_field_comes_back(drawn: list[dict[str, Any]], many: bool) -> None:
     """`many`: enough copies that rows are read together, not one by one."""
@@ -165,7 +165,7 @@ def test_every_field_comes_back(drawn: list[dict[str, Any]], many: bool) -> None
     }
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(MESSAGES, st.binary(max_size=30), st.booleans())
 def test_a_broken_message_fails_alone(values: dict[str, Any], garbage: bytes, many: bool) -> None:
     good = built(values)
