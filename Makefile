@@ -5,10 +5,10 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test unit check format bench lock machine
+.PHONY: help setup demo test unit check format bench bench-records lock machine
 
 help: ## Show this help
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 setup: $(VENV)/.dev ## Check Python and Java, make .venv with all that the tests need
 
@@ -33,6 +33,9 @@ format: $(VENV)/.dev ## Put the code into shape
 
 bench: machine $(VENV)/.dev ## Us and the real Kafka Connect, side by side
 	@$(BIN)/python -m bench $(ARGS)
+
+bench-records: machine $(VENV)/.dev ## Converters, transforms and validation on one core
+	@$(BIN)/python -m bench.records $(ARGS)
 
 lock: ## Pin the newest versions that pyproject.toml allows (needs uv)
 	@command -v uv >/dev/null || { echo "make: lock needs uv; install it with: pip install uv" >&2; exit 1; }

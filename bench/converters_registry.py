@@ -1,14 +1,13 @@
-"""How fast the converters of a Schema Registry decode the API-log record, on one core; for `make
-bench-records`."""
+"""The API-log record as producers with a Schema Registry write it; for `bench.records`."""
 
 from __future__ import annotations
 
 import io
 import json
-import time
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
+from bench.encoded import Encoded
 from icestream.converters.registry.avro import AvroFormat
 from icestream.converters.registry.client import RegisteredSchema
 from icestream.converters.registry.converter import Format, RegistryConverter
@@ -17,7 +16,6 @@ from icestream.converters.registry.protobuf import ProtobufFormat
 from icestream.converters.registry.protobuf_compile import compiled
 from icestream.converters.registry.wire import head
 from icestream.converters.registry.writing import Writing
-from icestream.embedded.minio_logs import generate
 
 _ID: Final = 1
 _TEXTS: Final = ("version", "time", "node", "origin", "type", "name", "bucket", "object", "versionId")
@@ -49,8 +47,7 @@ class _OneSchema:
         return _ID
 
 
-def avro(records: int = 10_000) -> float:
-    """Records a second."""
+def avro(logs: Sequence[bytes]) -> Encoded:
     import fastavro
 
     text = json.dumps(_avro_schema())
@@ -61,48 +58,39 @@ def avro(records: int = 10_000) -> float:
         fastavro.schemaless_writer(out, schema, record)
         return out.getvalue()
 
-    return _rate(AvroFormat.configured, "AVRO", text, encode, records)
+    return _encoded(AvroFormat.configured, "AVRO", text, encode, logs)
 
 
-def protobuf(records: int = 10_000) -> float:
+def protobuf(logs: Sequence[bytes]) -> Encoded:
     from google.protobuf.json_format import ParseDict
     from google.protobuf.message_factory import GetMessageClass
 
     text = _proto()
     message = GetMessageClass(compiled(text, ()).message((0,)))
-    return _rate(
-        ProtobufFormat.configured,
-        "PROTOBUF",
-        text,
-        lambda record: b"\0" + ParseDict(record, message()).SerializeToString(),
-        records,
-    )
+
+    def encode(record: Any) -> bytes:
+        return b"\0" + ParseDict(record, message()).SerializeToString()
+
+    return _encoded(ProtobufFormat.configured, "PROTOBUF", text, encode, logs)
 
 
-def json_schema(records: int = 10_000) -> float:
+def json_schema(logs: Sequence[bytes]) -> Encoded:
     text = json.dumps(_json_schema())
-    return _rate(
-        JsonSchemaFormat.configured, "JSON", text, lambda record: json.dumps(record).encode(), records
+    return _encoded(
+        JsonSchemaFormat.configured, "JSON", text, lambda record: json.dumps(record).encode(), logs
     )
 
 
-def _rate(
-    configured: Callable[..., Format], kind: str, text: str, encode: Callable[[Any], bytes], records: int
-) -> float:
+def _encoded(
+    configured: Callable[..., Format],
+    kind: str,
+    text: str,
+    encode: Callable[[Any], bytes],
+    logs: Sequence[bytes],
+) -> Encoded:
     registry = _OneSchema(kind, text)
     converter = RegistryConverter(configured({}, Writing.configured({}, registry, False)), registry, False)
-    values = [head(_ID) + encode(json.loads(record)) for record in generate("api", records, 0, 0)]
-    return _best(converter, values)
-
-
-def _best(converter: RegistryConverter, values: Sequence[bytes], rounds: int = 10) -> float:
-    best = float("inf")
-    for _ in range(rounds):
-        started = time.process_time()
-        converted = converter.to_connect("api", values)
-        best = min(best, time.process_time() - started)
-        assert not converted.failed, next(iter(converted.failed.values()))
-    return len(values) / best
+    return Encoded(converter, [head(_ID) + encode(json.loads(record)) for record in logs])
 
 
 def _avro_schema() -> dict[str, Any]:
