@@ -104,7 +104,6 @@ class Reading:
     def cut(self, lanes: Lanes, slots: Slots, lengths: Indexes | int) -> pa.Array:
         """The bytes that follow, as a binary column."""
         begin, end = self.skip(lanes, lengths)
-        if isinstance(lengths, int):  # of fixed size, so nobody has looked whether they are there
-            limit = np.minimum(end, lanes.end)
-            begin, end = np.minimum(begin, limit), limit
+        # A broken datum has nothing of the next one, which would also cost the order that `spans` wants.
+        begin, end = np.minimum(begin, lanes.end), np.minimum(end, lanes.end)
         return spans(self.datums.text, begin, end, slots.length, slots.places)
