@@ -52,14 +52,21 @@ class Shape:
     before: ConnectSchema | None
     after: ConnectSchema | None
 
+    @property
+    def identity(self) -> tuple[int, int, int]:
+        """Equal for records of one group: schemas of one shape are one object."""
+        return id(self.key), id(self.before), id(self.after)
+
 
 @dataclass(frozen=True)
 class MongoDebeziumTransform:
-    arrays_as_documents: bool
+    schemas: Schemas
+    values: Values
 
     @classmethod
     def configured(cls, settings: Mapping[str, Any], side: Side) -> Self:
-        return cls((settings[ARRAY_HANDLING_MODE] or "").strip().lower() == "document")
+        as_documents = (settings[ARRAY_HANDLING_MODE] or "").strip().lower() == "document"
+        return cls(Schemas(as_documents), Values(as_documents))
 
     def apply(self, records: Records) -> Applied:
         if is_null(records.value):
@@ -71,25 +78,25 @@ class MongoDebeziumTransform:
         except Refused as refused:
             return all_failed(records, refused.failure)
         failed: dict[int, Failure] = {}
-        groups: dict[Shape, dict[int, Documents]] = {}
+        groups: dict[tuple[int, int, int], tuple[Shape, dict[int, Documents]]] = {}
         for position in range(len(records)):
             try:
                 shape, documents = self._read(events, position)
-                groups.setdefault(shape, {})[position] = documents
+                groups.setdefault(shape.identity, (shape, {}))[1][position] = documents
             except Refused as refused:
                 failed[int(records.rows[position])] = refused.failure
-        return Applied([events.group(shape, rows) for shape, rows in groups.items()], failed)
+        return Applied([events.group(shape, rows) for shape, rows in groups.values()], failed)
 
     def _read(self, events: Events, position: int) -> tuple[Shape, Documents]:
         found = events.documents(position)
-        schemas, values = Schemas(self.arrays_as_documents), Values(self.arrays_as_documents)
-        key = schemas.of(found.key, optional=False)
-        key_struct = values.of(found.key, key)
-        before, after = (None if one is None else schemas.of(one) for one in (found.before, found.after))
+        key = self.schemas.at_top(found.key, optional=False)
+        key_struct = self.values.of(found.key, key)
+        before = None if found.before is None else self.schemas.at_top(found.before)
+        after = None if found.after is None else self.schemas.at_top(found.after)
         return Shape(key, before, after), Documents(
             key_struct,
-            None if found.before is None else values.of(found.before, before),
-            None if found.after is None else values.of(found.after, after),
+            None if found.before is None else self.values.of(found.before, before),
+            None if found.after is None else self.values.of(found.after, after),
         )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from icestream.records.java_text import hash_order
@@ -16,9 +16,16 @@ from icestream.records.schema import (
     struct,
     timestamp,
 )
-from icestream.transforms.iceberg.extended_json import INVALID_OPERATION, Document, kind
+from icestream.transforms.iceberg.extended_json import (
+    INVALID_OPERATION,
+    Document,
+    Other,
+    ScopedJavaScript,
+    kind,
+)
 from icestream.transforms.refusals import SCHEMA_BUILDER_EXCEPTION, Refused
 
+_MOST_SHAPES: Final = 1000
 _RUNTIME_EXCEPTION: Final = "java.lang.RuntimeException"
 _ADVICE: Final = "Check option 'struct' of parameter 'array.encoding'"
 _SCALARS: Final[Mapping[str, ConnectSchema]] = {
@@ -62,6 +69,28 @@ class Schemas:
     """All methods raise Refused for documents that have no schema."""
 
     arrays_as_documents: bool
+    _known: dict[tuple[Any, bool], ConnectSchema] = field(default_factory=dict, compare=False)
+
+    def at_top(self, document: Document, *, optional: bool = True) -> ConnectSchema:
+        """The same object for all documents of one shape."""
+        shape = (self._shape(document), optional)
+        if shape not in self._known:
+            if len(self._known) >= _MOST_SHAPES:
+                self._known.clear()
+            self._known[shape] = self.of(document, optional=optional)
+        return self._known[shape]
+
+    def _shape(self, value: Any) -> Any:
+        """All that the schema depends on."""
+        found = type(value)
+        if found is dict:
+            return ("{", *((key, self._shape(item)) for key, item in value.items()))
+        if found is list:
+            items = map(self._shape, value)
+            return ("[", *(items if self.arrays_as_documents else dict.fromkeys(items)))
+        if found is ScopedJavaScript:
+            return ("js", self._shape(value.scope))
+        return value.kind if found is Other else found
 
     def of(self, document: Document, name: str | None = None, *, optional: bool = True) -> ConnectSchema:
         fields = []

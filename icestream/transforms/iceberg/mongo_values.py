@@ -59,15 +59,14 @@ class Values:
             found = kind(value)
             if found in _LEFT_OUT:
                 continue
-            fitted = None if found == "NULL" else self._field(key, value, lookup or schema)
+            fitted = None if found == "NULL" else self._field(key, value, found, lookup or schema)
             if key not in schema:
                 raise Refused(f"{key} is not a valid field name")
             _check(schema[key], fitted, f'field: "{key}"')
             made[key] = fitted
         return made
 
-    def _field(self, key: str, value: Any, lookup: ConnectSchema) -> Any:
-        found = kind(value)
+    def _field(self, key: str, value: Any, found: str, lookup: ConnectSchema) -> Any:
         if found in _SCALARS:
             return _scalar(value)
         match found:

@@ -20,6 +20,7 @@ from icestream.transforms.iceberg.json_to_map import JsonToMapTransform
 from icestream.transforms.iceberg.kafka_metadata import KafkaMetadataTransform
 from icestream.transforms.iceberg.mongo_debezium import MongoDebeziumTransform
 from icestream.transforms.iceberg.targets import Targets
+from icestream.transforms.side import Side
 
 DEEP = 10_000
 
@@ -94,7 +95,9 @@ def test_documents_of_mongodb_that_are_too_deep_fail_alone() -> None:
     )
     key_schema = struct(("id", STRING), name="a.Key")
     key = Column(pa.array([{"id": "1"}] * 4, key_schema.arrow_type), key_schema)
-    applied = MongoDebeziumTransform(False).apply(records(value, key, length=4))
+    applied = MongoDebeziumTransform.configured({"array_handling_mode": None}, Side.VALUE).apply(
+        records(value, key, length=4)
+    )
     assert sorted(row for group in applied.records for row in group.rows.tolist()) == [2, 3]
     assert "Extended JSON" in applied.failed[0].reason
     assert "more than 100 levels" in applied.failed[1].reason
