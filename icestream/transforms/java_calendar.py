@@ -131,6 +131,6 @@ def moments(year: Indexes, month: Indexes, day: Indexes, time: Indexes) -> Index
 
 
 def _chosen(year: Indexes, old: Indexes, new: Indexes) -> Indexes:
-    """Which calendar's day it is: that of its year, unless this leads beyond the cutover."""
-    gregorian: Flags = np.where(year < _CUTOVER_YEAR, old, new) >= CUTOVER
+    """Which calendar's day it is: that of its year, unless the day is before the Gregorian calendar."""
+    gregorian: Flags = (year >= _CUTOVER_YEAR) & (new >= CUTOVER)
     return np.where(gregorian, new, old)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Final
+from typing import Final, Self
 
 from icestream.transforms.java_date_days import Day, Found, day_of
 from icestream.transforms.java_date_pattern import Token
@@ -26,46 +26,65 @@ _MINUTE: Final = 60_000
 _LEAST_INT, _MOST_INT = -(2**31), 2**31 - 1
 _LEAST_LONG, _MOST_LONG = -(2**63), 2**63 - 1
 _MANY_DIGITS: Final = 400
+_PLAIN_DIGITS: Final = 9
 
 Parsed = tuple[int, int, int, int]
 """Year, month, day and milliseconds of the day, each perhaps out of range."""
 
 
 @dataclass(frozen=True)
+class _Step:
+    """One token: literal text, a number (with others right behind it, or not), a name or a zone."""
+
+    token: Token
+    is_number: bool
+    abutting: bool
+
+
+@dataclass(frozen=True)
 class Parser:
-    tokens: tuple[Token, ...]
+    steps: tuple[_Step, ...]
+
+    @classmethod
+    def of(cls, tokens: Sequence[Token]) -> Self:
+        following = [*(token.is_number for token in tokens[1:]), False]
+        return cls(
+            tuple(
+                _Step(token, token.is_number, abutting)
+                for token, abutting in zip(tokens, following, strict=True)
+            )
+        )
 
     def parse(self, text: str) -> Parsed | None:
         """None: the text does not match. What follows a match does not matter."""
         found: Found = {}
         position = 0
-        for index, token in enumerate(self.tokens):
-            if not token.letter:
-                if not text.startswith(token.text, position):
-                    return None
-                position += len(token.text)
-                continue
-            following = self.tokens[index + 1] if index + 1 < len(self.tokens) else None
-            end = _read(text, position, token, following is not None and following.is_number, found)
+        for step in self.steps:
+            if step.token.letter:
+                end = _read(text, position, step, found)
+            else:
+                literal = step.token.text
+                end = position + len(literal) if text.startswith(literal, position) else None
             if end is None:
                 return None
             position = end
         return _resolved(found) if position else None
 
 
-def _read(text: str, start: int, token: Token, abutting: bool, found: Found) -> int | None:
+def _read(text: str, start: int, step: _Step, found: Found) -> int | None:
     """Where the field ends."""
     at = start
-    while at < len(text) and text[at] in " \t":
+    while text[at : at + 1] in (" ", "\t"):
         at += 1
     if at == len(text):
         return None
-    if not token.is_number:
+    token = step.token
+    if not step.is_number:
         read = _zone if token.letter in "zZX" else _name
         return read(text, start, at, token, found)
-    if abutting and start + token.count > len(text):
+    if step.abutting and start + token.count > len(text):
         return None
-    match = _NUMBER.match(text, at, start + token.count if abutting else len(text))
+    match = _NUMBER.match(text, at, start + token.count if step.abutting else len(text))
     if match is None:
         return None
     _put(found, token, _integer(match), match)
@@ -75,6 +94,8 @@ def _read(text: str, start: int, token: Token, abutting: bool, found: Found) -> 
 def _integer(match: re.Match[str]) -> int:
     """As Java's `Number.intValue`: of a long the low bits, of what is no long the end of the range."""
     sign, digits, power = match.groups()
+    if power is None and len(digits) <= _PLAIN_DIGITS:
+        return -int(digits) if sign else int(digits)
     exponent = int(power or 0)
     if len(digits) + abs(exponent) > _MANY_DIGITS:
         number = 0 if exponent < 0 or not int(digits[:_MANY_DIGITS]) else 10**_MANY_DIGITS

@@ -14,12 +14,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from icestream.records.rows import Indexes
-from icestream.transforms.java_calendar import Fields, moments
+from icestream.records.rows import Flags, Indexes
+from icestream.transforms.java_calendar import DAY, Fields, moments
 from icestream.transforms.java_date_parser import Parser
 from icestream.transforms.java_date_pattern import Token, tokens
 from icestream.transforms.java_date_words import DAYS, ERAS, HALVES, MONTHS
-from icestream.transforms.java_fixed_dates import FixedDates
+from icestream.transforms.java_fixed_dates import Layout, layouts, parse_fixed
 
 _HOUR, _MINUTE, _SECOND = 3_600_000, 60_000, 1_000
 _SHORT: Final = 3
@@ -54,44 +54,83 @@ _NAMES: Final[Mapping[str, tuple[Callable[[Fields], Indexes], Sequence[str]]]] =
 
 
 @dataclass(frozen=True)
+class Run:
+    """Fields that follow each other and say something of the day, of the time to the second, or of the
+    milliseconds: few texts for many moments."""
+
+    unit: int
+    tokens: tuple[Token, ...]
+
+    def format(self, moments: Indexes) -> pa.Array:
+        within = moments if self.unit == DAY else moments % (DAY if self.unit == _SECOND else _SECOND)
+        keys = within // self.unit
+        low, high = int(keys.min()), int(keys.max())
+        if high - low >= len(keys):
+            return self._texts(keys * self.unit)
+        return self._texts(np.arange(low, high + 1) * self.unit).take(pa.array(keys - low))
+
+    def _texts(self, moments: Indexes) -> pa.Array:
+        fields = Fields.of(moments)
+        parts = [_formatted(token, fields) if token.letter else token.text for token in self.tokens]
+        if all(isinstance(part, str) for part in parts):
+            return pa.repeat("".join(str(part) for part in parts), len(moments))
+        return pc.binary_join_element_wise(*parts, "")
+
+
+def runs(found: Sequence[Token]) -> tuple[Run, ...]:
+    """Literal text and zones, which are always UTC, belong to the run before them."""
+    grouped: list[tuple[int, list[Token]]] = []
+    for token in found:
+        unit = grouped[-1][0] if grouped else DAY
+        if token.letter and token.letter not in "zZX":
+            unit = 1 if token.letter == "S" else _SECOND if token.letter in "HkKhmsa" else DAY
+        if grouped and grouped[-1][0] == unit:
+            grouped[-1][1].append(token)
+        else:
+            grouped.append((unit, [token]))
+    return tuple(Run(unit, tuple(mine)) for unit, mine in grouped)
+
+
+@dataclass(frozen=True)
 class JavaDateFormat:
     pattern: str
-    _tokens: tuple[Token, ...]
+    _runs: tuple[Run, ...]
     _parser: Parser
-    _fixed: FixedDates | None
+    _layouts: Sequence[Layout]
 
     @classmethod
     def of(cls, pattern: str) -> Self:
         """Raises ValueError with the words of Java's IllegalArgumentException."""
         found = tokens(pattern)
-        return cls(pattern, found, Parser(found), FixedDates.of(found))
+        return cls(pattern, runs(found), Parser.of(found), layouts(found))
 
     def format(self, values: pa.Array) -> pa.Array:
         """Milliseconds since 1970 (int64) as text."""
-        fields = Fields.of(values.fill_null(0).to_numpy(zero_copy_only=False))
-        parts = [token.text if not token.letter else _formatted(token, fields) for token in self._tokens]
-        if not parts or all(isinstance(part, str) for part in parts):
-            text = pa.repeat("".join(str(part) for part in parts), len(values))
-        else:
-            text = pc.binary_join_element_wise(*parts, "")
+        if not len(values) or not self._runs:
+            return pc.if_else(values.is_valid(), "", None)
+        moments = values.fill_null(0).to_numpy(zero_copy_only=False)
+        parts = [run.format(moments) for run in self._runs]
+        text = parts[0] if len(parts) == 1 else pc.binary_join_element_wise(*parts, "")
         return pc.if_else(values.is_valid(), text, None) if values.null_count else text
 
     def parse(self, texts: pa.Array) -> tuple[pa.Array, Sequence[int]]:
         """Text as milliseconds since 1970, and the positions of those that do not match the pattern."""
-        if self._fixed is not None and (found := self._fixed.parse(texts)) is not None:
-            return found, ()
+        values, done = parse_fixed(self._layouts, texts)
+        rest = np.flatnonzero(~done & texts.is_valid().to_numpy(zero_copy_only=False))
+        bad: Sequence[int] = ()
+        if len(rest):
+            values[rest], done[rest] = self._parsed(texts.take(pa.array(rest)))
+            bad = rest[~done[rest]].tolist()
+        return pa.array(values, pa.int64(), mask=None if done.all() else ~done), bad
+
+    def _parsed(self, texts: pa.Array) -> tuple[Indexes, Flags]:
+        """Each distinct text on its own, and which of them match."""
         encoded = texts.dictionary_encode()
-        distinct = encoded.dictionary.to_pylist()
-        parsed = [self._parser.parse(text) for text in distinct]
+        parsed = [self._parser.parse(text) for text in encoded.dictionary.to_pylist()]
         good = np.fromiter((one is not None for one in parsed), np.bool_, len(parsed))
         columns = np.array([one or (1970, 1, 1, 0) for one in parsed], np.int64).reshape(-1, 4)
-        values = pa.array(moments(*columns.T), pa.int64(), mask=~good).take(encoded.indices)
-        if good.all():
-            return values, ()
-        bad = values.is_null().to_numpy(zero_copy_only=False) & texts.is_valid().to_numpy(
-            zero_copy_only=False
-        )
-        return values, np.flatnonzero(bad).tolist()
+        codes = encoded.indices.to_numpy()
+        return moments(*columns.T)[codes], good[codes]
 
 
 def _formatted(token: Token, fields: Fields) -> pa.Array | str:
@@ -113,8 +152,6 @@ def _zone(token: Token) -> str:
 def _digits(numbers: Indexes, token: Token) -> pa.Array:
     if token.letter in "yY" and token.count == 2:
         numbers = numbers % 100
-    if not len(numbers):
-        return pa.array([], pa.string())
     low, high = int(numbers.min()), int(numbers.max())
     if high - low > _WIDEST_TABLE:
         digits = pc.utf8_lpad(pa.array(np.abs(numbers)).cast(pa.string()), token.count, "0")

@@ -5,12 +5,15 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from icestream.records.schema import ConnectSchema, Kind, array, date, decimal, struct, time, timestamp
 from icestream.transforms.cast import Cast
+from icestream.transforms.java_date_words import ZONES
+from icestream.transforms.java_dates import JavaDateFormat
 from icestream.transforms.side import Side
 from icestream.transforms.timestamp_converter import TimestampConverter
 from tests.smt_parity.generators import Shape, givens
@@ -101,7 +104,13 @@ def test_parsing_what_was_formatted(parity: Parity, pattern: str) -> None:
     parity.check([Smt(TimestampConverter, there), Smt(TimestampConverter, back)], Given(Json(MOMENTS)))
 
 
-@pytest.mark.parametrize("pattern", ["yyyy-MM-dd", "yyyyMMddHHmmssSSS", "yyyy-MM-dd'T'HH:mm:ss.SSS'Z'"])
+FIXED = [
+    *("yyyy-MM-dd", "yyyyMMddHHmmssSSS", "yyyy-MM-dd'T'HH:mm:ss.SSS'Z'", "yyyy-MM-dd'T'HH:mm:ssXXX"),
+    *("dd/MMM/yyyy:HH:mm:ss Z", "EEE, dd MMM yyyy HH:mm:ss z", "hh:mm a", "yyyyMMddHHmmXX", "HH:mm X"),
+]
+
+
+@pytest.mark.parametrize("pattern", FIXED)
 def test_parsing_texts_that_are_all_alike(parity: Parity, pattern: str) -> None:
     there, back = config("string", "", pattern), config("Timestamp", "", pattern)
     times = [-12_219_292_800_000, -12_219_292_800_001, *range(0, 4_000_000_000_000, 40_123_456_789)]
@@ -209,3 +218,38 @@ def test_any_moment_in_any_format(parity: Parity, pattern: str, times: list[int]
     there, back = config("string", "", pattern), config("unix", "", pattern)
     parity.check([Smt(TimestampConverter, there)], Given(Json(times)))
     parity.check([Smt(TimestampConverter, there), Smt(TimestampConverter, back)], Given(Json(times)))
+
+
+PIECES = [*"0123456789 -+:.,/TZzGEJP'", "", "é", "٣", "\t", "am", "Jan", "+02:00"]
+
+
+@st.composite
+def nearly_right(draw: st.DrawFn) -> tuple[str, list[str]]:
+    """A pattern, and texts that would match if some of their characters were not others."""
+    pattern = draw(st.sampled_from([*FIXED, *PATTERNS]))
+    times = draw(st.lists(st.integers(-62_000_000_000_000, 253_000_000_000_000), min_size=20, max_size=40))
+    texts = JavaDateFormat.of(pattern).format(pa.array(times)).to_pylist()
+    return pattern, [draw(changed(text)) for text in texts]
+
+
+@st.composite
+def changed(draw: st.DrawFn, text: str) -> str:
+    for _ in range(draw(st.integers(0, 2))):
+        at = draw(st.integers(0, len(text)))
+        with_what = draw(
+            st.sampled_from([*"0123456789 -+:.,/TZzGEJP'", "", "é", "٣", "\t", "am", "Jan", "+02:00"])
+        )
+        text = text[:at] + with_what + text[at + draw(st.integers(0, 2)) :]
+    return text
+
+
+@generated(examples=100)
+@given(case=nearly_right())
+def test_texts_that_are_nearly_right(parity: Parity, case: tuple[str, list[str]]) -> None:
+    pattern, texts = case
+    parity.check([Smt(TimestampConverter, config("unix", "", pattern))], Given(Json(texts)))
+
+
+def test_zones(parity: Parity) -> None:
+    texts = [f"2026-07-01 12:00 {name}" for name in ZONES]
+    parity.check([Smt(TimestampConverter, config("unix", "", "yyyy-MM-dd HH:mm z"))], Given(Json(texts)))
