@@ -111,11 +111,18 @@ class JsonSource:
     def objects(self, path: Path) -> list[Any]:
         """What each value has at a path, as Python's own values; ABSENT where the path ends early."""
         if not path:
-            return [parsed(value) for value in self.values]
+            return self._whole
         if path not in self._found:
             self.learned.paths.setdefault(path)
             self._project()
         return self._found[path]
+
+    @cached_property
+    def _whole(self) -> list[Any]:
+        try:
+            return list(map(msgspec.json.decode, self.values))
+        except (ValueError, RecursionError):
+            return [_decoded_alone(value, msgspec.json.decode) for value in self.values]
 
     def _project(self) -> None:
         decode = self.learned.projection().decode

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from icestream.records.column import Column, missing
-from icestream.records.json_source import ABSENT, JsonSource, Path
+from icestream.records.json_source import ABSENT, JsonSource, Learned, Path
 from icestream.records.rows import Flags, Indexes
 
 
@@ -35,6 +35,16 @@ class Text:
 
     def take(self, rows: Indexes) -> Text:
         return replace(self, rows=rows if self.rows is None else self.rows[rows])
+
+    def children(self, names: Sequence[str]) -> dict[str, Text]:
+        """Several at once. Names that come from data are not learned: there is no end of them."""
+        whole = replace(self, path=())
+        values = self.source.values
+        if self.rows is not None:
+            values = [values[row] for row in self.rows.tolist()]
+        learned = Learned({(*self.path, name): None for name in names})
+        source = JsonSource.projected(values, learned, whole.objects())
+        return {name: Text(source, (*self.path, name)) for name in names}
 
     def objects(self) -> list[Any]:
         """As Python's own values; ABSENT where there is no such key."""
@@ -68,15 +78,19 @@ class Fields:
         named = {name: None if node is None else node.take(rows) for name, node in self.named.items()}
         return Fields(named, None if self.rest is None else self.rest.take(rows), len(rows))
 
-    def expanded(self) -> Fields:
-        """With every key by name and no rest. Decodes all of the text: for those who need all keys."""
+    def expanded(self, most: int) -> Fields | None:
+        """With every key by name and no rest; None if there are more keys than that. Decodes all of the text:
+        for those who need all keys."""
+        held = {name: node for name, node in self.named.items() if node is not None}
         if self.rest is None:
-            return replace(self, named={name: node for name, node in self.named.items() if node is not None})
-        keys: dict[str, None] = {}
+            return replace(self, named=held) if len(held) <= most else None
+        keys: dict[str, Any] = {}
         for value in self.rest.objects():
-            keys.update(dict.fromkeys(value))
-        named = {name: self.get(name) for name in [*keys, *(name for name in self.named if name not in keys)]}
-        return Fields({name: node for name, node in named.items() if node is not None}, None, self.length)
+            keys.update(value)
+            if len(keys) > most:
+                return None
+        texts = self.rest.children([name for name in keys if name not in self.named])
+        return Fields({**texts, **held}, None, self.length) if len(texts) + len(held) <= most else None
 
 
 @dataclass(frozen=True)
