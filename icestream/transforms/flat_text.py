@@ -23,7 +23,7 @@ Shape = dict[str, Any]
 _LEAF: Final = str | int | float | bool | list[Any] | None | msgspec.UnsetType
 _NULL: Final = None | msgspec.UnsetType
 """Only nulls so far: it may turn out to be an object."""
-_MOST_CHANGES: Final = 2000
+_MOST_CHANGES: Final = 500
 """A shape that grows further is no shape: its objects are maps with keys that are data."""
 _DEEPEST: Final = 100
 _INNER: Final = "inner"
@@ -45,7 +45,7 @@ class LearnedShape:
         into it."""
         decoded = self._decode(values)
         odd = [value for value, found in zip(values, decoded, strict=True) if found is None]
-        if not odd or not self._learn(odd):
+        if not odd or self.changes == _MOST_CHANGES or not self._learn(odd):
             return decoded
         self._decoder = None
         return self._decode(values)

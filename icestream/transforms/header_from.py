@@ -13,7 +13,7 @@ from icestream.records.column import Column, struct_column
 from icestream.records.records import Applied, Failure, Header, Records
 from icestream.records.schema import ConnectSchema, Kind
 from icestream.records.values import Fields
-from icestream.transforms.picked_fields import Picked, picked
+from icestream.transforms.picked_fields import Picked, got, picked
 from icestream.transforms.requirements import is_null, not_a_map, not_a_struct, schema_text
 from icestream.transforms.side import Side, all_failed, kept
 from icestream.transforms.struct_fields import nulls_refused, read_fields
@@ -54,7 +54,7 @@ class HeaderFrom:
         return Applied([self._schemaless(group) for group in picked(records, self.side, self.fields)])
 
     def _schemaless(self, group: Picked) -> Records:
-        headers = tuple(map(Header, self.headers, group.values))
+        headers = tuple(map(Header, self.headers, map(got, group.values)))
         fields = self.side.get(group.records)
         assert isinstance(fields, Fields)
         if self.operation == _MOVE:

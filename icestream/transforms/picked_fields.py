@@ -1,4 +1,4 @@
-"""Fields of schemaless maps by name, in groups where each has one Java type: for ValueToKey, HeaderFrom."""
+"""Fields of schemaless maps by name, in groups where each has one Java type. For ValueToKey and others."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from icestream.transforms.side import Side
 
 @dataclass(frozen=True)
 class Picked:
-    """A group of records and what `Map.get` finds in them, in the order of the names asked for."""
+    """A group of records, and the fields in the order of the names asked for."""
 
     records: Records
     values: Sequence[Typed]
@@ -31,10 +31,14 @@ def _with(group: Picked, side: Side, name: str) -> list[Picked]:
     assert isinstance(fields, Fields)
     grown = []
     for part in typed(fields.get(name), len(group.records)):
-        value = replace(part.value, absent=None) if isinstance(part.value, Column) else part.value
         if part.rows is None:
-            grown.append(Picked(group.records, [*group.values, value]))
+            grown.append(Picked(group.records, [*group.values, part.value]))
         else:
             before = [one.take(part.rows) for one in group.values]
-            grown.append(Picked(group.records.take(part.rows), [*before, value]))
+            grown.append(Picked(group.records.take(part.rows), [*before, part.value]))
     return grown
+
+
+def got(value: Typed) -> Typed:
+    """As `Map.get` answers: null for a key that is absent."""
+    return replace(value, absent=None) if isinstance(value, Column) else value

@@ -10,7 +10,7 @@ from icestream.records.column import Column, struct_column
 from icestream.records.records import Applied, Failure, Records
 from icestream.records.schema import ConnectSchema, Kind, struct
 from icestream.records.values import Fields
-from icestream.transforms.picked_fields import picked
+from icestream.transforms.picked_fields import Picked, got, picked
 from icestream.transforms.refusals import Refused
 from icestream.transforms.requirements import is_null, not_a_map, not_a_struct
 from icestream.transforms.side import Side, all_failed, kept
@@ -35,15 +35,11 @@ class ValueToKey:
             return self._with_schema(records, value, value.schema)
         if not isinstance(value, Fields):
             return all_failed(records, not_a_map(value, _PURPOSE))
-        return Applied(
-            [
-                replace(
-                    group.records,
-                    key=Fields(dict(zip(self.fields, group.values, strict=True)), None, len(group.records)),
-                )
-                for group in picked(records, Side.VALUE, self.fields)
-            ]
-        )
+        return Applied([self._schemaless(group) for group in picked(records, Side.VALUE, self.fields)])
+
+    def _schemaless(self, group: Picked) -> Records:
+        named = dict(zip(self.fields, map(got, group.values), strict=True))
+        return replace(group.records, key=Fields(named, None, len(group.records)))
 
     def _with_schema(self, records: Records, value: Column, schema: ConnectSchema) -> Applied:
         if schema.kind is not Kind.STRUCT or is_null(value):
