@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -87,7 +87,7 @@ def _parsed(given: Config, definition: ConfigDef) -> tuple[dict[str, Any], dict[
     providers = providers_from(given)
     raw = providers.resolved(given)
     foreign = of_the_other_mode(definition)
-    definition += converter_definition(raw)
+    definition += _of_converters(raw)
     ours = {key: value for key, value in raw.items() if key not in foreign}
     policy = raw.get("icestream.unknown.keys", "typos").strip()
     unknown = judge_unknown_keys(definition, ours, policy, settings_by_prefix(raw))
@@ -117,3 +117,11 @@ def _parsed(given: Config, definition: ConfigDef) -> tuple[dict[str, Any], dict[
         ),
     }
     return common, values
+
+
+def _of_converters(raw: Config) -> ConfigDef:
+    """The settings of the worker's converters. None is required: connectors may bring converters of their
+    own."""
+    known = converter_definition(raw)
+    settings = [replace(one, default=None) if one.is_required else one for one in known.settings]
+    return replace(known, settings=settings)

@@ -100,3 +100,20 @@ def test_our_own_state_file_wins_and_is_enough() -> None:
 def test_a_worker_must_know_where_to_keep_things(given: dict[str, str]) -> None:
     with pytest.raises(ConfigError, match=r'"offset\.storage\.file\.filename"'):
         parse_standalone({**BOTH, **given})
+
+
+AVRO = {"value.converter": "io.confluent.connect.avro.AvroConverter"}
+
+
+def test_keys_of_the_workers_converters_are_known() -> None:
+    url = {"value.converter.schema.registry.url": "http://127.0.0.1:8081"}
+    config = parse_standalone({**GOOD, **AVRO, **url})
+    assert config.warnings == (
+        "'value.converter.schemas.enable' is not a known configuration and has no effect",
+    )
+    with pytest.raises(ConfigError, match=r"did you mean 'value\.converter\.schema\.registry\.url'"):
+        parse_standalone({**GOOD, **AVRO, "value.converter.schema.registry.ur": "x"})
+
+
+def test_a_converter_that_every_connector_may_replace_need_not_be_complete() -> None:
+    assert parse_standalone({**GOOD, **AVRO}).raw["value.converter"] == AVRO["value.converter"]
