@@ -8,6 +8,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final, Self
 
+import numpy as np
+
+from icestream.transforms.java_calendar import moments
 from icestream.transforms.java_date_days import Day, Found, day_of
 from icestream.transforms.java_date_pattern import Token
 from icestream.transforms.java_date_words import DAYS, ERAS, HALVES, MONTHS, ZONES, by_name
@@ -27,6 +30,8 @@ _LEAST_INT, _MOST_INT = -(2**31), 2**31 - 1
 _LEAST_LONG, _MOST_LONG = -(2**63), 2**63 - 1
 _MANY_DIGITS: Final = 400
 _PLAIN_DIGITS: Final = 9
+_CENTURY_BEGAN: Final = 80
+"""Years ago: two digits of a year mean one of the hundred from then on."""
 
 Parsed = tuple[int, int, int, int]
 """Year, month, day and milliseconds of the day, each perhaps out of range."""
@@ -129,8 +134,7 @@ def _set(found: Found, letter: str, value: int) -> None:
 
 
 def _century(found: Found, value: int) -> int:
-    """Two digits mean a year of the hundred that began eighty years ago."""
-    first = datetime.now(UTC).year - 80
+    first = datetime.now(UTC).year - _CENTURY_BEGAN
     if value == first % 100:
         found["ambiguous"] = 1
     return value + first // 100 * 100 + (100 if value < first % 100 else 0)
@@ -192,14 +196,16 @@ def _resolved(found: Found) -> Parsed:
     time = _hour(found) * 60 + found.get("m", 0) - found.get("zone", 0)
     milliseconds = time * _MINUTE + found.get("s", 0) * 1_000 + found.get("S", 0)
     if "ambiguous" in found and _before_the_century(day, milliseconds):
-        day = day_of({**found, "y": found.get("y", 0) + 100})
+        day = day_of({**found, **{letter: found[letter] + 100 for letter in "yY" if letter in found}})
     return (*day, milliseconds)
 
 
 def _before_the_century(day: Day, milliseconds: int) -> bool:
     now = datetime.now(UTC)
-    then = (now.hour * 60 + now.minute) * _MINUTE + now.second * 1_000
-    return (*day, milliseconds) < (now.year - 80, now.month, now.day, then)
+    first = (now.year - _CENTURY_BEGAN, now.month, now.day, (now.hour * 60 + now.minute) * _MINUTE)
+    columns = np.array([(*day, milliseconds), first], np.int64).T
+    then, start = moments(*columns).tolist()
+    return bool(then < start)
 
 
 def _hour(found: Found) -> int:
