@@ -20,6 +20,7 @@ from icestream.jobs.channel import dead_letter
 from icestream.jobs.job import DeadLetters
 from icestream.kafka.topics import Topics
 from icestream.kafka.transactions import Transactions
+from tests.integration.local_job import World
 
 _TIME = 1_763_200_000_000
 """2025-11-15 09:46:40"""
@@ -253,3 +254,31 @@ def test_what_cannot_be_is_said_before_anything_is_sent(queue: Queue) -> None:
         "icestream: connector 'sink' has no dead letter queue; set errors.tolerance=all and "
         "errors.deadletterqueue.topic.name\n"
     )
+
+
+def test_records_land_once_after_the_fix_and_the_books_balance(
+    broker: Broker, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    cast = {
+        "transforms": "c",
+        "transforms.c.type": "org.apache.kafka.connect.transforms.Cast$Value",
+        "transforms.c.spec": "amount:float64",
+    }
+    world = World(broker, tmp_path, options=dict(cast))
+    world.produce({"id": number, "amount": "oops" if number % 10 == 3 else "1.5"} for number in range(100))
+    world.drain()
+    assert len(world.ids()) == 90
+    assert {letter.context["stage"] for letter in world.letters()} == {"TRANSFORMATION"}
+    world.options["transforms.c.type"] = "org.apache.kafka.connect.transforms.ReplaceField$Value"
+    world.options["transforms.c.exclude"] = "amount"
+    world.options.pop("transforms.c.spec")
+    file = tmp_path / "sink.json"
+    file.write_text(json.dumps({"name": world.name, "config": world.config}))
+    settings = ["--config", str(file), "--bootstrap-servers", broker.bootstrap]
+    assert main.run(["dlq", "replay", world.name, "--where", "reason like '%oops%'", *settings]) == 0
+    assert capsys.readouterr().out == f"10 letters sent to {world.name}\n"
+    world.wait_settled(world.name)
+    world.drain()
+    assert world.ids() == list(range(100))
+    assert main.run(["verify", world.name, "--deep", *settings]) == 0
+    assert "100 in the table, 10 in the dead letter queue. None missing" in capsys.readouterr().out

@@ -1,164 +1,24 @@
 """Records that hurt: what fits lands, what does not becomes a dead letter with its reason, in bounded memory.
 
-Config in, table and dead letter queue out: a real broker, a real table, the job manager and what a Spark task
-does, without Spark around it.
+Config in, table and dead letter queue out.
 """
 
 from __future__ import annotations
 
-import itertools
-import json
 import threading
-import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, cast
 
 import psutil
 import pytest
-from confluent_kafka import Producer
-from pyiceberg.catalog import Catalog
+from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
 from pyiceberg.schema import Schema
-from pyiceberg.types import DoubleType, ListType, LongType, MapType, NestedField, StringType, StructType
+from pyiceberg.types import ListType, LongType, MapType, NestedField, StringType, StructType
 
-from icestream.api.batch import Batch, Taken
-from icestream.api.errors import RecordRejected
+from icestream.api.errors import FatalError, RecordRejected
 from icestream.embedded.kafka import Broker, running_broker
-from icestream.embedded.minio_tables import sqlite_catalog
-from icestream.jobs.build_iceberg import job_manager
-from icestream.jobs.letters import Letter, LetterBox
-from icestream.kafka.reader import SliceReader
-from icestream.kafka.topics import Topics
-from icestream.pipeline.plan import Plan, TableTask
-from icestream.pipeline.record_path import RecordSettings
-from icestream.pipeline.run import SparkRunner
-from icestream.pipeline.worker import SliceWork
-from icestream.sinks.iceberg.catalogs import open_catalog
-
-JSON = "org.apache.kafka.connect.json.JsonConverter"
-SCHEMA = Schema(
-    NestedField(1, "id", LongType(), required=True),
-    NestedField(2, "text", StringType()),
-    NestedField(3, "amount", DoubleType()),
-)
-MEGABYTE = 2**20
-_NUMBERS = itertools.count(1)
-_LARGE = {"max.message.bytes": str(16 * MEGABYTE)}
-
-
-@dataclass
-class InThisProcess:
-    """A BatchRunner that is one task."""
-
-    kafka: Mapping[str, str]
-    records: RecordSettings
-    overflows: int = 0
-
-    def run(self, batch: Batch, tables: Sequence[TableTask], *, evolves: bool, stages: bool = True) -> Taken:
-        plan = Plan(self.kafka, self.records, tables, [batch.slices()], evolves, stages)
-        taken = SliceWork(plan, 0).run(batch.slices())
-        self.overflows += taken.overflow
-        return taken
-
-
-@dataclass
-class World:
-    """A topic with one partition, its connector and its table."""
-
-    broker: Broker
-    folder: Path
-    schema: Schema = SCHEMA
-    name: str = field(default_factory=lambda: f"poison-{next(_NUMBERS)}")
-    options: dict[str, str] = field(default_factory=dict)
-    overflows: int = 0
-
-    def __post_init__(self) -> None:
-        self.topics.create(self.name, 1, 1, _LARGE)
-        self.catalog.create_namespace_if_not_exists("ns")
-        self.catalog.create_table(f"ns.{self.name}", self.schema)
-
-    @property
-    def settings(self) -> dict[str, str]:
-        return {"bootstrap.servers": self.broker.bootstrap}
-
-    @property
-    def topics(self) -> Topics:
-        return Topics(self.settings)
-
-    @property
-    def catalog(self) -> Catalog:
-        return open_catalog(sqlite_catalog(str(self.folder)))
-
-    @property
-    def config(self) -> dict[str, str]:
-        return {
-            "connector.class": "IcebergSinkConnector",
-            "topics": self.name,
-            "tasks.max": "1",
-            "key.converter": "org.apache.kafka.connect.storage.StringConverter",
-            "value.converter": JSON,
-            "value.converter.schemas.enable": "false",
-            "iceberg.tables": f"ns.{self.name}",
-            "iceberg.control.commit.interval-ms": "1000",
-            **sqlite_catalog(str(self.folder)),
-            "errors.tolerance": "all",
-            "errors.deadletterqueue.topic.name": f"{self.name}-dlq",
-            "errors.deadletterqueue.topic.replication.factor": "1",
-            "errors.deadletterqueue.context.headers.enable": "true",
-            **self.options,
-        }
-
-    def produce(self, values: Iterable[Any]) -> None:
-        """Bytes as they are, all else as JSON."""
-        producer = Producer(
-            {**self.settings, "message.max.bytes": 16 * MEGABYTE, "linger.ms": 20, "compression.type": "lz4"}
-        )
-        for value in values:
-            body = value if isinstance(value, bytes) else json.dumps(value).encode()
-            while True:
-                try:
-                    producer.produce(self.name, body)
-                    break
-                except BufferError:
-                    producer.poll(0.1)
-        assert producer.flush(60) == 0
-
-    def drain(self) -> None:
-        """Run the job until nothing waits."""
-        runner = InThisProcess(self.settings, RecordSettings.of(self.config))
-        manager = job_manager(self.name, self.config, self.settings, cast(SparkRunner, runner))
-        deadline = time.monotonic() + 300
-        try:
-            while not (manager.tick() and manager.progress.lag == 0):
-                assert time.monotonic() < deadline, manager.progress
-        finally:
-            self.overflows = runner.overflows
-            manager.close()
-
-    def rows(self) -> list[dict[str, Any]]:
-        found: list[dict[str, Any]] = self.catalog.load_table(f"ns.{self.name}").scan().to_arrow().to_pylist()
-        return sorted(found, key=lambda row: row["id"])
-
-    def ids(self) -> list[int]:
-        column = self.catalog.load_table(f"ns.{self.name}").scan(selected_fields=("id",)).to_arrow()["id"]
-        return sorted(column.to_pylist())
-
-    def letters(self) -> list[Letter]:
-        reader = SliceReader(self.settings)
-        try:
-            return list(LetterBox(f"{self.name}-dlq", self.name, self.topics, reader).letters())
-        finally:
-            reader.close()
-
-    def reasons(self) -> dict[int, tuple[str, str]]:
-        """Offset → stage and reason of each letter."""
-        return {
-            letter.origin_offset or 0: (letter.context["stage"], letter.context["exception.message"])
-            for letter in self.letters()
-        }
-
+from tests.integration.local_job import JSON, MEGABYTE, SCHEMA, World
 
 MakeWorld = Callable[..., World]
 
@@ -244,6 +104,22 @@ def test_records_of_ten_megabytes(make_world: MakeWorld) -> None:
     assert [letter.value for letter in world.letters()] == [bad, misfit]
     stages = {offset: (stage, len(reason) < 5_000) for offset, (stage, reason) in world.reasons().items()}
     assert stages == {2: ("VALUE_CONVERTER", True), 3: ("TASK_PUT", True)}
+
+
+def test_a_queue_that_takes_no_letter_so_large_stops_the_job_until_it_does(make_world: MakeWorld) -> None:
+    world, bad = make_world(), b'{"id":1,"text":"' + b"x" * (2 * MEGABYTE)
+    world.topics.create(f"{world.name}-dlq", 1, 1, {"max.message.bytes": str(MEGABYTE)})
+    world.produce([{"id": 0}, bad])
+    with pytest.raises(FatalError, match=rf"too large for topic '{world.name}-dlq'; raise its max\.message"):
+        world.drain()
+    assert world.ids() == [0]
+    entry = ConfigEntry("max.message.bytes", str(4 * MEGABYTE), incremental_operation=AlterConfigOpType.SET)
+    resource = ConfigResource(ResourceType.TOPIC, f"{world.name}-dlq", incremental_configs=[entry])
+    admin = AdminClient(world.settings)
+    admin.incremental_alter_configs([resource])[resource].result(30)
+    world.drain()
+    assert world.ids() == [0]
+    assert [letter.value for letter in world.letters()] == [bad]
 
 
 def test_bytes_that_are_no_utf_8(make_world: MakeWorld) -> None:
