@@ -27,7 +27,7 @@ class Parted:
 def parted(document: Document) -> Parted | None:
     """None if there are no such rules, or if they look at more than some fields."""
     schema = document.schema
-    if not isinstance(schema, dict) or not schema.keys() & _COMBINING or "$ref" in schema:
+    if not isinstance(schema, dict) or not schema.keys() & _COMBINING:
         return None
     conditions = replace(
         document, schema={key: rule for key, rule in schema.items() if key in _COMBINING | _SHARED}

@@ -35,6 +35,7 @@ def test_conditions_are_parted_from_the_rest_with_the_names_that_they_look_at() 
         {"anyOf": [{"additionalProperties": False}]},
         {"not": {"const": {}}},
         {"not": {"$ref": "#/properties/x"}, "properties": {"x": {}}},
+        {"not": {"required": ["x"]}, "properties": {"x": {"$ref": "#/not"}}},
         {"allOf": [{"properties": {"x": {}}}], "unevaluatedProperties": False},
         {"allOf": [{"$id": "http://elsewhere/"}]},
         {"$schema": "http://json-schema.org/draft-06/schema#", "not": {}},
