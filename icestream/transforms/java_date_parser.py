@@ -52,7 +52,7 @@ class Parser:
 
     @classmethod
     def of(cls, tokens: Sequence[Token]) -> Self:
-        following = [*(token.is_number for token in tokens[1:]), False]
+        following = [*(token.is_number for token in tokens[1:]), False][: len(tokens)]
         return cls(
             tuple(
                 _Step(token, token.is_number, abutting)
