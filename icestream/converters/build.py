@@ -27,7 +27,7 @@ JSON: Final = "org.apache.kafka.connect.json.JsonConverter"
 STRING: Final = "org.apache.kafka.connect.storage.StringConverter"
 SIMPLE_HEADERS: Final = "org.apache.kafka.connect.storage.SimpleHeaderConverter"
 _BYTES: Final = f"{PACKAGE}ByteArrayConverter"
-TAKES_ANY_BYTES: Final = frozenset((STRING, _BYTES))
+TAKES_ANY_BYTES: Final = frozenset((STRING, _BYTES, SIMPLE_HEADERS))
 """What these converters read they never refuse: nobody needs to try."""
 
 
