@@ -108,12 +108,17 @@ class JsonSource:
     def payloads(self) -> Payloads:
         return Payloads.of(self.values)
 
+    def expect(self, path: Path) -> None:
+        """Says that a path will be asked for: those that are expected together are decoded in one pass."""
+        if path:
+            self.learned.paths.setdefault(path)
+
     def objects(self, path: Path) -> list[Any]:
         """What each value has at a path, as Python's own values; ABSENT where the path ends early."""
         if not path:
             return self._whole
         if path not in self._found:
-            self.learned.paths.setdefault(path)
+            self.expect(path)
             self._project()
         return self._found[path]
 

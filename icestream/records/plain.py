@@ -32,6 +32,9 @@ def _scalars(column: Column) -> list[Any]:
 def _maps(fields: Fields) -> list[dict[str, Any]]:
     rest = [{}] * len(fields) if fields.rest is None else fields.rest.objects()
     rows = [dict(row) for row in rest]
+    for node in fields.named.values():
+        if isinstance(node, Text):
+            node.source.expect(node.path)
     for name, node in fields.named.items():
         for row, value in zip(rows, plain(node, len(fields)), strict=True):
             if value is ABSENT:
