@@ -6,6 +6,7 @@ whether a chunk has any other. Records of another shape are flattened one by one
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from operator import attrgetter
@@ -14,7 +15,7 @@ from typing import Any, Final
 import msgspec
 import numpy as np
 
-from icestream.records.json_source import Path, can_be_projected, encoded, parsed
+from icestream.records.json_source import Path, can_be_projected, parsed
 from icestream.records.rows import Indexes
 from icestream.records.values import Text
 
@@ -181,7 +182,8 @@ class Scattered:
 
 
 def flat_text(scattered: Sequence[Scattered], row: int, join: Join) -> bytes:
-    """One flat JSON object of everything that a row has in several texts."""
+    """One flat JSON object of everything that a row has in several texts. Raises RecursionError if it is
+    nested too deeply."""
     flat: dict[str, msgspec.Raw] = {}
     for one in scattered:
         value = one.raw(row)
@@ -191,7 +193,11 @@ def flat_text(scattered: Sequence[Scattered], row: int, join: Join) -> bytes:
             _flatten(value, one.prefix, one.skip, join, flat)
         else:
             flat[one.prefix] = msgspec.Raw(value)
-    return _encode(flat)
+    try:
+        return _encode(flat)
+    except UnicodeEncodeError:  # half a surrogate pair, which Java lets pass
+        pairs = (b"%b:%b" % (json.dumps(name).encode(), bytes(value)) for name, value in flat.items())
+        return b"{%b}" % b",".join(pairs)
 
 
 def _flatten(
@@ -217,5 +223,6 @@ def _is_object(value: msgspec.Raw | bytes) -> bool:
 def _fields(value: msgspec.Raw | bytes) -> dict[str, msgspec.Raw]:
     try:
         return _raw_fields(value)
-    except ValueError:  # half a surrogate pair, which Java lets pass
-        return {name: msgspec.Raw(encoded(inner)) for name, inner in parsed(bytes(value)).items()}
+    except ValueError:  # half a surrogate pair
+        found = parsed(bytes(value))
+        return {name: msgspec.Raw(json.dumps(inner).encode()) for name, inner in found.items()}

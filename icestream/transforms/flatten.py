@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, Self
 
 import numpy as np
@@ -25,6 +25,7 @@ from icestream.transforms.requirements import is_null, not_a_map, not_a_struct
 from icestream.transforms.side import Side, all_failed, kept, merged
 
 _PURPOSE: Final = "flattening"
+_TOO_DEEP: Final = Failure("Flatten transformation was passed a value that is nested too deeply")
 
 
 @dataclass(frozen=True)
@@ -67,36 +68,45 @@ class Flatten:
             return Applied([self.side.put(records, Fields(found.columns, None, len(records)))])
         structs = [self._shape(one.text).decode(_values(one.text)) for one in found.texts]
         fits = np.fromiter((None not in row for row in zip(*structs, strict=True)), np.bool_, len(records))
-        groups = []
+        if fits.all():
+            return self._by_paths(records, found, structs)
+        outcomes = []
         for rows, make in ((np.flatnonzero(fits), self._by_paths), (np.flatnonzero(~fits), self._by_text)):
             if len(rows):
-                groups.append(self.side.put(records.take(rows), make(found, structs, rows)))
-        return Applied(groups)
+                some = [[one[row] for row in rows.tolist()] for one in structs]
+                outcomes.append(make(records.take(rows), found.take(rows), some))
+        return merged(outcomes)
 
     def _shape(self, text: Text) -> LearnedShape:
         return self._shapes.setdefault(text.path, LearnedShape(text.path))
 
-    def _by_paths(self, found: _Found, structs: Sequence[list[Any]], rows: Indexes) -> Fields:
+    def _by_paths(self, records: Records, found: _Found, structs: Sequence[list[Any]]) -> Applied:
         """Objects of the learned shape: each leaf stays in its text."""
-        named = {name: node.take(rows) for name, node in found.columns.items()}
+        named = dict(found.columns)
         for one, decoded in zip(found.texts, structs, strict=True):
-            text = one.text.take(rows)
-            below = leaves(self._shape(text).shape, [decoded[row] for row in rows.tolist()], one.skip)
+            text = one.text
+            below = leaves(self._shape(text).shape, decoded, one.skip)
             for path in (*below.paths, *below.null_objects):
                 name = functools.reduce(self._join, path, one.prefix)
                 if name in named:  # two paths make one name: which of them counts differs from row to row
-                    return self._by_text(found, structs, rows)
+                    return self._by_text(records, found, structs)
                 if path in below.null_objects:
-                    named[name] = _nulls_at(below.null_objects[path], len(rows))
+                    named[name] = _nulls_at(below.null_objects[path], len(records))
                 else:
                     named[name] = Text(text.source, (*text.path, *path), text.rows)
-        return Fields(named, None, len(rows))
+        return Applied([self.side.put(records, Fields(named, None, len(records)))])
 
-    def _by_text(self, found: _Found, structs: Sequence[list[Any]], rows: Indexes) -> Fields:
+    def _by_text(self, records: Records, found: _Found, structs: Sequence[list[Any]]) -> Applied:
         """Objects of any shape, rewritten one by one."""
-        flat = [flat_text(found.texts, row, self._join) for row in rows.tolist()]
-        named = {name: node.take(rows) for name, node in found.columns.items()}
-        return Fields(named, Text(JsonSource(flat, self._learned)), len(rows))
+        flat, failed = [], {}
+        for row in range(len(records)):
+            try:
+                flat.append(flat_text(found.texts, row, self._join))
+            except RecursionError:
+                flat.append(b"{}")
+                failed[row] = _TOO_DEEP
+        fields = Fields(found.columns, Text(JsonSource(flat, self._learned)), len(records))
+        return kept(self.side.put(records, fields), failed)
 
     def _join(self, prefix: str, name: str) -> str:
         return f"{prefix}{self.delimiter}{name}" if prefix else name
@@ -123,6 +133,10 @@ class _Found:
             elif node is not None:
                 self.columns[path] = node
                 self.failed.update(_unsupported(node))
+
+    def take(self, rows: Indexes) -> _Found:
+        columns = {name: node.take(rows) for name, node in self.columns.items()}
+        return _Found(self.join, columns, [replace(one, text=one.text.take(rows)) for one in self.texts])
 
 
 def _unsupported(node: Node) -> dict[int, Failure]:

@@ -36,5 +36,7 @@ def values(applied: Applied) -> dict[int, Any]:
     """By row of the chunk."""
     found: dict[int, Any] = {}
     for records in applied.records:
-        found.update(zip(records.rows.tolist(), plain(records.value, len(records)), strict=True))
+        nothing = [None] * len(records)
+        rows = nothing if records.value is None else plain(records.value, len(records))
+        found.update(zip(records.rows.tolist(), rows, strict=True))
     return dict(sorted(found.items()))

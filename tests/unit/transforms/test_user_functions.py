@@ -16,10 +16,11 @@ import pytest
 
 from icestream.api.errors import ConfigError
 from icestream.records.column import Column
-from icestream.records.records import Records
+from icestream.records.records import Applied, Records
 from icestream.records.schema import OPTIONAL_STRING, STRING, ConnectSchema, Kind, array, struct, timestamp
 from icestream.records.values import Fields, Text
-from icestream.transforms.user_functions import UserFunction, user_functions
+from icestream.transforms.build import chain_from
+from icestream.transforms.user_functions import UserFunction
 from tests.unit.transforms.groups import group, maps, structs, values
 
 EXAMPLE = Path(__file__).parent / "shop_transforms"
@@ -41,20 +42,20 @@ def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("installed")
 def test_the_example_is_installed_and_run() -> None:
-    assert user_functions()["add_total"].value == "shop_transforms:add_total"
-    function = UserFunction.named("add_total", {"field": "sum"})
-    applied = function.apply(
-        maps(
-            {"price": 2.5, "quantity": 2},
-            {"price": 0.0, "quantity": 9},
-            {"price": 1.0, "quantity": 1, "x": 1},
-        )
+    chain = chain_from(
+        {"transforms": "total", "transforms.total.type": "add_total", "transforms.total.field": "sum"}
     )
-    assert values(applied) == {
-        0: {"price": 2.5, "quantity": 2, "sum": 5.0},
-        2: {"price": 1.0, "quantity": 1, "x": 1, "sum": 1.0},
-    }
-    assert (applied.dropped, applied.failed) == ([1], {})
+    orders = [
+        {"price": 2.5, "quantity": 2},
+        {"price": 0.0, "quantity": 9},
+        {"price": 1.0, "quantity": 1, "note": "x"},
+        {"price": "free", "quantity": 1},
+    ]
+    outcome = chain.run([maps(*orders)])
+    assert values(Applied(outcome.records)) == {0: {**orders[0], "sum": 5.0}, 2: {**orders[2], "sum": 1.0}}
+    assert outcome.dropped == {1: "total"}
+    failed = outcome.failed[3]
+    assert failed.class_name == "add_total" and "multiply" in failed.failure.reason
 
 
 def test_a_name_that_nobody_has_is_refused() -> None:
