@@ -54,11 +54,15 @@ class Payloads:
         marks[self._escaped()] = False
         return marks
 
-    def _escaped(self) -> Indexes:
-        """Where a byte follows an odd run of backslashes."""
+    @functools.cached_property
+    def backslashes(self) -> Indexes:
         if b"\\" not in self.text:
             return np.empty(0, np.int64)
-        places = np.flatnonzero(self.codes == _BACKSLASH)
+        return np.flatnonzero(self.codes == _BACKSLASH)
+
+    def _escaped(self) -> Indexes:
+        """Where a byte follows an odd run of backslashes."""
+        places = self.backslashes
         begins = np.flatnonzero(np.diff(places, prepend=-2) != 1)
         lengths = np.diff(begins, append=len(places))
         after: Indexes = np.add(places[begins], lengths)

@@ -38,6 +38,8 @@ _ZONES: Final[Mapping[str, Sequence[str]]] = {
 }
 _MOST_DIGITS: Final = 9
 _ZERO, _MINUS, _PLUS, _LOWER = ord("0"), ord("-"), ord("+"), 0x20
+_GOES_ON: Final = np.array([code >= 0x80 or chr(code) in "0123456789E" for code in range(256)])
+"""Which bytes may belong to the number before them."""
 Codes = np.ndarray[tuple[int, int], np.dtype[np.uint8]]
 
 
@@ -54,6 +56,10 @@ class Layout:
     """Letter → where it begins."""
     zone: tuple[int, str] | None = None
     """Where it begins, and one like it."""
+
+    @property
+    def ends_in_number(self) -> bool:
+        return any(end == self.width for _, end in self.numbers.values())
 
     def with_text(self, text: str) -> Layout:
         literal = {**self.literal, **dict(enumerate(text.encode(), self.width))}
@@ -124,17 +130,27 @@ def parse_fixed(found: Sequence[Layout], texts: pa.Array) -> tuple[Indexes, Flag
     _, offsets, text = texts.buffers()
     if not len(texts) or text is None:
         return values, done
-    bounds = np.frombuffer(offsets, np.int32)[texts.offset : texts.offset + len(texts) + 1]
+    bounds = np.frombuffer(offsets, np.int32)[texts.offset : texts.offset + len(texts) + 1].astype(np.int64)
     widths = np.diff(bounds)
     letters = np.frombuffer(text, np.uint8)
     for layout in found:
-        rows = np.flatnonzero((widths == layout.width) & ~done)
-        if len(rows) == len(texts):
+        rows = np.flatnonzero(_may_be(layout, widths, bounds, letters) & ~done)
+        if len(rows) == len(texts) and int(widths.max()) == layout.width:
             codes = letters[bounds[0] : bounds[-1]].reshape(len(texts), layout.width)
         else:
             codes = letters[bounds[rows][:, None] + np.arange(layout.width)]
         values[rows], done[rows] = layout.parse(codes)
     return values, done
+
+
+def _may_be(layout: Layout, widths: Indexes, bounds: Indexes, letters: Codes) -> Flags:
+    """Texts as long as the layout, or longer ones if the layout ends in a number that ends there: Java ignores
+    what comes after."""
+    same: Flags = np.equal(widths, layout.width)
+    longer = np.flatnonzero(widths > layout.width)
+    if len(longer) and layout.ends_in_number:
+        same[longer] = ~_GOES_ON[letters[bounds[longer] + layout.width]]
+    return same
 
 
 def _is_fixed(token: Token) -> bool:

@@ -88,9 +88,11 @@ def test_edits_lie_on_top_of_the_text() -> None:
     edited = fields.put({"b": None, "c": Column(pa.array(["x", "y"])), "d": fields.get("a")})
     assert plain(edited, 2) == [{"a": 1, "c": "x", "d": 1}, {"a": 3, "c": "y", "d": 3}]
     assert plain(edited.take(np.array([1])), 1) == [{"a": 3, "c": "y", "d": 3}]
-    expanded = edited.expanded()
+    expanded = edited.expanded(most=3)
+    assert expanded is not None
     assert expanded.rest is None
     assert plain(expanded, 2) == plain(edited, 2)
+    assert edited.expanded(most=2) is None
 
 
 def test_rows_of_a_listing_can_be_taken() -> None:
