@@ -98,11 +98,10 @@ class ReplaceField:
         if len(olds) == 1:
             return [(records, {**chosen, new: olds[0]})]
         fields = require_map(self.side.get(records), _PURPOSE)
+        others = [old for old in olds if old != new]
+        if len(others) == 1 and not _present(fields, new).any():
+            return [(records, {**chosen, new: others[0]})]
         present = [_present(fields, old) for old in olds]
-        if not any(flags.any() for old, flags in zip(olds, present, strict=True) if old == new):
-            others = [old for old in olds if old != new]
-            if len(others) == 1:
-                return [(records, {**chosen, new: others[0]})]
         winners = np.full(len(records), -1)
         for at, flags in enumerate(present):
             winners[flags] = at
@@ -168,7 +167,11 @@ def _present(fields: Fields, name: str) -> Flags:
     if node is None:
         return np.zeros(len(fields), np.bool_)
     if isinstance(node, Text):
-        return np.fromiter((value is not ABSENT for value in node.objects()), np.bool_, len(node))
+        objects = node.objects()
+        absent = objects.count(ABSENT)
+        if absent in (0, len(objects)):
+            return np.full(len(objects), not absent)
+        return np.fromiter((value is not ABSENT for value in objects), np.bool_, len(objects))
     if isinstance(node, Column) and node.absent is not None:
         return ~node.absent
     return np.ones(len(fields), np.bool_)
