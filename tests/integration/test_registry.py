@@ -306,11 +306,20 @@ def test_json_schema_with_references(registry: str, client: SchemaRegistryClient
 def test_json_schemas_that_are_written_are_read_again(registry: str) -> None:
     converter = registry_converter(JSON_SCHEMA, settings(registry), False)
     written = converter.from_connect("written-items", column(), 2)
-    back = converter.to_connect("written-items", written)
+    back = registry_converter(JSON_SCHEMA, settings(registry), False).to_connect("written-items", written)
     assert rows(back) == dict(enumerate(column().values.to_pylist()))
     value = back.groups[0][1]
     assert isinstance(value, Column)
     assert value.schema == column().schema
+
+
+def test_protobuf_that_is_written_is_read_again(registry: str) -> None:
+    options = settings(registry, **{"optional.for.nullables": "true"})
+    lines = Column(pa.array(["a line", "another"]), STRING)
+    for topic, value in {"proto-items": column(), "proto-lines": lines}.items():
+        written = registry_converter(PROTOBUF, options, False).from_connect(topic, value, 2)
+        back = registry_converter(PROTOBUF, options, False).to_connect(topic, written)
+        assert rows(back) == dict(enumerate(value.values.to_pylist()))
 
 
 def test_a_schema_of_another_type_fails_its_records(registry: str, client: SchemaRegistryClient) -> None:

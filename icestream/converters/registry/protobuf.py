@@ -68,9 +68,9 @@ class ProtobufFormat:
         return ProtobufReader(schema.id, compiled(schema.text, schema.references), self.options)
 
     def write(self, topic: str, value: Value, length: int) -> Sequence[bytes | None]:
-        if value is None:
-            return [None] * length
-        raise UnusableSchema("this worker reads Protobuf and does not write it; write Avro or JSON Schema")
+        from icestream.converters.registry.protobuf_write import encoded
+
+        return encoded(topic, value, length, self.options, self.writing)
 
 
 @dataclass

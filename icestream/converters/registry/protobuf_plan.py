@@ -23,10 +23,10 @@ if TYPE_CHECKING:
     from google.protobuf.descriptor import Descriptor, FieldDescriptor, OneofDescriptor
 
 _NAMESPACE: Final = "io.confluent.connect.protobuf"
-_TAG: Final = f"{_NAMESPACE}.Tag"
-_TYPE: Final = f"{_NAMESPACE}.Type"
-_ENUM: Final = f"{_NAMESPACE}.Enum"
-_UNION: Final = f"{_NAMESPACE}.Union."
+TAG: Final = f"{_NAMESPACE}.Tag"
+TYPE: Final = f"{_NAMESPACE}.Type"
+ENUM: Final = f"{_NAMESPACE}.Enum"
+UNION: Final = f"{_NAMESPACE}.Union."
 
 TYPES: Final = (
     *("", "double", "float", "int64", "uint64", "int32", "fixed64", "fixed32", "bool", "string", "group"),
@@ -178,7 +178,7 @@ class _Planner:
         schema = ConnectSchema(
             Kind.STRUCT,
             optional=True,
-            name=_UNION + self._name(oneof),
+            name=UNION + self._name(oneof),
             fields=tuple(Field(one.name, one.schema) for one in members),
         )
         return ProtoUnion(schema, members)
@@ -195,7 +195,7 @@ class _Planner:
             schema = ConnectSchema(Kind.ARRAY, value=schema.as_optional(), optional=True)
         if in_oneof or self._is_nullable(descriptor):
             schema = schema.as_optional()
-        tagged = (*schema.parameters, (_TAG, str(descriptor.number)))
+        tagged = (*schema.parameters, (TAG, str(descriptor.number)))
         return replace(
             made,
             name=descriptor.name,
@@ -231,7 +231,7 @@ class _Planner:
             return self._enum(made, descriptor)
         small = _SMALL.get(self._parameters(descriptor).get("connect.type"))
         notes = () if kind in ("int32", "int64") or _KINDS[kind] not in (Kind.INT32, Kind.INT64) else (kind,)
-        schema = ConnectSchema(_KINDS[kind], parameters=tuple((_TYPE, note) for note in notes))
+        schema = ConnectSchema(_KINDS[kind], parameters=tuple((TYPE, note) for note in notes))
         if small is not None and schema.kind is Kind.INT32:
             schema = ConnectSchema(small)
         return replace(made, schema=schema, default=default(descriptor))
@@ -242,8 +242,8 @@ class _Planner:
     def _enum(self, made: ProtoField, descriptor: FieldDescriptor) -> ProtoField:
         enum = descriptor.enum_type
         assert enum is not None
-        parameters = [(_ENUM, str(enum.name))]
-        parameters += [(f"{_ENUM}.{one.name}", str(one.number)) for one in enum.values]
+        parameters = [(ENUM, str(enum.name))]
+        parameters += [(f"{ENUM}.{one.name}", str(one.number)) for one in enum.values]
         kind = Kind.INT32 if self.options.int_enums else Kind.STRING
         schema = ConnectSchema(kind, name=self._name(enum), optional=True, parameters=tuple(parameters))
         # Of names for one number, the first is what Java prints.

@@ -64,12 +64,20 @@ def split(values: Sequence[bytes | None]) -> Split:
     begin = whole.begin[chosen]
     heads = np.ascontiguousarray(whole.data.take(begin[:, None] + np.arange(1, HEAD), mode="clip"))
     ids = heads.view(">u4").ravel().astype(np.int64)
-    by_id = []
-    for schema_id in np.unique(ids).tolist():
-        mine = np.flatnonzero(ids == schema_id)
-        bodies = Bodies(payloads.text, begin[mine] + HEAD, whole.end[chosen[mine]])
-        by_id.append((schema_id, rows[chosen[mine]], bodies))
+    by_id = [
+        (schema_id, rows[chosen[mine]], Bodies(payloads.text, begin[mine] + HEAD, whole.end[chosen[mine]]))
+        for schema_id, mine in _positions(ids)
+    ]
     return Split(by_id, nulls, rows[np.flatnonzero(~good)])
+
+
+def _positions(ids: Indexes) -> list[tuple[int, Indexes]]:
+    """Where each id is."""
+    known = np.unique(ids).tolist()
+    if len(known) <= 1:
+        return [(schema_id, np.arange(len(ids))) for schema_id in known]
+    order = np.argsort(ids, kind="stable")
+    return list(zip(known, np.split(order, np.searchsorted(ids[order], known[1:])), strict=True))
 
 
 def head(schema_id: int) -> bytes:
