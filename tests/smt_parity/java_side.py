@@ -19,7 +19,7 @@ from py4j.protocol import Py4JJavaError
 from icestream.embedded.jars import fetch_all
 from icestream.embedded.kafka import VERSION
 from tests.integration.jvm import java_gateway
-from tests.smt_parity.given import FIRST_OFFSET, Data, Given, Of, json_schema, payload
+from tests.smt_parity.given import FIRST_OFFSET, TIMESTAMP, Data, Given, Of, json_schema, payload
 from tests.smt_parity.neutral import Dropped, Failed, Result, java_results
 
 ICEBERG_VERSION: Final = "1.12.0"
@@ -37,6 +37,8 @@ _HIDDEN: Final = {
     f"{_CONNECT}data.Struct": ["schema"],
 }
 _RECORD_ARGUMENTS: Final = 10
+_MOST_ROWS: Final = 500
+"""Of most cases: offsets and timestamps of so many are made once."""
 
 
 class Refused(Exception):
@@ -61,8 +63,15 @@ def running_java() -> Iterator[Java]:
 
 class Java:
     def __init__(self, gateway: JavaGateway) -> None:
+        # Looked up once: each dot of such a name is a round trip.
         self._jvm = gateway.jvm
         self._class = gateway.jvm.java.lang.Class.forName
+        self._copy = gateway.jvm.java.lang.System.arraycopy
+        self._new_array = gateway.jvm.java.lang.reflect.Array.newInstance
+        self._object = self._class("java.lang.Object")
+        self._list = gateway.jvm.java.util.ArrayList
+        self._connect_headers = gateway.jvm.org.apache.kafka.connect.header.ConnectHeaders
+        self._create_time = gateway.jvm.org.apache.kafka.common.record.TimestampType.CREATE_TIME
         self._writer = self._typing_mapper()
         self._plain = self._field_mapper()
         self._with_schemas = self._json_converter("true")
@@ -70,9 +79,20 @@ class Java:
         constructors = self._class(f"{_CONNECT}sink.SinkRecord").getConstructors()
         (self._record,) = (one for one in constructors if one.getParameterCount() == _RECORD_ARGUMENTS)
         (self._datum,) = self._class(f"{_CONNECT}data.SchemaAndValue").getConstructors()
+        self._configured: dict[str, tuple[dict[str, str], Any]] = {}
+        self._settings: dict[tuple[str, str], dict[str, Any]] = {}
+        self._longs: dict[int, Any] = {}
 
     def configured(self, class_name: str, config: Mapping[str, str]) -> Any:
-        """A transform or predicate. Raises Refused."""
+        """A transform or predicate; that of the last call if it had the same config, and only then, because
+        Iceberg's KafkaMetadataTransform keeps its config in a static field. Raises Refused."""
+        known, made = self._configured.get(class_name, ({}, None))
+        if made is None or known != config:
+            made = self._newly_configured(class_name, config)
+            self._configured[class_name] = (dict(config), made)
+        return made
+
+    def _newly_configured(self, class_name: str, config: Mapping[str, str]) -> Any:
         made = self._new(class_name)
         try:
             made.configure(dict(config))
@@ -82,9 +102,12 @@ class Java:
 
     def settings(self, class_name: str, config: Mapping[str, str]) -> dict[str, Any]:
         """The config as the class's own ConfigDef parses it, whether or not its validators like it."""
-        parsed = self._new(class_name).config().validate(dict(config))
-        found = json.loads(self._plain.writeValueAsBytes(parsed))
-        return {one["name"]: one["value"] for one in found}
+        asked = (class_name, json.dumps(dict(config)))
+        if asked not in self._settings:
+            parsed = self._new(class_name).config().validate(dict(config))
+            found = json.loads(self._plain.writeValueAsBytes(parsed))
+            self._settings[asked] = {one["name"]: one["value"] for one in found}
+        return dict(self._settings[asked])
 
     def transformed(self, steps: Sequence[JavaStep], given: Given) -> list[Result]:
         return self._gathered(self.records(given), lambda record: _applied(steps, record))
@@ -96,20 +119,21 @@ class Java:
         """SinkRecords."""
         key_schema, keys = self._values(given.keys)
         value_schema, values = self._values(given.value)
-        times = self._array_of([{"type": "int64", "optional": True}, list(given.times)])
+        times = self._times(given)
         headers = [(name, *self._values(data)) for name, data in given.headers]
-        kind = self._jvm.org.apache.kafka.common.record.TimestampType.CREATE_TIME
         arguments = self._objects(_RECORD_ARGUMENTS)
         for at, value in enumerate((given.topic, given.partition, key_schema, None, value_schema)):
             arguments[at] = value
-        arguments[8] = kind
+        arguments[8] = self._create_time
         made = []
-        copy = self._jvm.java.lang.System.arraycopy
-        offsets = self._array_of([{"type": "int64"}, [FIRST_OFFSET + row for row in range(len(given))]])
+        offsets = self._range(FIRST_OFFSET, len(given))
+        # Of keys that are all null there is nothing to copy.
+        columns = [(5, values), (6, offsets), (7, times), *([] if given.key is None else [(3, keys)])]
         for row in range(len(given)):
-            for at, column in ((3, keys), (5, values), (6, offsets), (7, times)):
-                copy(column, row, arguments, at, 1)
-            arguments[9] = self._headers(headers, row)
+            for at, column in columns:
+                self._copy(column, row, arguments, at, 1)
+            if headers:
+                arguments[9] = self._headers(headers, row)
             made.append(self._record.newInstance(arguments))
         return made
 
@@ -149,7 +173,7 @@ class Java:
             arguments[at] = value
         found: list[bytes | Failed | None] = []
         for row in range(len(data.values)):
-            self._jvm.java.lang.System.arraycopy(values, row, arguments, count - 1, 1)
+            self._copy(values, row, arguments, count - 1, 1)
             try:
                 found.append(method.invoke(converter, arguments))
             except Py4JJavaError as error:
@@ -159,7 +183,7 @@ class Java:
     def _gathered(self, given: Sequence[Any], change: Callable[[Any], Any]) -> list[Result]:
         """What each became; Java writes all results in one go."""
         results: list[Result] = []
-        good = self._jvm.java.util.ArrayList()
+        good = self._list()
         for one in given:
             try:
                 changed = change(one)
@@ -173,13 +197,11 @@ class Java:
         return [next(found) if result is None else result for result in results]
 
     def _headers(self, headers: Sequence[tuple[str, Any, Any]], row: int) -> Any:
-        if not headers:
-            return None
-        made = self._jvm.org.apache.kafka.connect.header.ConnectHeaders()
+        made = self._connect_headers()
         arguments = self._objects(2)
         for name, schema, values in headers:
             arguments[0] = schema
-            self._jvm.java.lang.System.arraycopy(values, row, arguments, 1, 1)
+            self._copy(values, row, arguments, 1, 1)
             made.add(name, self._datum.newInstance(arguments))
         return made
 
@@ -187,12 +209,25 @@ class Java:
         """The schema, and an Object[] of the values."""
         if isinstance(data, Of):
             envelope = [json_schema(data.schema), [payload(data.schema, value) for value in data.values]]
-            return self._parsed(envelope).schema().valueSchema(), self._array_of(envelope)
+            found = self._parsed(envelope)
+            return found.schema().valueSchema(), found.value().toArray()
         text = json.dumps(list(data.values), ensure_ascii=False).encode()
         return None, self._schemaless.toConnectData("t", text).value().toArray()
 
-    def _array_of(self, envelope: list[Any]) -> Any:
-        return self._parsed(envelope).value().toArray()
+    def _times(self, given: Given) -> Any:
+        if given.timestamps is None:
+            return self._range(TIMESTAMP, len(given))
+        return self._array_of_longs(list(given.timestamps))
+
+    def _range(self, first: int, length: int) -> Any:
+        """Numbers from the first on, perhaps more than asked for."""
+        if length > _MOST_ROWS or first not in self._longs:
+            numbers = range(first, first + max(length, _MOST_ROWS))
+            self._longs[first] = self._array_of_longs(list(numbers))
+        return self._longs[first]
+
+    def _array_of_longs(self, numbers: list[int | None]) -> Any:
+        return self._parsed([{"type": "int64", "optional": True}, numbers]).value().toArray()
 
     def _parsed(self, envelope: list[Any]) -> Any:
         schema = {"type": "array", "items": envelope[0]}
@@ -200,7 +235,7 @@ class Java:
         return self._with_schemas.toConnectData("t", text.encode())
 
     def _objects(self, length: int) -> Any:
-        return self._jvm.java.lang.reflect.Array.newInstance(self._class("java.lang.Object"), length)
+        return self._new_array(self._object, length)
 
     def _new(self, class_name: str) -> Any:
         return self._class(class_name).getConstructor(None).newInstance(None)
