@@ -14,7 +14,7 @@ from icestream.records.java_classes import java_class
 from icestream.records.records import ConversionError, Converted, Failure
 from icestream.records.rows import Flags
 from icestream.records.schema import OPTIONAL_BYTES, ConnectSchema, Kind
-from icestream.records.values import Value
+from icestream.records.values import Typed, Value
 
 PACKAGE: Final = "org.apache.kafka.connect.converters."
 _NULL: Final = "null"
@@ -34,8 +34,8 @@ class ByteArrayConverter:
             return [None] * length
         _refuse_schema(value, Kind.BYTES, "ByteArrayConverter")
         if java_class(value) not in ("[B", _NULL):
-            raise failed_all(
-                f"ByteArrayConverter is not compatible with objects of type class {java_class(value)}", length
+            raise _failed(
+                f"ByteArrayConverter is not compatible with objects of type class {java_class(value)}", value
             )
         assert isinstance(value, Column)
         found: Sequence[bytes | None] = value.values.to_pylist()
@@ -59,8 +59,8 @@ class BooleanConverter:
             return [None] * length
         _refuse_schema(value, Kind.BOOLEAN, "BooleanConverter")
         if java_class(value) not in ("java.lang.Boolean", _NULL):
-            raise failed_all(
-                f"BooleanConverter is not compatible with objects of type class {java_class(value)}", length
+            raise _failed(
+                f"BooleanConverter is not compatible with objects of type class {java_class(value)}", value
             )
         assert isinstance(value, Column)
         return [None if one is None else bytes([one]) for one in value.values.to_pylist()]
@@ -91,9 +91,7 @@ class NumberConverter:
         if value is None:
             return [None] * length
         if java_class(value) not in (self.java, _NULL):
-            raise failed_all(
-                f"Failed to serialize to {self.spoken} (was class {java_class(value)}): ", length
-            )
+            raise _failed(f"Failed to serialize to {self.spoken} (was class {java_class(value)}): ", value)
         assert isinstance(value, Column)
         if java_class(value) == _NULL:
             return [None] * length
@@ -119,15 +117,18 @@ def number_converter(simple_name: str) -> NumberConverter:
     return _NUMBERS[simple_name]
 
 
-def failed_all(reason: str, length: int) -> ConversionError:
-    return ConversionError(dict.fromkeys(range(length), Failure(reason)))
+def _failed(reason: str, value: Typed) -> ConversionError:
+    """All that are not null: those any converter writes."""
+    null = value.nulls if isinstance(value, Column) else np.zeros(len(value), np.bool_)
+    return ConversionError(dict.fromkeys(np.flatnonzero(~null).tolist(), Failure(reason)))
 
 
 def _refuse_schema(value: Value, kind: Kind, converter: str) -> None:
     schema = value.schema if isinstance(value, Column) else None
     if schema is not None and schema.kind is not kind:
         assert value is not None
-        raise failed_all(f"Invalid schema type for {converter}: {schema.kind}", len(value))
+        why = Failure(f"Invalid schema type for {converter}: {schema.kind}")
+        raise ConversionError(dict.fromkeys(range(len(value)), why))
 
 
 def _without(

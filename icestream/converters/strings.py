@@ -50,9 +50,9 @@ class StringConverter:
 
     def _encode(self, text: str) -> bytes:
         # Java writes a question mark for what an encoding lacks, as Python's `replace` does.
-        if self._name != _UTF_16 or not text:
+        if self._name != _UTF_16:
             return text.encode(self.encoding, "replace")
-        return codecs.BOM_UTF16_BE + text.encode("utf-16-be", "replace")
+        return codecs.BOM_UTF16_BE + text.encode("utf-16-be", "replace") if text else b""
 
     def _decode(self, value: bytes) -> str:
         if self._name != _UTF_16 or value.startswith((codecs.BOM_UTF16_BE, codecs.BOM_UTF16_LE)):
