@@ -14,9 +14,9 @@ from icestream.records.java_classes import java_class
 from icestream.records.records import Applied, Failure, Records
 from icestream.records.schema import DATE, DECIMAL, TIME, TIMESTAMP, ConnectSchema, Kind
 from icestream.records.values import Fields, Typed
-from icestream.transforms.java_casts import cast_one, cast_values, refused_values
+from icestream.transforms.java_casts import cast_one, cast_values, unsupported
 from icestream.transforms.java_order import java_order
-from icestream.transforms.refusals import Refused, require_map, require_struct
+from icestream.transforms.refusals import Refused, require_map, require_struct, values_failed
 from icestream.transforms.requirements import is_null
 from icestream.transforms.side import Changed, Side, all_failed, change_field, has_schema, kept, merged
 from icestream.transforms.struct_fields import nulls_refused
@@ -119,16 +119,22 @@ class Cast:
 
 
 def _cast_schemaless(value: Typed, target: Kind) -> Changed:
-    if not isinstance(value, Column):
-        source = Kind.MAP if isinstance(value, Fields) else Kind.ARRAY
-        _, failed = cast_values(pa.array([True] * len(value)), source, target)
-        return Changed(nulls(len(value)), failed)
     if is_null(value):
         return Changed(nulls(len(value)))
-    name = java_class(value)
-    if name in ("java.util.Date", "java.math.BigDecimal"):
-        what = f"class {name} which is not supported by Connect's data API"
-        reason = f"Cast transformation was passed a value of type {what}"
-        return Changed(nulls(len(value)), refused_values(value.values, pa.null(), reason)[1])
+    refusal = _refusal(value)
+    if refusal is not None:
+        return Changed(nulls(len(value)), values_failed(value, Failure(refusal)))
+    assert isinstance(value, Column)
     values, failed = cast_values(value.values, _KINDS[value.values.type], target)
     return Changed(Column(values), failed)
+
+
+def _refusal(value: Typed) -> str | None:
+    """Why values of this Java class cannot be cast without a schema."""
+    if not isinstance(value, Column):
+        return unsupported(Kind.MAP if isinstance(value, Fields) else Kind.ARRAY)
+    name = java_class(value)
+    if name not in ("java.util.Date", "java.math.BigDecimal"):
+        return None
+    what = f"class {name} which is not supported by Connect's data API"
+    return f"Cast transformation was passed a value of type {what}"

@@ -38,7 +38,7 @@ class Fields:
     @classmethod
     def of(cls, moments: Indexes) -> Fields:
         days = moments // DAY
-        return cls(days, moments - days * DAY, *_civil(days))
+        return cls(days, moments - days * DAY, *civil(days))
 
     @property
     def weekday(self) -> Indexes:
@@ -73,7 +73,8 @@ def first_days(year: Indexes) -> Indexes:
     return np.where(year > _CUTOVER_YEAR, _days(year, january, False), _days(year, january, True))
 
 
-def _civil(days: Indexes) -> tuple[Indexes, Indexes, Indexes]:
+def civil(days: Indexes) -> tuple[Indexes, Indexes, Indexes]:
+    """Year, month and day of days since 1970."""
     julian: Flags = days < CUTOVER
     found = _gregorian(days)
     if julian.any():

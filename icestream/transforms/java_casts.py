@@ -7,11 +7,11 @@ from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any, Final
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pt
 
+from icestream.records.column import Column
 from icestream.records.records import Failure
 from icestream.records.schema import ConnectSchema, Kind
 from icestream.transforms.java_calendar import DAY
@@ -23,7 +23,7 @@ from icestream.transforms.java_numbers import (
     printed_reals,
     saturated,
 )
-from icestream.transforms.refusals import Refused
+from icestream.transforms.refusals import Refused, values_failed
 from icestream.transforms.timestamps import milliseconds
 
 _INPUTS: Final = (
@@ -52,14 +52,11 @@ def cast_values(values: pa.Array, source: Kind, target: Kind) -> Cast:
     if values.null_count == len(values):
         return pa.nulls(len(values), kind), {}
     if source not in _INPUTS:
-        supported = f"supported types are [{', '.join(_INPUTS)}]"
-        return refused_values(
-            values, kind, f"Cast transformation does not support casting from {source}; {supported}"
-        )
+        return _refused(values, kind, unsupported(source))
     if target is Kind.STRING:
         return printed(values), {}
     if pt.is_binary(values.type):
-        return refused_values(values, kind, "Unexpected type in Cast transformation: class [B")
+        return _refused(values, kind, "Unexpected type in Cast transformation: class [B")
     if pt.is_temporal(values.type):
         values = values.cast(pa.int64() if pt.is_timestamp(values.type) else pa.int32())
     if target is Kind.BOOLEAN:
@@ -71,9 +68,13 @@ def cast_values(values: pa.Array, source: Kind, target: Kind) -> Cast:
     return _numbers(values, kind), {}
 
 
-def refused_values(values: pa.Array, kind: pa.DataType, reason: str) -> Cast:
-    rows = np.flatnonzero(values.is_valid().to_numpy(zero_copy_only=False))
-    return pa.nulls(len(values), kind), dict.fromkeys(rows.tolist(), Failure(reason))
+def unsupported(source: Kind) -> str:
+    supported = f"supported types are [{', '.join(_INPUTS)}]"
+    return f"Cast transformation does not support casting from {source}; {supported}"
+
+
+def _refused(values: pa.Array, kind: pa.DataType, reason: str) -> Cast:
+    return pa.nulls(len(values), kind), values_failed(Column(values), Failure(reason))
 
 
 def _out_of_range(text: str) -> Failure:

@@ -10,7 +10,7 @@ from typing import Final
 
 import numpy as np
 
-from icestream.transforms.java_calendar import DAY, Fields, moments
+from icestream.transforms.java_calendar import DAY, civil, moments
 
 Found = dict[str, int]
 Day = tuple[int, int, int]
@@ -65,8 +65,8 @@ def _deciding(found: Found) -> str:
 
 def _first(year: int, month: int) -> int:
     """The first of a month, in days since 1970."""
-    one, none = np.array(1), np.array(0)
-    return int(moments(np.array(year), np.array(month), one, none)) // DAY
+    columns = np.array([(year, month, 1, 0)], np.int64).T
+    return int(moments(*columns)[0]) // DAY
 
 
 def _on_or_before(day: int, weekday: int) -> int:
@@ -96,5 +96,5 @@ def _week_date(found: Found) -> Day:
 
 
 def _as_day(days: int) -> Day:
-    fields = Fields.of(np.array([days * DAY]))
-    return int(fields.year[0]), int(fields.month[0]), int(fields.day[0])
+    year, month, day = civil(np.array([days]))
+    return int(year[0]), int(month[0]), int(day[0])

@@ -101,7 +101,7 @@ def _integer(match: re.Match[str]) -> int:
     sign, digits, power = match.groups()
     if power is None and len(digits) <= _PLAIN_DIGITS:
         return -int(digits) if sign else int(digits)
-    exponent = int(power or 0)
+    exponent = int((power or "0")[:_PLAIN_DIGITS])
     if len(digits) + abs(exponent) > _MANY_DIGITS:
         number = 0 if exponent < 0 or not int(digits[:_MANY_DIGITS]) else 10**_MANY_DIGITS
     else:

@@ -20,6 +20,8 @@ _REALS: Final = np.zeros(256, np.bool_)
 _REALS[list(b"0123456789-+.eE")] = True
 _LONG: Final = re.compile(r"([-+]?)0*(\d+)")
 _MOST_DIGITS: Final = 19
+_LAST_OF_ONE_CHAR: Final = "\uffff"
+"""Digits beyond it are two of Java's chars, and none of them is a digit."""
 _DECIMAL: Final = re.compile(
     r"([-+]?)(NaN|Infinity|(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?)([fFdD]?)"
 )
@@ -83,7 +85,7 @@ def parsed_integers(values: pa.Array, target: pa.DataType) -> tuple[pa.Array, di
 
     def parse(text: str) -> int:
         match = _LONG.fullmatch(text)
-        if not match or len(match[2]) > _MOST_DIGITS:
+        if not match or len(match[2]) > _MOST_DIGITS or max(text) > _LAST_OF_ONE_CHAR:
             raise Unparsable(text)
         number = int(match[1] + match[2])
         if not info.min <= number <= info.max:

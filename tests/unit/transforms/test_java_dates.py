@@ -67,6 +67,9 @@ def test_moments_far_apart_are_formatted_without_a_table_of_all_between() -> Non
         ("D yyyy", "319 2026", 1_794_700_800_000),
         ("YYYY-'W'ww-u", "2026-W47-7", 1_794_700_800_000),
         ("HH:mm", "25:61", 93_660_000),
+        ("SSS", "1E" + "9" * 5_000, 2**31 - 1),
+        ("SSS", "9" * 5_000, 2**31 - 1),
+        ("SSS", "1E-" + "9" * 5_000, 0),
         ("yyyy-MM-dd", "٢٠٢٦-11-15", 1_794_700_800_000),
     ],
 )
@@ -98,3 +101,11 @@ def test_a_sliced_column() -> None:
 def test_patterns_that_are_refused(pattern: str, reason: str) -> None:
     with pytest.raises(ValueError, match=reason):
         JavaDateFormat.of(pattern)
+
+
+@pytest.mark.parametrize("pattern", ["yyyy", "YYYY", "yyyy w", "yyyy D", "yyyy MM F E", "d"])
+def test_numbers_at_the_ends_of_the_range_break_nothing(pattern: str) -> None:
+    format = JavaDateFormat.of(pattern)
+    texts = ["2147483647 2147483647 2147483647 Sun", "-2147483648 -2147483648 -2147483648 Sun"]
+    values, bad = format.parse(pa.array(texts))
+    assert not bad and not values.null_count
