@@ -37,7 +37,15 @@ def _wire_type(kind: pa.DataType) -> pa.DataType:
         return pa.map_(pa.string(), _wire_field(kind.item_field))
     if _is_text_in_json(kind):
         return pa.string()
+    if pt.is_decimal(kind):
+        # One digit more: by it Kafka Connect rounds half up, and arrow-rs cuts off all that follow.
+        wide = pa.decimal128 if kind.precision < _MOST_DIGITS else pa.decimal256
+        return wide(kind.precision + 1, kind.scale + 1)
     return kind
+
+
+_MOST_DIGITS = 38
+"""Of a decimal of 128 bits."""
 
 
 def _is_text_in_json(kind: pa.DataType) -> bool:
@@ -68,6 +76,8 @@ def _cast(values: pa.Array, kind: pa.DataType) -> pa.Array:
     if pt.is_map(kind):
         keys, items = _cast(values.keys, kind.key_type), _cast(values.items, kind.item_type)
         return pa.MapArray.from_arrays(values.offsets, keys, items, type=kind, mask=_mask(values))
+    if pt.is_decimal(kind):
+        return pc.round(values, kind.scale, "half_towards_infinity").cast(kind)
     return cast_text(values, kind)
 
 

@@ -101,7 +101,7 @@ def _decimal(value: Any, kind: pa.Decimal128Type, path: str) -> decimal.Decimal:
     # Wide enough for any value that could fit; the context's default of 28 digits is not.
     context = decimal.Context(prec=76)
     exact = decimal.Decimal(str(value)).quantize(
-        decimal.Decimal(1).scaleb(-kind.scale), decimal.ROUND_DOWN, context
+        decimal.Decimal(1).scaleb(-kind.scale), decimal.ROUND_HALF_UP, context
     )
     if len(exact.as_tuple().digits) > kind.precision:
         raise _NotOfThisKind

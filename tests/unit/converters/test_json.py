@@ -237,11 +237,34 @@ def test_braces_in_strings_and_lists_are_no_second_value() -> None:
     assert [row["text"] for row in rows] == ["}{", "} {", None]
 
 
+@pytest.mark.parametrize(
+    ("number", "kept"),
+    [
+        ("1.005", "1.01"),
+        ("1.0049", "1.00"),
+        ("-1.005", "-1.01"),
+        ("99999999.994", "99999999.99"),
+        ("1", "1.00"),
+    ],
+)
+@pytest.mark.parametrize("form", ["%s", '"%s"'])
+def test_decimals_are_rounded_half_up(number: str, kept: str, form: str) -> None:
+    text = f'{{"price":{form % number}}}'.encode()
+    alone = json_records.row_from(text, SCHEMA)["price"]
+    in_bulk = JsonDecoder(SCHEMA).decode(Payloads.of([text] * 20)).rows.column("price").to_pylist()
+    assert {alone, *in_bulk} == {decimal.Decimal(kept)}
+
+
+def test_a_decimal_that_rounding_makes_too_long_is_rejected() -> None:
+    decoded = JsonDecoder(SCHEMA).decode(Payloads.of([b'{"price":99999999.995}']))
+    assert [refused.is_misfit for refused in decoded.rejected] == [True]
+
+
 def test_a_decimal_does_not_depend_on_its_neighbours() -> None:
     exact = b'{"price":12345678.129}'
     rows, _ = decode(exact, payload(id=1))
     beside_a_bad_one, _ = decode(exact, b"[1]", b'{"text":5}')
-    assert rows[0]["price"] == beside_a_bad_one[0]["price"] == decimal.Decimal("12345678.12")
+    assert rows[0]["price"] == beside_a_bad_one[0]["price"] == decimal.Decimal("12345678.13")
     assert (
         json_records.row_from(b'{"text":12345678901234567890123}', SCHEMA)["text"]
         == "12345678901234567890123"
