@@ -13,6 +13,7 @@ from functools import reduce
 from itertools import count
 from operator import or_
 from typing import Any, Final
+from urllib.parse import unquote
 
 import msgspec
 
@@ -113,10 +114,10 @@ class _Compiler:
     document: Document
     followed: tuple[str, ...] = ()
     """References that led here: one that comes again is recursive."""
-    count: Iterator[int] = field(default_factory=count)
+    parts: Iterator[int] = field(default_factory=count)
 
     def part(self, schema: Any, pointer: str) -> Compiled:
-        if next(self.count) > _MOST_PARTS:
+        if next(self.parts) > _MOST_PARTS:
             raise _TooLarge
         if not isinstance(schema, dict):
             return _ANYTHING if schema is True else _left_open(pointer)
@@ -151,7 +152,7 @@ class _Compiler:
             return Compiled(objects.type | others.type, tuple(one.among_others() for one in objects.open))
         kinds: dict[str, Any] = {}
         covered: set[str] = set()
-        for name in names:
+        for name in [name for name in names if name != "integer" or "number" not in names]:
             kinds[name], mine = self._array(rules, pointer) if name == "array" else SCALARS[name](rules)
             covered.update(mine)
         left = () if rules.keys() <= covered else (Open(pointer),)
@@ -227,6 +228,6 @@ def _escaped(name: str) -> str:
 def refers_within(schema: Any, reference: str) -> Any:
     """What a reference such as `#/$defs/x` means."""
     for name in reference.split("/")[1:]:
-        key = name.replace("~1", "/").replace("~0", "~")
+        key = unquote(name).replace("~1", "/").replace("~0", "~")
         schema = schema[int(key)] if isinstance(schema, list) else schema[key]
     return schema

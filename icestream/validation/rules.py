@@ -7,7 +7,6 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from itertools import islice
 from typing import Any, Final
 
 import jsonschema_rs
@@ -19,8 +18,10 @@ from icestream.validation.schema import Document, Source, document
 
 _TOLD: Final = 3
 """Of the errors of one record."""
+_PARTS: Final = 5_000
+"""Up to so many parts all errors of a value are collected; of a larger one only the first."""
 _LONGEST: Final = 300
-"""Characters of one error: messages quote the value."""
+"""Characters of a message, which quotes the value, and of a pointer."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,10 +57,19 @@ class Rules:
             return f"(root): {error}"
 
     def reason(self, value: Any) -> str:
-        """Each error with the place in the value and the rule; empty if there is none."""
-        errors = list(islice(self.document.judge.iter_errors(value), _TOLD + 1))
+        """The first errors, each with the place in the value and the rule; empty if there is none."""
+        errors = (
+            self._first_error(value) if _is_large(value) else list(self.document.judge.iter_errors(value))
+        )
         told = [_in_words(error) for error in errors[:_TOLD]]
         return "; ".join([*told, "…"] if len(errors) > _TOLD else told)
+
+    def _first_error(self, value: Any) -> list[jsonschema_rs.ValidationError]:
+        try:
+            self.document.judge.validate(value)
+        except jsonschema_rs.ValidationError as error:
+            return [error]
+        return []
 
 
 @functools.lru_cache(maxsize=256)
@@ -74,17 +84,31 @@ def _number(text: str) -> float | Decimal:
     return number if math.isfinite(number) else Decimal(text)
 
 
+def _is_large(value: Any) -> bool:
+    """Whether it has so many parts that there could be more errors than memory."""
+    waiting = [value]
+    for _ in range(_PARTS):
+        if not waiting:
+            return False
+        one = waiting.pop()
+        if isinstance(one, dict | list):
+            waiting.extend(one.values() if isinstance(one, dict) else one)
+    return True
+
+
 def _in_words(error: jsonschema_rs.ValidationError) -> str:
     where = _pointer(error.instance_path) or "(root)"
-    return f"{where}: {_shortened(error.message)} (rule {_pointer(error.schema_path)})"
+    return (
+        f"{_shortened(where)}: {_shortened(error.message)} (rule {_shortened(_pointer(error.schema_path))})"
+    )
 
 
 def _pointer(path: Sequence[str | int]) -> str:
     return "".join(f"/{str(step).replace('~', '~0').replace('/', '~1')}" for step in path)
 
 
-def _shortened(message: str) -> str:
+def _shortened(text: str) -> str:
     """What is wrong is said at the end, after the value."""
-    if len(message) <= _LONGEST:
-        return message
-    return f"{message[: _LONGEST // 3]} … {message[-_LONGEST * 2 // 3 :]}"
+    if len(text) <= _LONGEST:
+        return text
+    return f"{text[: _LONGEST // 3]} … {text[-_LONGEST * 2 // 3 :]}"

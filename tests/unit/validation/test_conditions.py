@@ -45,6 +45,13 @@ def test_rules_that_cannot_be_parted(rules: dict[str, Any]) -> None:
     assert parted(Document({**_REST, **rules})) is None
 
 
+def test_references_may_be_escaped() -> None:
+    schema = {"$defs": {"a~/ %": {"required": ["x"]}}, "not": {"$ref": "#/$defs/a~0~1%20%25"}}
+    found = parted(Document(schema))
+    assert found is not None
+    assert found.names == ("x",)
+
+
 def test_references_that_unfold_without_end_are_followed_once() -> None:
     definitions = {f"d{at}": {"allOf": [{"$ref": f"#/$defs/d{at + 1}"}] * 2} for at in range(40)}
     schema = {"$defs": {**definitions, "d40": {"required": ["x"]}}, "allOf": [{"$ref": "#/$defs/d0"}]}

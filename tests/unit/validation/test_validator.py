@@ -86,6 +86,13 @@ def test_the_first_errors_are_told_and_long_values_are_cut() -> None:
     assert len(reason) < 1_500
 
 
+def test_of_a_large_value_the_first_error_is_told() -> None:
+    """All of them would be a million."""
+    schema = {"additionalProperties": {"items": {"type": "string"}}}
+    (reason,) = _reasons(schema, _text({"a": list(range(1_000_000))})).values()
+    assert reason == '/a/0: 0 is not of type "string" (rule /additionalProperties/items/type)'
+
+
 def test_whole_floats_are_integers_and_the_last_of_equal_keys_counts() -> None:
     schema = {"properties": {"n": {"type": "integer", "maximum": 5}}}
     assert _reasons(schema, _text(b'{"n":1.0}', b'{"n":"x","n":2}', b'{"n":9e0,"n":5e0}')) == {}
