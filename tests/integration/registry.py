@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import base64
 import signal
+import ssl
 import tarfile
 import threading
 import time
@@ -71,7 +72,7 @@ class Door:
 
 
 @contextmanager
-def guarded(target: str, authorization: str) -> Iterator[Door]:
+def guarded(target: str, authorization: str, tls: ssl.SSLContext | None = None) -> Iterator[Door]:
     door = Door("")
 
     class Handler(BaseHTTPRequestHandler):
@@ -107,7 +108,9 @@ def guarded(target: str, authorization: str) -> Iterator[Door]:
             return
 
     with ThreadingHTTPServer((ports.HOST, 0), Handler) as server:
-        door.url = f"http://{ports.HOST}:{server.server_address[1]}"
+        if tls is not None:
+            server.socket = tls.wrap_socket(server.socket, server_side=True)
+        door.url = f"{'http' if tls is None else 'https'}://{ports.HOST}:{server.server_address[1]}"
         thread = threading.Thread(target=server.serve_forever)
         thread.start()
         try:

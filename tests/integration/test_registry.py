@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import importlib
 import json
+import ssl
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
@@ -22,6 +23,8 @@ from confluent_kafka.serialization import MessageField, SerializationContext
 from icestream.api.errors import FatalError, SourceUnavailable
 from icestream.converters.registry.build import AVRO, JSON_SCHEMA, PROTOBUF, registry_converter
 from icestream.embedded import ports
+from icestream.embedded.certificates import certificates
+from icestream.kafka.keystores import identity
 from icestream.records.column import Column
 from icestream.records.records import ConversionError, Converted
 from icestream.records.schema import STRING, ConnectSchema, Kind, struct
@@ -204,6 +207,37 @@ def test_wrong_credentials_name_the_remedy_and_no_secret(registry: str, client: 
         with pytest.raises(FatalError, match=r"bearer\.auth\.token") as caught:
             registry_converter(AVRO, given, False).to_connect("secret-orders", message)
         assert "wrong-token" not in str(caught.value)
+
+
+def test_tls_with_a_certificate_of_the_client(
+    registry: str, client: SchemaRegistryClient, tmp_path: Path
+) -> None:
+    message = avro_bytes(client, "tls-orders", ORDER, {"id": 1, "customer": None})
+    stores = certificates(tmp_path / "tls", "store-secret")
+    server = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH, cafile=stores.truststore_pem)
+    server.verify_mode = ssl.CERT_REQUIRED
+    own = identity({"ssl.keystore.location": str(stores.keystore), "ssl.keystore.password": "store-secret"})
+    assert own is not None
+    pem = tmp_path / "server.pem"
+    pem.write_text(own.key_pem + own.certificates_pem)
+    server.load_cert_chain(pem)
+    trusts = {
+        "schema.registry.ssl.truststore.location": str(stores.truststore_pkcs12),
+        "schema.registry.ssl.truststore.password": "store-secret",
+        "schema.registry.ssl.truststore.type": "PKCS12",
+    }
+    shows = {
+        "schema.registry.ssl.keystore.location": str(stores.keystore),
+        "schema.registry.ssl.keystore.password": "store-secret",
+        "schema.registry.ssl.keystore.type": "PKCS12",
+    }
+    with guarded(registry, "", server) as door:
+        converter = registry_converter(AVRO, settings(door.url, **trusts, **shows), False)
+        assert rows(converter.to_connect("tls-orders", message)) == {0: {"id": 1, "customer": None}}
+        for half in (trusts, shows):
+            converter = registry_converter(AVRO, settings(door.url, **half), False)
+            with pytest.raises(SourceUnavailable, match="does not answer"):
+                converter.to_connect("tls-orders", message)
 
 
 def test_the_next_address_is_asked_when_one_does_not_answer(
