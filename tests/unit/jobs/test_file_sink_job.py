@@ -351,3 +351,54 @@ def test_a_job_that_begins_late_reads_what_comes_after_its_start(tmp_path: Path)
     world.kafka.topics["t"].append(b"2")
     world.drain()
     assert world.lines() == [b"2"]
+
+
+TRANSFORMS = "org.apache.kafka.connect.transforms."
+
+
+def test_transforms_change_lines_and_drop_records(tmp_path: Path) -> None:
+    world = World(
+        tmp_path,
+        transforms="extract,drop",
+        transforms__extract__type=f"{TRANSFORMS}ExtractField$Value",
+        transforms__extract__field="a",
+        transforms__drop__type=f"{TRANSFORMS}Filter",
+        transforms__drop__predicate="gone",
+        predicates="gone",
+        predicates__gone__type=f"{TRANSFORMS}predicates.RecordIsTombstone",
+    )
+    world.kafka.topics["t"] = [b'{"a": 1}', None, b'{"a": "x"}', b'{"b": 1}', b'{"a": 2.5}']
+    world.drain()
+    assert world.lines() == [b"1", b"x", b"2.5"]
+    assert world.kafka.group == {P: 5}
+
+
+def test_every_stage_has_its_dead_letters(tmp_path: Path) -> None:
+    world = World(
+        tmp_path,
+        errors__tolerance="all",
+        errors__deadletterqueue__topic__name="letters",
+        transforms="extract",
+        transforms__extract__type=f"{TRANSFORMS}ExtractField$Value",
+        transforms__extract__field="a",
+    )
+    world.kafka.topics["t"] = [b"{", b'{"a": 1}', b'"no map"']
+    world.drain()
+    assert world.lines() == [b"1"]
+    told = [(letter.offset, letter.stage, letter.class_name) for letter in world.kafka.letters]
+    assert told == [
+        (0, "VALUE_CONVERTER", "org.apache.kafka.connect.json.JsonConverter"),
+        (2, "TRANSFORMATION", f"{TRANSFORMS}ExtractField$Value"),
+    ]
+
+
+def test_structs_are_printed_as_java_prints_them(tmp_path: Path) -> None:
+    world = World(tmp_path, value__converter__schemas__enable="true")
+    fields = b'[{"field":"a","type":"int32"},{"field":"b","type":"string","optional":true}]'
+    schema = b'{"type":"struct","fields":%b}' % fields
+    world.kafka.topics["t"] = [
+        b'{"schema":%b,"payload":{"a":1,"b":"x"}}' % schema,
+        b'{"schema":%b,"payload":{"a":2}}' % schema,
+    ]
+    world.drain()
+    assert world.lines() == [b"Struct{a=1,b=x}", b"Struct{a=2}"]

@@ -194,3 +194,52 @@ def test_an_offset_that_cannot_be_saved_at_the_end_is_only_told(
     world.manager.close()
     assert "the last offset was not saved" in caplog.text
     assert (world.kafka.abandoned, world.source.is_closed) == (1, True)
+
+
+def sent_by(**settings: str) -> list[Outgoing]:
+    config = {"value__converter": "StringConverter", **settings}
+    path = source_path_from({key.replace("__", "."): value for key, value in config.items()})
+    found = SourceSlice("t", pa.array(["a", "b", "c"]), OffsetEntry({}, {}))
+    return path.ready(found, 1_763_222_400_000).outgoing
+
+
+TRANSFORMS = "org.apache.kafka.connect.transforms."
+
+
+def test_transforms_and_converters_make_the_record() -> None:
+    (sent,) = sent_by(
+        transforms="hoist,key,header,route",
+        transforms__hoist__type=f"{TRANSFORMS}HoistField$Value",
+        transforms__hoist__field="line",
+        transforms__key__type=f"{TRANSFORMS}ValueToKey",
+        transforms__key__fields="line",
+        transforms__header__type=f"{TRANSFORMS}InsertHeader",
+        transforms__header__header="n",
+        transforms__header__value__literal="[1,2]",
+        transforms__route__type=f"{TRANSFORMS}RegexRouter",
+        transforms__route__regex="t",
+        transforms__route__replacement="u",
+        key__converter="JsonConverter",
+        key__converter__schemas__enable="false",
+        value__converter="JsonConverter",
+        value__converter__schemas__enable="false",
+    )
+    assert sent.topic == "u"
+    assert sent.values == [b'{"line":"a"}', b'{"line":"b"}', b'{"line":"c"}']
+    assert sent.keys == [b'{"line":"a"}', b'{"line":"b"}', b'{"line":"c"}']
+    assert sent.headers == [(("n", b"[1,2]"),)] * 3
+
+
+def test_records_that_a_transform_drops_are_not_sent() -> None:
+    dropped = sent_by(transforms="no", transforms__no__type=f"{TRANSFORMS}Filter")
+    assert dropped == []
+
+
+def test_what_a_transform_refuses_fails_the_job() -> None:
+    world = World(
+        transforms="extract",
+        transforms__extract__type=f"{TRANSFORMS}ExtractField$Value",
+        transforms__extract__field="x",
+    )
+    with pytest.raises(RecordRejected, match=r"\(TRANSFORMATION\); change the converter or the transform"):
+        world.manager.tick()
