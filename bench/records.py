@@ -150,13 +150,17 @@ def decodes(converter: Converter, records: Sequence[bytes], plan: TablePlan) -> 
 
 
 def lands(path: RecordPath, chunks: Sequence[HeldChunk], plan: TablePlan) -> Case:
-    """Bytes to Parquet files, by partition."""
+    """Bytes to Parquet files, by partition; all chunks of a round make one task."""
+    task = TableTask(plan, Offsets({}))
+    table = TableWork(task, evolves=False, value_class="")
 
     def case(number: int) -> None:
-        table = TableWork(TableTask(plan, Offsets({})), evolves=False, value_class="")
+        nonlocal table
         for records in path.prepare(chunks[number]).records:
             table.write(table.fit(records), _SOURCE, chunks[number].offsets())
-        table.close()
+        if number == len(chunks) - 1:
+            table.close()
+            table = TableWork(task, evolves=False, value_class="")
 
     return case
 
