@@ -128,8 +128,10 @@ class Rejected:
     @property
     def size(self) -> int:
         """About how much memory it takes, in bytes."""
-        headers = sum(len(name) + len(value or b"") + _OVERHEAD for name, value in self.headers)
-        return len(self.key or b"") + len(self.value or b"") + len(self.reason) + headers + _OVERHEAD
+        size = len(self.key or b"") + len(self.value or b"") + len(self.reason) + _OVERHEAD
+        for name, value in self.headers:
+            size += len(name) + len(value or b"") + _OVERHEAD
+        return size
 
     def __str__(self) -> str:
         return (
