@@ -27,6 +27,7 @@ _NULL: Final = None | msgspec.UnsetType
 _MOST_CHANGES: Final = 500
 """A shape that grows further is no shape: its objects are maps with keys that are data."""
 _DEEPEST: Final = 100
+_NO_OBJECT: Final = {type(None), msgspec.UnsetType}
 _INNER: Final = "inner"
 _raw_fields: Final = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 _encode: Final = msgspec.json.Encoder().encode
@@ -149,7 +150,7 @@ def _null_objects(
             continue
         found = list(map(attrgetter(type(structs[0]).slots[name]), structs))
         there, inner_rows = found, rows
-        if any(one is None or one is msgspec.UNSET for one in found):
+        if set(map(type, found)) & _NO_OBJECT:
             nulls = np.fromiter((one is None for one in found), np.bool_, len(found))
             if nulls.any():
                 yield (*path, name), rows[nulls]

@@ -67,9 +67,9 @@ class Flatten:
         if not found.texts:
             return Applied([self.side.put(records, Fields(found.columns, None, len(records)))])
         structs = [self._shape(one.text).decode(_values(one.text)) for one in found.texts]
-        fits = np.fromiter((None not in row for row in zip(*structs, strict=True)), np.bool_, len(records))
-        if fits.all():
+        if not any(None in decoded for decoded in structs):
             return self._by_paths(records, found, structs)
+        fits = np.fromiter((None not in row for row in zip(*structs, strict=True)), np.bool_, len(records))
         outcomes = []
         for rows, make in ((np.flatnonzero(fits), self._by_paths), (np.flatnonzero(~fits), self._by_text)):
             if len(rows):
