@@ -156,6 +156,8 @@ def _column(objects: list[Any], path: Path) -> list[Any]:
         slot = getattr(type(first), "slots", {}).get(name)
         if slot is not None and all(map(isinstance, objects, repeat(type(first)))):
             objects = list(map(attrgetter(slot), objects))
+        elif type(first) is dict and all(map(isinstance, objects, repeat(dict))):
+            objects = [one.get(name, ABSENT) for one in objects]
         else:
             objects = [_at(one, name) for one in objects]
     return objects

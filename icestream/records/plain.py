@@ -31,6 +31,8 @@ def _scalars(column: Column) -> list[Any]:
 
 def _maps(fields: Fields) -> list[dict[str, Any]]:
     rest = [{}] * len(fields) if fields.rest is None else fields.rest.objects()
+    if not fields.named:
+        return rest
     rows = [dict(row) for row in rest]
     for node in fields.named.values():
         if isinstance(node, Text):
