@@ -21,6 +21,7 @@ from icestream.converters.registry.avro_lanes import Lanes, Reading, Slots
 from icestream.converters.registry.avro_schema import AvroType
 from icestream.converters.registry.avro_skip import TOO_SHORT, in_turn, skip_bytes, skipper
 from icestream.converters.registry.byte_columns import booleans, decimals, numbers, texts
+from icestream.converters.registry.map_columns import map_array
 from icestream.converters.registry.wire import Bodies
 from icestream.records.rows import Flags, Indexes
 from icestream.records.schema import DECIMAL, TIME, ConnectSchema, Kind
@@ -191,7 +192,7 @@ def _map_array(found: Items, schema: ConnectSchema, lanes: Lanes, slots: Slots) 
     pairs = pa.struct([("key", schema.arrow_type.key_type), ("value", schema.arrow_type.item_type)])
     entries, counts = found.ordered(len(lanes.at), pairs)
     keys, values = entries.flatten()
-    return pa.MapArray.from_arrays(_offsets(counts, slots), keys, values, type=schema.arrow_type)
+    return map_array(schema, keys, values, slots.spread(counts), slots.nulls)
 
 
 def smallest(kind: AvroType) -> int:

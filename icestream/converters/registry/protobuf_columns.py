@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from icestream.converters.json_values import TIME_RANGE
 from icestream.converters.registry.byte_columns import numbers, spans, strict_texts, texts, varints
+from icestream.converters.registry.map_columns import map_array
 from icestream.converters.registry.protobuf_logical import dates, decimals, times, timestamps
 from icestream.converters.registry.protobuf_plan import ProtoField, ProtoMessage, ProtoUnion
 from icestream.converters.registry.protobuf_scan import (
@@ -31,7 +32,6 @@ from icestream.converters.registry.protobuf_values import (
     Numbers,
     converted,
     list_array,
-    list_offsets,
     spread,
     struct_array,
     symbols,
@@ -265,9 +265,8 @@ class _Reader:
         if one.schema.kind is not Kind.MAP:
             return list_array(one.schema, self._meaning(one, inner, rows), pieces.owners, len(lanes))
         keys, values = inner.flatten()
-        return pa.MapArray.from_arrays(
-            list_offsets(pieces.owners, len(lanes)), keys, values, type=one.schema.arrow_type
-        )
+        counts = np.bincount(pieces.owners, minlength=len(lanes))
+        return map_array(one.schema, keys, values, counts)
 
 
 def _with_empty(pieces: _Pieces, length: int) -> tuple[Indexes, Indexes, Indexes]:

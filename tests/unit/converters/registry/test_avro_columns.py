@@ -235,6 +235,18 @@ def test_lists_in_blocks_with_their_sizes() -> None:
     assert decoded({"type": "array", "items": "int"}, [datum]).column.to_pylist() == [[1, 2, 3]]
 
 
+def test_of_equal_keys_the_last_one_wins() -> None:
+    twice = b"\x06\x02a\x02\x02b\x04\x02a\x06\x00"
+    once = b"\x04\x02a\x02\x02b\x04\x00"
+    found = decoded({"type": "map", "values": "int"}, [once, twice, once, b"\x00"]).column.to_pylist()
+    assert [sorted(row) for row in found] == [
+        [("a", 1), ("b", 2)],
+        [("a", 3), ("b", 2)],
+        [("a", 1), ("b", 2)],
+        [],
+    ]
+
+
 def test_long_lists_in_few_rows() -> None:
     schema = {"type": "map", "values": ["null", "string"]}
     long = {str(number): None if number % 3 else "x" * (number % 7) for number in range(50_000)}
