@@ -9,7 +9,7 @@ from typing import Final
 from icestream import __version__
 from icestream.api.config import REQUIRED, Config, ConfigDef, Setting, Type
 from icestream.api.connector_settings import CONVERTER_KINDS, JSON_CONVERTER, STRING_CONVERTER
-from icestream.converters.registry.build import SETTINGS as REGISTRY_SETTINGS
+from icestream.converters.registry.settings import SETTINGS as REGISTRY_SETTINGS
 
 VERSION: Final = "4.3.1"
 """Of the classes that are part of Kafka Connect itself."""

@@ -70,7 +70,7 @@ def converter_from(config: Config, kind: str) -> Converter:
 
 
 def _registry_classes() -> tuple[str, ...]:
-    from icestream.converters.registry.build import SETTINGS
+    from icestream.converters.registry.settings import SETTINGS
 
     return tuple(SETTINGS)
 

@@ -15,7 +15,7 @@ from confluent_kafka.schema_registry import SchemaRegistryClient
 from confluent_kafka.schema_registry.avro import AvroSerializer
 from confluent_kafka.serialization import MessageField, SerializationContext
 
-from icestream.converters.registry.build import AVRO
+from icestream.converters.registry.settings import AVRO
 from icestream.embedded import kafka
 from icestream.embedded.ports import free_port
 from tests.integration.local_job import World

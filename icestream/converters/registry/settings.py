@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 
 from icestream.api.config import REQUIRED, Setting, Type
 
+AVRO: Final = "io.confluent.connect.avro.AvroConverter"
+PROTOBUF: Final = "io.confluent.connect.protobuf.ProtobufConverter"
+JSON_SCHEMA: Final = "io.confluent.connect.json.JsonSchemaConverter"
 _TOPIC_NAMES: Final = "io.confluent.kafka.serializers.subject.TopicNameStrategy"
 
 REGISTRY: Final = (
@@ -106,3 +110,8 @@ PROTOBUF_SETTINGS: Final = (
     Setting("generate.index.for.unions", Type.BOOLEAN, True, "Whether oneofs have a number in their name."),
     Setting("flatten.unions", Type.BOOLEAN, False, "Whether members of a oneof are fields of the message."),
 )
+SETTINGS: Final[Mapping[str, tuple[Setting, ...]]] = {
+    AVRO: AVRO_SETTINGS,
+    PROTOBUF: PROTOBUF_SETTINGS,
+    JSON_SCHEMA: JSON_SCHEMA_SETTINGS,
+}
