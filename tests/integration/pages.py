@@ -112,7 +112,7 @@ class Terminal:
 @contextmanager
 def open_terminal(folder: Path) -> Iterator[Terminal]:
     """With a broker of its own at the page's localhost:9092."""
-    with running_broker(folder / "kafka") as broker:
+    with running_broker(folder / "kafka", free_port()) as broker:
         terminal = Terminal(folder, broker)
         try:
             yield terminal
