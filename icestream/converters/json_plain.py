@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-import msgspec
 import numpy as np
 import pyarrow as pa
 
@@ -52,21 +51,24 @@ class PlainReader:
 
     def _read_odd(self, values: Sequence[bytes], at: Indexes) -> Converted:
         good: list[int] = []
+        projected: list[Any] = []
         odd: dict[int, bytes] = {}
         failed: dict[int, Failure] = {}
         decode = self.learned.projection().decode
         for position, value in enumerate(values):
-            if _is_object(value, decode):
+            try:
+                projected.append(_object(value, decode))
                 good.append(position)
                 continue
+            except (ValueError, RecursionError):
+                pass
             try:
                 odd[position] = plain_text(value)
             except ValueError as error:
                 failed[int(at[position])] = Failure(str(error))
         groups: list[tuple[Indexes, Value]] = []
         if good:
-            source = self._objects([values[position] for position in good])
-            assert source is not None
+            source = JsonSource.projected([values[position] for position in good], self.learned, projected)
             groups.append((at[np.array(good)], object_fields(source)))
         groups.extend(self._parts(odd, at))
         return Converted(groups, failed)
@@ -79,13 +81,12 @@ class PlainReader:
         return [(rows if part.rows is None else rows[part.rows], _value(part.value)) for part in parts]
 
 
-def _is_object(value: bytes, decode: Any) -> bool:
-    try:
-        decode(value)
+def _object(value: bytes, decode: Any) -> Any:
+    """The projection of an object; raises if it is something else or broken."""
+    projected = decode(value)
+    if not value.isascii():
         value.decode()
-    except (msgspec.MsgspecError, ValueError, RecursionError):
-        return False
-    return True
+    return projected
 
 
 def _value(found: Typed) -> Value:
