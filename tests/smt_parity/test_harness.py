@@ -28,7 +28,7 @@ from icestream.records.schema import (
 from icestream.records.schema import date as date_schema
 from icestream.transforms.side import Side, all_failed
 from tests.smt_parity.generators import givens
-from tests.smt_parity.given import Given, Json, Of
+from tests.smt_parity.given import Data, Given, Json, Of
 from tests.smt_parity.harness import Parity, Smt, Tally, generated
 
 
@@ -110,7 +110,10 @@ A_ROW = {
 def test_schemaless_records_come_out_as_they_went_in(parity: Parity) -> None:
     maps = [{"a": 1, "b": [1.5, {"c": None}], "ü": "😀"}, {}]
     values = [*maps, [], [1, "x"], "s", 5, 2**63 - 1, 0.1, True, None]
-    headers = [("h", Of(OPTIONAL_STRING, ["x"] * len(values))), ("h", Json([1] * len(values)))]
+    headers: list[tuple[str, Data]] = [
+        ("h", Of(OPTIONAL_STRING, ["x"] * len(values))),
+        ("h", Json([1] * len(values))),
+    ]
     parity.check(AS_IT_IS, Given(Json(values), headers=headers), subject="harness")
 
 

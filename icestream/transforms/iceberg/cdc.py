@@ -3,7 +3,8 @@ DebeziumTransform and DmsTransform."""
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Callable
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
@@ -55,8 +56,7 @@ def _column_texts(values: pa.Array) -> pa.Array:
     return _each(values, java_text if pa.types.is_floating(kind) else str)
 
 
-def _each(values: pa.Array, text: object) -> pa.Array:
-    assert callable(text)
+def _each(values: pa.Array, text: Callable[[Any], str]) -> pa.Array:
     return pa.array([None if value is None else text(value) for value in values.to_pylist()], pa.string())
 
 
