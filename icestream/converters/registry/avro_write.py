@@ -18,7 +18,7 @@ from icestream.converters.registry.avro_from_connect import avro_schema, unscale
 from icestream.converters.registry.avro_schema import AvroType, BadSchema, parse
 from icestream.converters.registry.client import texts
 from icestream.converters.registry.converter import UnusableSchema
-from icestream.converters.registry.writing import Writing
+from icestream.converters.registry.writing import Writing, differs
 from icestream.records.column import Column
 from icestream.records.records import ConversionError, Failure
 from icestream.records.schema import DECIMAL, SCALE, ConnectSchema, Kind
@@ -60,10 +60,7 @@ def _target(topic: str, schema: ConnectSchema, options: Options, writing: Writin
     except BadSchema as error:
         raise UnusableSchema(str(error)) from None
     if newest != kind:
-        raise UnusableSchema(
-            f"the latest schema of the subject (id {latest.id}) differs from the value's; register"
-            " the value's schema, or set use.latest.version=false"
-        )
+        raise differs(latest)
     return latest.id, newest
 
 

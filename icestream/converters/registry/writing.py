@@ -29,15 +29,30 @@ class Writing:
 
     def schema_id(self, topic: str, name: str | None, kind: str, text: str) -> int:
         """The id of a schema; raises UnusableSchema or UnknownSchema."""
-        try:
-            subject = self.subject(topic, name)
-        except NoName as error:
-            raise UnusableSchema(str(error)) from None
+        if self.uses_latest:
+            return self._latest_id(topic, name, kind, text)
         ask = self.registry.register if self.registers else self.registry.look_up
-        return ask(subject, kind, text)
+        return ask(self._subject(topic, name), kind, text)
 
     def latest(self, topic: str, name: str | None) -> RegisteredSchema:
+        return self.registry.latest(self._subject(topic, name))
+
+    def _latest_id(self, topic: str, name: str | None, kind: str, text: str) -> int:
+        latest = self.latest(topic, name)
+        # JSON is the same text under any schema; a Protobuf message is not.
+        if latest.kind == kind and (kind == "JSON" or latest.text == text):
+            return latest.id
+        raise differs(latest)
+
+    def _subject(self, topic: str, name: str | None) -> str:
         try:
-            return self.registry.latest(self.subject(topic, name))
+            return self.subject(topic, name)
         except NoName as error:
             raise UnusableSchema(str(error)) from None
+
+
+def differs(latest: RegisteredSchema) -> UnusableSchema:
+    return UnusableSchema(
+        f"the latest schema of the subject (id {latest.id}) differs from the value's; register the value's"
+        " schema, or set use.latest.version=false"
+    )

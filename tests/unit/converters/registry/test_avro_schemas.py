@@ -316,6 +316,17 @@ def test_values_without_a_schema_and_unknown_schemas_are_refused() -> None:
         converter(OneSchema(), **{"auto.register.schemas": "false"}).from_connect("t", column, 1)
 
 
+def test_the_latest_schema_is_used_if_it_is_the_same() -> None:
+    registry = OneSchema()
+    latest = {"use.latest.version": "true"}
+    registry.register("t-value", "AVRO", '"string"')
+    column = Column(pa.array(["x"]), STRING)
+    assert converter(registry, **latest).from_connect("t", column, 1) == [b"\0\0\0\0\x09\x02x"]
+    registry.register("t-value", "AVRO", '"int"')
+    with pytest.raises(ConversionError, match="the latest schema of the subject"):
+        converter(registry, **latest).from_connect("t", column, 1)
+
+
 def test_bytes_alone_have_no_length_before_them() -> None:
     registry = OneSchema()
     registry.register("t", "AVRO", '"bytes"')
