@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from importlib.metadata import EntryPoint, entry_points
+from importlib.metadata import entry_points
 from typing import Any, Final
 
 import numpy as np
@@ -21,21 +21,16 @@ from icestream.records.records import Applied, Failure, Records
 from icestream.records.rows import Indexes
 from icestream.records.schema import Kind
 from icestream.records.values import Fields
+from icestream.transforms.catalog import USER_GROUP
 from icestream.transforms.function_tables import ROW, Misuse, SchemalessTable, StructTable, Tabular
 from icestream.transforms.picked_fields import picked
 from icestream.transforms.refusals import Refused
 from icestream.transforms.requirements import is_null
 from icestream.transforms.side import Side, all_failed, merged
 
-GROUP: Final = "icestream.transforms"
 _MOST_FIELDS: Final = 1000
 _TAKEN: Final = f"the records have a field {ROW}, the name of the column that numbers them; rename it"
 Function = Callable[[pa.Table, Mapping[str, str]], pa.Table]
-
-
-def user_functions() -> Mapping[str, EntryPoint]:
-    """All that are installed, by the name that a config calls them."""
-    return {one.name: one for one in entry_points(group=GROUP)}
 
 
 @dataclass(frozen=True)
@@ -47,9 +42,9 @@ class UserFunction:
     @classmethod
     def named(cls, name: str, settings: Mapping[str, str]) -> UserFunction:
         """Raises ConfigError if there is no such function, or if it cannot be loaded."""
-        point = user_functions().get(name)
+        point = next(iter(entry_points(group=USER_GROUP, name=name)), None)
         if point is None:
-            raise _refused(f"no package has a function '{name}' in the entry point group '{GROUP}'")
+            raise _refused(f"no package has a function '{name}' in the entry point group '{USER_GROUP}'")
         try:
             function = point.load()
         except Exception as error:  # a user's module may raise anything
