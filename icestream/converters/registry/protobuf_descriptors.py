@@ -21,6 +21,13 @@ def map_name(entry: str) -> str:
     return f"{space}.{field_name}" if space else field_name
 
 
+def is_map_entry(descriptor: Descriptor) -> bool:
+    """Of a map, or of a list of messages that look like entries, which Java takes for one."""
+    fields = descriptor.fields
+    is_pair = [one.name for one in fields] == ["key", "value"] and not any(one.is_repeated for one in fields)
+    return bool(descriptor.name.endswith("Entry") and is_pair)
+
+
 def is_proto3(descriptor: Any) -> bool:
     return _syntax(descriptor.file) == "proto3"
 

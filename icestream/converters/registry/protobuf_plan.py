@@ -12,6 +12,7 @@ from icestream.converters.registry.protobuf_compile import Compiled, field_param
 from icestream.converters.registry.protobuf_descriptors import (
     default,
     is_in_oneof,
+    is_map_entry,
     is_proto3,
     map_name,
     real_oneofs,
@@ -69,7 +70,7 @@ class Options:
     wrapper_nullables: bool = False
     """`wrapper.for.nullables`: wrappers are the values in them."""
     wrapper_primitives: bool = True
-    """`wrapper.for.raw.primitives`: a wrapper alone is the value in it."""
+    """`wrapper.for.raw.primitives`: the same, also for a wrapper alone."""
     struct_for_nulls: bool = False
     """`generate.struct.for.nulls`: a message that is not there is one of defaults."""
     union_index: bool = True
@@ -171,6 +172,11 @@ class _Planner:
         schema = ConnectSchema(Kind.STRUCT, name=self._name(descriptor), fields=tuple(fields))
         return ProtoMessage.of(schema, tuple(parts), tuple(flat))
 
+    @property
+    def _unwraps(self) -> bool:
+        # In Java both keys do it, though the names say otherwise.
+        return self.options.wrapper_nullables or self.options.wrapper_primitives
+
     def _name(self, descriptor: Any) -> str:
         return str(descriptor.full_name if self.options.enhanced else descriptor.name)
 
@@ -212,10 +218,10 @@ class _Planner:
 
     def _has_presence(self, descriptor: FieldDescriptor) -> bool:
         """Whether the field is null where it is not written."""
-        if descriptor.is_repeated:
+        if descriptor.is_repeated or self.options.struct_for_nulls:
             return False
-        if TYPES[descriptor.type] in ("message", "group"):
-            return not self.options.struct_for_nulls
+        if TYPES[descriptor.type] == "message":
+            return True
         if is_proto3(descriptor.containing_type):
             return says_optional(descriptor)
         return self.options.proto2_optional and says_optional(descriptor)
@@ -260,7 +266,7 @@ class _Planner:
         inner = descriptor.message_type
         assert inner is not None
         name = inner.full_name
-        if descriptor.is_repeated and inner.GetOptions().map_entry:
+        if descriptor.is_repeated and is_map_entry(inner):
             return self._map(made, inner, above)
         message = self.message(inner, above)
         if name in _LOGICAL:
@@ -268,7 +274,7 @@ class _Planner:
             schema = ConnectSchema(kind, name=logical, version=1, optional=True)
         elif name == "confluent.type.Decimal":
             schema = self._decimal(descriptor)
-        elif self.options.wrapper_nullables and is_wrapper(inner):
+        elif self._unwraps and is_wrapper(inner):
             value = message.fields[1].schema
             unwrapped = ConnectSchema(value.kind, optional=True)
             return replace(made, schema=unwrapped, message=message, unwraps=True)

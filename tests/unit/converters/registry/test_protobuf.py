@@ -281,7 +281,7 @@ def test_messages_that_mean_dates_times_and_decimals() -> None:
         "t": datetime.time(1, 2, 3, 4000),
         "ts": moment + datetime.timedelta(milliseconds=5),
         "n": decimal.Decimal("-123.45"),
-        "w": {"value": "x"},
+        "w": "x",
         "small": 44,
     }
     assert rows(found)[2]["n"] == decimal.Decimal("0.50")
@@ -290,8 +290,40 @@ def test_messages_that_mean_dates_times_and_decimals() -> None:
     assert schema_ is not None
     assert [schema_[name].name for name in ("d", "t", "ts", "n")] == [DATE, TIME, TIMESTAMP, DECIMAL]
     assert schema_["small"].kind is Kind.INT8
-    unwrapped = read(MEANINGS, payloads[:1], Options(wrapper_nullables=True))
-    assert rows(unwrapped)[0]["w"] == "x"
+    wrapped = read(MEANINGS, payloads[:1], Options(wrapper_primitives=False))
+    assert rows(wrapped)[0]["w"] == {"value": "x"}
+
+
+SETTINGS = """
+syntax = "proto3";
+message M {
+  oneof choice { int32 ci = 1; string cs = 2; }
+  repeated PairEntry pairs = 3;
+  optional int32 o = 4;
+  Color e = 5;
+  Inner inner = 6;
+  message PairEntry { string key = 1; int32 value = 2; }
+  message Inner { string s = 1; }
+  enum Color { RED = 0; BLUE = 5; }
+}
+"""
+
+
+def test_settings_change_what_becomes_of_a_message() -> None:
+    kind = message(SETTINGS)
+    payload = [b"\x00" + kind(ci=0, e=5, pairs=[{"key": "k", "value": 1}]).SerializeToString()]
+    usual = {"choice_0": {"ci": 0, "cs": None}, "pairs": [("k", 1)], "o": None, "e": "BLUE", "inner": None}
+    assert rows(read(SETTINGS, payload))[0] == usual
+    flat = {"ci": 0, "cs": None} | {name: usual[name] for name in ("pairs", "o", "e", "inner")}
+    assert rows(read(SETTINGS, payload, Options(flat_unions=True)))[0] == flat
+    assert "choice" in rows(read(SETTINGS, payload, Options(union_index=False)))[0]
+    assert rows(read(SETTINGS, payload, Options(int_enums=True)))[0]["e"] == 5
+    full = rows(read(SETTINGS, payload, Options(struct_for_nulls=True)))[0]
+    assert (full["o"], full["inner"]) == (0, {"s": ""})
+    schema_ = read(SETTINGS, payload, Options(optional_nullables=True)).columns[0][1].schema
+    assert schema_ is not None and schema_["o"].optional
+    named = read(SETTINGS, payload, Options(enhanced=True)).columns[0][1].schema
+    assert named is not None and named["inner"].name == "M.Inner"
 
 
 def test_references_are_imported() -> None:
