@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Self
 
+import pyarrow as pa
 import pyarrow.types as pt
 
 from icestream.converters.row_objects import row_objects
@@ -31,7 +32,8 @@ class SimpleHeaderConverter:
         return cls()
 
     def to_connect(self, topic: str, values: Sequence[bytes | None]) -> Converted:
-        raise NotImplementedError
+        """Bytes as they are: no transform reads the value of a header, and no bytes are refused."""
+        return Converted([(None, Column(pa.array(values, pa.binary())))])
 
     def from_connect(self, topic: str, value: Value, length: int) -> Sequence[bytes | None]:
         if value is None:
