@@ -40,8 +40,8 @@ def schema_of(kind: pa.DataType) -> ConnectSchema | None:
     facts: dict[str, Any] = {"optional": True}
     if pt.is_dictionary(kind):
         return schema_of(kind.value_type)
-    if pt.is_decimal(kind):
-        return decimal(kind.scale, **facts)
+    if pt.is_decimal(kind) or pt.is_uint64(kind):
+        return decimal(kind.scale if pt.is_decimal(kind) else 0, **facts)
     for applies, made in _LOGICAL:
         if applies(kind):
             return made(**facts)
@@ -71,8 +71,4 @@ def held(values: pa.Array, schema: ConnectSchema) -> pa.Array:
     millisecond."""
     if pt.is_dictionary(values.type):
         values = values.dictionary_decode()
-    return values.cast(schema.arrow_type, safe=not _is_temporal(values.type))
-
-
-def _is_temporal(kind: pa.DataType) -> bool:
-    return bool(pt.is_temporal(kind))
+    return values.cast(schema.arrow_type, safe=False)

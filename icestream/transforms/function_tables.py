@@ -111,7 +111,10 @@ class StructTable:
         found = schema_of(array.type)
         if found is None:
             raise Misuse(_no_type(name, array.type))
-        return Column(held(array, found), found)
+        try:
+            return Column(held(array, found), found)
+        except pa.ArrowException:
+            raise Misuse(_no_type(name, array.type)) from None
 
 
 def _numbered(columns: Mapping[str, pa.Array], length: int) -> pa.Table:
@@ -151,8 +154,8 @@ def _schemaless(name: str, array: pa.Array, absent: Any) -> Node:
         raise Misuse(_no_type(name, array.type))
     try:
         return Column(array.cast(_PLAIN[array.type]), None, absent)
-    except pa.ArrowInvalid as error:
-        raise Misuse(f"its column '{name}' does not fit: {error}") from None
+    except pa.ArrowInvalid:  # an unsigned number that is no Long
+        return Column(array.cast(pa.decimal128(20, 0)), None, absent)
 
 
 def _nested(name: str, array: pa.Array, absent: Any) -> Text:

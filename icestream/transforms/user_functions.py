@@ -17,6 +17,8 @@ import pyarrow as pa
 from icestream.api.errors import ConfigError, Problem
 from icestream.records.column import Column
 from icestream.records.java_classes import java_class
+from icestream.records.json_source import ABSENT
+from icestream.records.plain import plain
 from icestream.records.records import Applied, Failure, Records
 from icestream.records.rows import Indexes
 from icestream.records.schema import Kind
@@ -26,7 +28,7 @@ from icestream.transforms.function_tables import ROW, Misuse, SchemalessTable, S
 from icestream.transforms.picked_fields import picked
 from icestream.transforms.refusals import Refused
 from icestream.transforms.requirements import is_null
-from icestream.transforms.side import Side, all_failed, merged
+from icestream.transforms.side import Side, all_failed, kept, merged
 
 _MOST_FIELDS: Final = 1000
 _TAKEN: Final = f"the records have a field {ROW}, the name of the column that numbers them; rename it"
@@ -72,9 +74,17 @@ class UserFunction:
             return self._halved(records)
         names = list(expanded.named)
         if ROW in names:
-            return all_failed(records, self._failure(_TAKEN))
+            return self._without_taken(records, expanded)
         groups = picked(replace(records, value=expanded), Side.VALUE, names)
         return merged([self._run(one.records, SchemalessTable.of(names, one)) for one in groups])
+
+    def _without_taken(self, records: Records, fields: Fields) -> Applied:
+        values = plain(fields.get(ROW), len(records))
+        taken = [row for row, value in enumerate(values) if value is not ABSENT]
+        outcome = kept(
+            replace(records, value=fields.put({ROW: None})), dict.fromkeys(taken, self._failure(_TAKEN))
+        )
+        return merged([Applied([], outcome.failed), *map(self.apply, outcome.records)])
 
     def _halved(self, records: Records) -> Applied:
         """Fewer records have fewer names."""

@@ -17,7 +17,19 @@ import pytest
 from icestream.api.errors import ConfigError
 from icestream.records.column import Column
 from icestream.records.records import Applied, Records
-from icestream.records.schema import OPTIONAL_STRING, STRING, ConnectSchema, Kind, array, struct, timestamp
+from icestream.records.schema import (
+    OPTIONAL_STRING,
+    STRING,
+    ConnectSchema,
+    Kind,
+    array,
+    date,
+    decimal,
+    map_of,
+    struct,
+    time,
+    timestamp,
+)
 from icestream.records.values import Fields, Text
 from icestream.transforms.build import chain_from
 from icestream.transforms.user_functions import UserFunction
@@ -164,10 +176,6 @@ def test_rows_may_be_dropped_and_sorted() -> None:
             lambda table: table.append_column("t", pa.array([[b"x"], []])),
             "column 't' has the type list<item: binary>",
         ),
-        (
-            lambda table: table.append_column("t", pa.array([2**64 - 1, 0], pa.uint64())),
-            "column 't' does not fit",
-        ),
     ],
 )
 def test_results_that_cannot_be_records_fail_with_the_reason(body: Any, reason: str) -> None:
@@ -181,6 +189,7 @@ def test_new_columns_have_the_types_that_arrow_gave_them() -> None:
     new = {
         "i": pa.array([5], pa.int16()),
         "u": pa.array([5], pa.uint8()),
+        "v": pa.array([2**64 - 1], pa.uint64()),
         "s": pa.array(["x"], pa.large_string()),
         "d": pa.array(["x"]).dictionary_encode(),
         "t": pa.array([moment], pa.timestamp("us", "UTC")),
@@ -204,6 +213,7 @@ def test_new_columns_have_the_types_that_arrow_gave_them() -> None:
         "a": "int64",
         "i": "int16",
         "u": "int16",
+        "v": "decimal128(20, 0)",
         "s": "string",
         "d": "string",
         "t": moments,
@@ -258,6 +268,50 @@ def test_structs_keep_their_schema_and_get_schemas_for_new_columns() -> None:
     assert value.values[0].as_py()["total"] == 3.0 and value.values[1].as_py()["tags"] is None
 
 
+@pytest.mark.parametrize(
+    ("column", "schema", "value"),
+    [
+        (pa.array([2**64 - 1], pa.uint64()), decimal(0, optional=True), Decimal(2**64 - 1)),
+        (pa.array(["x"]).dictionary_encode(), OPTIONAL_STRING, "x"),
+        (pa.array([datetime.date(2026, 1, 2)]), date(optional=True), datetime.date(2026, 1, 2)),
+        (pa.array([datetime.time(1, 2)]), time(optional=True), datetime.time(1, 2)),
+        (pa.array([Decimal("1.5")]), decimal(1, optional=True), Decimal("1.5")),
+        (
+            pa.array([[1_999_999]], pa.list_(pa.timestamp("ns", "UTC"))),
+            array(timestamp(optional=True), optional=True),
+            [datetime.datetime(1970, 1, 1, 0, 0, 0, 1000, datetime.UTC)],
+        ),
+        (
+            pa.array([[("k", 1.5)]], pa.map_(pa.string(), pa.float32())),
+            map_of(OPTIONAL_STRING, ConnectSchema(Kind.FLOAT32, optional=True), optional=True),
+            {"k": 1.5},
+        ),
+        (
+            pa.array([{"x": True}]),
+            struct(("x", ConnectSchema(Kind.BOOLEAN, optional=True)), optional=True),
+            {"x": True},
+        ),
+        (pa.nulls(1), OPTIONAL_STRING, None),
+    ],
+    ids=lambda one: str(one.type) if isinstance(one, pa.Array) else "",
+)
+def test_schemas_of_new_columns(column: pa.Array, schema: ConnectSchema, value: Any) -> None:
+    applied = _function(lambda table: table.append_column("new", column)).apply(
+        structs(struct(("a", STRING)), [{"a": "x"}])
+    )
+    (records,) = applied.records
+    assert isinstance(records.value, Column) and records.value.schema is not None
+    assert records.value.schema["new"] == schema
+    assert values(applied)[0]["new"] == value
+
+
+def test_a_new_column_that_has_no_schema_fails() -> None:
+    applied = _function(lambda table: table.append_column("d", pa.array([1], pa.duration("s")))).apply(
+        structs(struct(("a", STRING)), [{"a": "x"}])
+    )
+    assert "column 'd' has the type duration[s]" in applied.failed[0].reason
+
+
 def test_structs_are_given_with_defaults() -> None:
     schema = struct(("a", ConnectSchema(Kind.INT32, optional=True, default=7)))
     applied = _function(lambda table: table).apply(structs(schema, [{"a": None}, {"a": 1}]))
@@ -290,6 +344,11 @@ def test_tombstones_pass() -> None:
 def test_records_that_it_cannot_be_given_fail(records: Records, reason: str) -> None:
     applied = _function(lambda table: table).apply(records)
     assert reason in applied.failed[0].reason and not applied.records
+
+
+def test_only_records_with_the_name_of_the_numbers_fail() -> None:
+    applied = _function(lambda table: table).apply(maps({"a": 1}, {"__row": None, "a": 2}, {"a": "x"}))
+    assert values(applied) == {0: {"a": 1}, 2: {"a": "x"}} and list(applied.failed) == [1]
 
 
 def test_many_names_are_given_in_several_calls() -> None:
