@@ -144,8 +144,8 @@ def parse_fixed(found: Sequence[Layout], texts: pa.Array) -> tuple[Indexes, Flag
 
 
 def _may_be(layout: Layout, widths: Indexes, bounds: Indexes, letters: Codes) -> Flags:
-    """Texts as long as the layout, or longer ones if the layout ends in a number that ends there: Java ignores
-    what comes after."""
+    """Texts as long as the layout, or longer ones if the layout ends in a number that ends there: Java
+    ignores what comes after."""
     same: Flags = np.equal(widths, layout.width)
     longer = np.flatnonzero(widths > layout.width)
     if len(longer) and layout.ends_in_number:
