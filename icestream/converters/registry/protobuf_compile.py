@@ -137,12 +137,12 @@ def _write(folder: Path, name: str, content: str) -> None:
 def field_parameters(compiled: Compiled, options: Any) -> dict[str, str]:
     """`confluent.field_meta.params` of a field's options."""
     from google.protobuf.message_factory import GetMessageClass
-    from google.protobuf.unknown_fields import UnknownFieldSet
 
-    found: dict[str, str] = {}
-    for one in UnknownFieldSet(options):
-        if one.field_number == 1088 and isinstance(one.data, bytes):
-            meta = GetMessageClass(compiled.pool.FindMessageTypeByName("confluent.Meta"))()
-            meta.ParseFromString(one.data)
-            found |= dict(meta.params)
-    return found
+    try:
+        extension = compiled.pool.FindExtensionByName("confluent.field_meta")
+    except KeyError:
+        return {}
+    # Read anew: to the runtime the extension is unknown, unless somebody else has taught it.
+    kind = GetMessageClass(extension.containing_type)
+    known = kind.FromString(options.SerializeToString())
+    return dict(known.Extensions[extension].params)

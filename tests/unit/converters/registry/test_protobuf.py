@@ -5,10 +5,12 @@ from __future__ import annotations
 import datetime
 import decimal
 import functools
+import importlib
 from collections.abc import Sequence
 from typing import Any
 
 import hypothesis.strategies as st
+import numpy as np
 import pytest
 from google.protobuf.message_factory import GetMessageClass
 from hypothesis import given, settings
@@ -329,13 +331,11 @@ def test_settings_change_what_becomes_of_a_message() -> None:
 def test_references_are_imported() -> None:
     text = 'syntax = "proto3"; import "a/b.proto"; message M { p.N n = 1; }'
     made = compiled(text, [Reference("a/b.proto", 'syntax = "proto3"; package p; message N { bool b = 1; }')])
-    found = ProtobufReader(1, made, Options()).read(Bodies(b"\x00\x0a\x02\x08\x01", *(_array(0), _array(5))))
+    found = ProtobufReader(1, made, Options()).read(Bodies(b"\x00\x0a\x02\x08\x01", _array(0), _array(5)))
     assert rows(found) == {0: {"n": {"b": True}}}
 
 
 def _array(value: int) -> Any:
-    import numpy as np
-
     return np.array([value], np.int64)
 
 
@@ -361,3 +361,15 @@ def test_many_items_in_few_messages_are_read() -> None:
     made = message(ALL, 1)(rs=[str(number) for number in range(20_000)])
     found = rows(read(ALL, [INDEX_ALL + made.SerializeToString()]))
     assert found[0]["rs"] == [str(number) for number in range(20_000)]
+
+
+def test_options_of_fields_are_read_whoever_else_knows_them() -> None:
+    """Confluent's client teaches the runtime the extension; then it is no unknown field any more."""
+    importlib.import_module("confluent_kafka.schema_registry.protobuf")
+    ((_, column),) = (
+        ProtobufReader(7, compiled(MEANINGS, []), Options())
+        .read(Bodies(b"\x00", _array(0), _array(1)))
+        .columns
+    )
+    assert column.schema is not None
+    assert column.schema["small"].kind is Kind.INT8
