@@ -27,6 +27,13 @@ REGISTRY: Final = (
     Setting("bearer.auth.token", Type.PASSWORD, "", "The token, for STATIC_TOKEN."),
     Setting("http.connect.timeout.ms", Type.INT, 10_000, "How long to wait for a connection.", at_least=1),
     Setting("http.read.timeout.ms", Type.INT, 30_000, "How long to wait for an answer.", at_least=1),
+    Setting("max.schemas.per.subject", Type.INT, 1000, "No effect: schemas are few.", importance="LOW"),
+    Setting("schemas.cache.config", Type.INT, 1000, "No effect: schemas are few.", importance="LOW"),
+    Setting("max.retries", Type.INT, 3, "No effect: the batch is tried again.", importance="LOW"),
+    Setting("retries.wait.ms", Type.INT, 1000, "No effect: the batch is tried again.", importance="LOW"),
+    Setting(
+        "retries.max.wait.ms", Type.INT, 20_000, "No effect: the batch is tried again.", importance="LOW"
+    ),
     Setting("auto.register.schemas", Type.BOOLEAN, True, "Whether schemas that are written are registered."),
     Setting(
         "use.latest.version",
