@@ -76,15 +76,18 @@ class JsonWriter:
         return Verbatim(text)
 
     def _leaves(self, column: Column) -> list[Any]:
-        texts = _scalars(column.values, self.numeric).to_pylist()
+        texts = _scalars(column.values).to_pylist()
         return [None if text is None else Verbatim(text) for text in texts]
 
     def _texts(self, values: pa.Array, schema: ConnectSchema, failed: Flags) -> pa.Array:
         """JSON of each value, never null; `failed` is set where a required value is missing."""
-        texts = self._without_nulls(values, schema, failed)
+        inner = np.zeros(len(values), np.bool_)
+        texts = self._without_nulls(values, schema, inner)
         if not values.null_count:
+            failed |= inner
             return texts
         null = values.is_null()
+        failed |= inner & ~null.to_numpy(zero_copy_only=False)
         if schema.default is not None and self.fills:
             return pc.if_else(null, self._default(schema).text, texts)
         if not schema.optional:
@@ -100,16 +103,13 @@ class JsonWriter:
             return self._lists(values, schema.value, failed)
         if schema.name == DECIMAL and not self.numeric:
             return _base64_decimals(values, int(schema.parameter(SCALE) or 0))
-        return _scalars(values, self.numeric)
+        return _scalars(values)
 
     def _structs(self, values: pa.Array, schema: ConnectSchema, failed: Flags) -> pa.Array:
-        present = values.is_valid().to_numpy(zero_copy_only=False)
         parts: list[Any] = []
         for name, child in children(Column(values, schema)).items():
-            inner = np.zeros(len(values), np.bool_)
             assert child.schema is not None
-            texts = self._texts(child.values, child.schema, inner)
-            failed |= inner & present
+            texts = self._texts(child.values, child.schema, failed)
             comma = "," if parts else "{"
             parts += [f"{comma}{_object_text(name)}:", texts]
         if not parts:
@@ -119,40 +119,33 @@ class JsonWriter:
     def _lists(self, values: pa.Array, of: ConnectSchema, failed: Flags) -> pa.Array:
         items = values.flatten()
         inner = np.zeros(len(items), np.bool_)
-        return _joined(values, self._texts(items, of, inner), inner, failed, "[]")
+        lengths = values.value_lengths().fill_null(0).to_numpy(zero_copy_only=False)
+        return _joined(self._texts(items, of, inner), lengths, inner, failed, "[]")
 
     def _maps(self, values: pa.Array, key: ConnectSchema, of: ConnectSchema, failed: Flags) -> pa.Array:
-        low, high = values.offsets[0].as_py(), values.offsets[-1].as_py()
-        keys, items = values.keys.slice(low, high - low), values.items.slice(low, high - low)
+        bounds = values.offsets.to_numpy(zero_copy_only=False)
+        keys = values.keys.slice(bounds[0], bounds[-1] - bounds[0])
+        items = values.items.slice(bounds[0], bounds[-1] - bounds[0])
         inner = np.zeros(len(keys), np.bool_)
         shown, texts = self._texts(keys, key, inner), self._texts(items, of, inner)
+        lengths = np.diff(bounds)
         if key.kind is Kind.STRING:
             pairs = pc.binary_join_element_wise(shown, texts, ":")
-            return _joined(values, pairs, inner, failed, "{}")
+            return _joined(pairs, lengths, inner, failed, "{}")
         pairs = pc.binary_join_element_wise("[", pc.binary_join_element_wise(shown, texts, ","), "]", "")
-        return _joined(values, pairs, inner, failed, "[]")
+        return _joined(pairs, lengths, inner, failed, "[]")
 
 
-def _joined(values: pa.Array, texts: pa.Array, inner: Flags, failed: Flags, brackets: str) -> pa.Array:
-    """The texts of all items, each row's own between brackets; empty where there is no list."""
-    lengths = (
-        values.value_lengths().fill_null(0).to_numpy(zero_copy_only=False)
-        if not pt.is_map(values.type)
-        else _map_lengths(values)
-    )
+def _joined(texts: pa.Array, lengths: Any, inner: Flags, failed: Flags, brackets: str) -> pa.Array:
+    """The texts of all items, each row's own between brackets."""
     offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32)
-    owners = np.repeat(np.arange(len(values)), lengths)
+    owners = np.repeat(np.arange(len(lengths)), lengths)
     failed[owners[inner]] = True
     lists = pa.ListArray.from_arrays(pa.array(offsets), texts)
     return pc.binary_join_element_wise(brackets[0], pc.binary_join(lists, ","), brackets[1], "")
 
 
-def _map_lengths(values: pa.Array) -> Any:
-    lengths = np.diff(values.offsets.to_numpy(zero_copy_only=False))
-    return np.where(values.is_null().to_numpy(zero_copy_only=False), 0, lengths)
-
-
-def _scalars(values: pa.Array, numeric: bool) -> pa.Array:
+def _scalars(values: pa.Array) -> pa.Array:
     """JSON of each value, null for nulls."""
     kind = values.type
     if pt.is_string(kind):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from icestream.api.errors import ConfigError
 from icestream.converters.json_converter import JsonConverter
 from icestream.records.column import Column
 from icestream.records.records import ConversionError, Converted
-from icestream.records.schema import STRING, ConnectSchema, Kind, struct
+from icestream.records.schema import STRING, ConnectSchema, Kind, array, map_of, struct
 from icestream.records.values import Fields, Listing, Value, typed
 
 PLAIN = {"schemas.enable": "false"}
@@ -254,3 +255,31 @@ def test_strings_carry_their_schema_unless_told_otherwise() -> None:
         b'{"schema":{"type":"string","optional":false},"payload":"a"}',
         b'{"schema":{"type":"string","optional":false},"payload":""}',
     ]
+
+
+def test_nulls_hide_what_is_inside_them() -> None:
+    counts = map_of(STRING, ConnectSchema(Kind.INT32))
+    schema = struct(
+        ("m", replace(counts, optional=True)),
+        ("s", struct(("a", STRING), optional=True)),
+        ("l", array(STRING, optional=True)),
+    )
+    given = [
+        {"m": [("x", 1), ("y", 2)], "s": {"a": "b"}, "l": ["c", "d"]},
+        {"m": None, "s": None, "l": None},
+        {"m": [], "s": {"a": "e"}, "l": []},
+    ]
+    rows = pa.array(given, schema.arrow_type)
+    null = pa.array([False, True, False])
+    keys, items = pa.array(["x", "y", "z"]), pa.array([1, 2, 3], pa.int32())
+    masked = pa.MapArray.from_arrays([0, 2, 3, 3], keys, items, mask=null)
+    parts = [masked, rows.field("s"), rows.field("l")]
+    column_of = pa.StructArray.from_arrays(parts, fields=list(schema.arrow_type))
+    written = JsonConverter.configured(PLAIN, False).from_connect("t", Column(column_of, schema), 3)
+    assert written == [
+        b'{"m":{"x":1,"y":2},"s":{"a":"b"},"l":["c","d"]}',
+        b'{"m":null,"s":null,"l":null}',
+        b'{"m":{},"s":{"a":"e"},"l":[]}',
+    ]
+    tail = Column(column_of.slice(1), schema)
+    assert JsonConverter.configured(PLAIN, False).from_connect("t", tail, 2) == written[1:]
