@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import hypothesis.strategies as st
 import jsonschema_rs
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 
 from icestream.validation.looks import Looks, looks
 from icestream.validation.rules import Rules
@@ -148,7 +148,7 @@ def _exact(text: bytes) -> Any:
     return json.loads(text, parse_float=number)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(documents, st.lists(texts(), min_size=1, max_size=12))
 def test_agrees_with_jsonschema_rs(schema: dict[str, Any], records: list[bytes]) -> None:
     _agree(schema, records)
@@ -160,7 +160,7 @@ limits = st.one_of(
 )
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
     st.fixed_dictionaries(
         {"type": st.sampled_from(["integer", "number", ["number", "null"]])},
@@ -172,7 +172,7 @@ def test_agrees_on_numbers_at_their_limits(schema: dict[str, Any], numbers: list
     _agree(schema, [json.dumps(number).encode() for number in numbers])
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
     _documents(conditional), st.lists(st.dictionaries(names, scalars, max_size=4), min_size=8, max_size=12)
 )
