@@ -69,7 +69,7 @@ VALIDATION: Final = {
         {
             "$schema": "http://json-schema.org/draft-07/schema#",
             "type": "object",
-            "required": ["version", "time", "name", "bucket", "callInfo"],
+            "required": ["version", "time", "name", "callInfo"],
             "properties": {
                 "version": {"enum": ["1", "2"]},
                 "time": {"type": "string", "format": "date-time"},
