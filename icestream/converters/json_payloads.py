@@ -192,6 +192,9 @@ def _converted(values: pa.Array, schema: ConnectSchema, fills: bool) -> pa.Array
         return _moments(values, schema)
     if schema.kind is Kind.BYTES:
         return _unbase64(values)
+    if schema.kind in (Kind.FLOAT32, Kind.FLOAT64):
+        # Java reads numbers as decimals first, which have no zero below zero.
+        return pc.add(values, pa.scalar(0.0, values.type))
     return values if values.type == schema.arrow_type else values.cast(schema.arrow_type)
 
 
@@ -226,8 +229,19 @@ def _nested(values: pa.Array, schema: ConnectSchema, of: ConnectSchema, fills: b
     if schema.key is None:
         items = _cast(values.values, of, fills)
         return pa.ListArray.from_arrays(values.offsets, items, type=schema.arrow_type, mask=mask)
+    if _repeat_keys(values):
+        raise ValueError("the last of equal keys counts")
     items = _cast(values.items, of, fills)
     return pa.MapArray.from_arrays(values.offsets, values.keys, items, type=schema.arrow_type, mask=mask)
+
+
+def _repeat_keys(maps: pa.Array) -> bool:
+    """Whether a map has a key twice."""
+    codes = maps.keys.dictionary_encode().indices.to_numpy(zero_copy_only=False)
+    bounds = maps.offsets.to_numpy(zero_copy_only=False)
+    owners = np.repeat(np.arange(len(maps)), np.diff(bounds))
+    pairs = owners * (len(codes) + 1) + codes[bounds[0] : bounds[-1]]
+    return len(np.unique(pairs)) < len(pairs)
 
 
 def _moments(values: pa.Array, schema: ConnectSchema) -> pa.Array:

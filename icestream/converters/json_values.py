@@ -84,14 +84,14 @@ def _float(schema: ConnectSchema, node: Any, fills: bool) -> float:
     if not _is_number(node):
         return 0.0
     with np.errstate(over="ignore"):
-        return float(np.float32(str(node)))
+        return float(np.float32(str(node))) + 0.0
 
 
 def _double(schema: ConnectSchema, node: Any, fills: bool) -> float:
     if not _is_number(node):
         return 0.0
     try:
-        return float(node)
+        return float(node) + 0.0
     except OverflowError:
         return float("inf") if node > 0 else float("-inf")
 

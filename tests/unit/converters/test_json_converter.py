@@ -283,3 +283,12 @@ def test_nulls_hide_what_is_inside_them() -> None:
     ]
     tail = Column(column_of.slice(1), schema)
     assert JsonConverter.configured(PLAIN, False).from_connect("t", tail, 2) == written[1:]
+
+
+def test_the_last_of_equal_keys_counts_and_zero_has_no_sign() -> None:
+    schema = {"type": "map", "keys": {"type": "string"}, "values": {"type": "double"}}
+    text = json.dumps({"schema": schema, "payload": 0}).encode().removesuffix(b"0}")
+    payloads = [b'{"a":1,"b":2}', b'{"a":1,"a":3}', b'{"a":-0.0}', b"{}"]
+    rows = by_row(read([text + payload + b"}" for payload in payloads]))
+    assert rows == {0: [("a", 1.0), ("b", 2.0)], 1: [("a", 3.0)], 2: [("a", 0.0)], 3: []}
+    assert str(rows[2]) == "[('a', 0.0)]"
