@@ -8,6 +8,14 @@ import click
 import pytest
 
 from icestream.cli import main
+from icestream.cluster.converter_plugins import CONVERTERS, VERSION, ConverterPlugin
+from icestream.transforms.catalog import (
+    ALL_PREDICATES,
+    ICEBERG_TRANSFORMS,
+    KAFKA_TRANSFORMS,
+    PredicatePlugin,
+    TransformPlugin,
+)
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -49,3 +57,28 @@ def test_published_figures_are_those_of_the_harness() -> None:
 def test_the_example_of_a_users_function_is_the_one_that_is_tested(name: str) -> None:
     tested = (ROOT / "tests" / "unit" / "transforms" / "shop_transforms" / name).read_text()
     assert tested in (ROOT / "docs" / "transforms.md").read_text()
+
+
+def _section(text: str, name: str) -> str:
+    """What a page says of a class: below its heading, or in its row of a table."""
+    below = re.search(rf"^### {name}\n(.*?)(?=^##|\Z)", text, re.DOTALL | re.MULTILINE)
+    rows = re.findall(rf"^\| `{name}` .*$", text, re.MULTILINE)
+    return (below[1] if below else "") + "".join(rows)
+
+
+@pytest.mark.parametrize(
+    "plugin", [*KAFKA_TRANSFORMS, *ICEBERG_TRANSFORMS[::2], *ALL_PREDICATES], ids=lambda one: one.class_name
+)
+def test_every_key_of_a_transform_is_explained(plugin: TransformPlugin | PredicatePlugin) -> None:
+    name = plugin.class_name.rpartition(".")[2]
+    told = _section((ROOT / "docs" / "transforms.md").read_text(), name)
+    assert told, f"docs/transforms.md says nothing of {name}"
+    assert [key for key in plugin.settings.names if f"`{key}`" not in told] == []
+
+
+@pytest.mark.parametrize("plugin", CONVERTERS, ids=lambda one: one.simple_name)
+def test_every_converter_is_explained(plugin: ConverterPlugin) -> None:
+    page = (ROOT / "docs" / "converters.md").read_text()
+    assert plugin.simple_name in page or plugin.simple_name.removesuffix("Converter") + "…" in page
+    if plugin.version == VERSION:
+        assert [key for key in plugin.settings.names if f"`{key}`" not in page] == []
