@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from icestream.records.records import DATA_EXCEPTION, Failure
+from icestream.api.batch import DATA_EXCEPTION
+from icestream.records.records import Failure
 
 BROKEN: Final = "Converting byte[] to Kafka Connect data failed due to serialization error: "
 NO_ENVELOPE: Final = (

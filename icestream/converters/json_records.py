@@ -11,6 +11,7 @@ import base64
 import datetime as dt
 import decimal
 import json
+import re
 import uuid
 from collections.abc import Callable
 from typing import Any
@@ -24,6 +25,11 @@ from icestream.records.java_text import java_double
 
 _NUMBER = int | float | decimal.Decimal
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
+# What Java's parse methods take; Python's own would take underscores, too.
+_WHOLE_TEXT = re.compile(r"[+-]?[0-9]+")
+_REAL_TEXT = re.compile(
+    r"\s*([+-]?(?:NaN|Infinity|(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?))[fFdD]?\s*"
+)
 _INT_BITS = {pa.int32(): 32, pa.int64(): 64}
 
 
@@ -82,6 +88,8 @@ def _string(value: Any, kind: pa.DataType, path: str) -> str:
 def _whole(value: Any, kind: pa.DataType, path: str) -> int:
     if isinstance(value, bool) or not isinstance(value, _NUMBER | str):
         raise _NotOfThisKind
+    if isinstance(value, str) and not _WHOLE_TEXT.fullmatch(value):
+        raise _NotOfThisKind
     number = int(value)
     bits = _INT_BITS[kind]
     if not -(2 ** (bits - 1)) <= number < 2 ** (bits - 1):
@@ -92,6 +100,11 @@ def _whole(value: Any, kind: pa.DataType, path: str) -> int:
 def _floating(value: Any, kind: pa.DataType, path: str) -> float:
     if isinstance(value, bool) or not isinstance(value, _NUMBER | str):
         raise _NotOfThisKind
+    if isinstance(value, str):
+        found = _REAL_TEXT.fullmatch(value)
+        if found is None:
+            raise _NotOfThisKind
+        value = found[1]
     return float(value)
 
 

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Final, Protocol
+from typing import Protocol
 
 import numpy as np
 import pyarrow as pa
 
 from icestream.records.rows import Flags, Indexes
 from icestream.records.values import Typed, Value
-
-DATA_EXCEPTION: Final = "org.apache.kafka.connect.errors.DataException"
 
 
 @dataclass(frozen=True)
