@@ -9,6 +9,7 @@ from typing import Protocol
 import numpy as np
 import pyarrow as pa
 
+from icestream.api.batch import DATA_EXCEPTION
 from icestream.records.rows import Flags, Indexes
 from icestream.records.values import Typed, Value
 
