@@ -12,7 +12,7 @@ from icestream.api.connector_settings import CONVERTER_KINDS, SINK_CONNECTOR
 from icestream.api.errors import ConfigError, NotFoundError, Problem, UnknownConnectorClass
 from icestream.api.source_settings import SOURCE_CONNECTOR, source_problems
 from icestream.cluster.converter_judge import converter_problems
-from icestream.cluster.converter_plugins import converter_definition, settings_by_prefix
+from icestream.cluster.converter_plugins import converter_definition, converter_warnings, settings_by_prefix
 from icestream.cluster.restarts import NEVER, Policy
 from icestream.cluster.unknown_keys import judge_unknown_keys
 from icestream.cluster.version_judge import version_problems
@@ -99,7 +99,7 @@ def validate_connector(
     problems = problems or _opinions(effective)
     if not problems and deep is not None:
         problems = deep(effective)
-    warnings = (*unknown.warnings, *settings.warnings(given))
+    warnings = (*unknown.warnings, *converter_warnings(given, effective), *settings.warnings(given))
     return Validation(
         plugin,
         own,

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from icestream import __version__
 from icestream.api.config import REQUIRED, Config, ConfigDef, Setting, Type
 from icestream.api.connector_settings import CONVERTER_KINDS, JSON_CONVERTER, STRING_CONVERTER
 from icestream.converters.registry.settings import SETTINGS as REGISTRY_SETTINGS
+from icestream.converters.registry.settings import WITHOUT_EFFECT
 
 VERSION: Final = "4.3.1"
 """Of the classes that are part of Kafka Connect itself."""
@@ -32,6 +33,8 @@ class ConverterPlugin:
     is_for_records: bool = True
     is_for_headers: bool = True
     version: str = VERSION
+    without_effect: Mapping[str, str] = field(default_factory=dict)
+    """Settings that change nothing here, and why."""
 
     @property
     def simple_name(self) -> str:
@@ -53,7 +56,7 @@ CONVERTERS: Final = (
     ConverterPlugin(SIMPLE_HEADERS, is_for_records=False),
     ConverterPlugin(STRING, ConfigDef(STRING_CONVERTER)),
     *(
-        ConverterPlugin(name, ConfigDef(settings), is_for_headers=False, version=__version__)
+        ConverterPlugin(name, ConfigDef(settings), True, False, __version__, WITHOUT_EFFECT)
         for name, settings in REGISTRY_SETTINGS.items()
     ),
 )
@@ -104,6 +107,16 @@ def converter_definition(config: Config) -> ConfigDef:
             for known in definition.prefixes
         ),
     )
+
+
+def converter_warnings(given: Config, effective: Config) -> list[str]:
+    return [
+        f"'{key}' has no effect: {why}"
+        for kind in CONVERTER_KINDS
+        if (plugin := chosen_converter(kind, effective))
+        for name, why in plugin.without_effect.items()
+        if (key := f"{kind}.converter.{name}") in given
+    ]
 
 
 def named_converter_settings(config: Config) -> list[Setting]:

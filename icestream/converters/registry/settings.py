@@ -12,6 +12,17 @@ PROTOBUF: Final = "io.confluent.connect.protobuf.ProtobufConverter"
 JSON_SCHEMA: Final = "io.confluent.connect.json.JsonSchemaConverter"
 _TOPIC_NAMES: Final = "io.confluent.kafka.serializers.subject.TopicNameStrategy"
 
+_FEW: Final = "a task keeps all schemas that it meets"
+_TRIED_AGAIN: Final = "while the registry is silent, the batch is tried again"
+WITHOUT_EFFECT: Final[Mapping[str, str]] = {
+    "max.schemas.per.subject": _FEW,
+    "schemas.cache.config": _FEW,
+    "max.retries": _TRIED_AGAIN,
+    "retries.wait.ms": _TRIED_AGAIN,
+    "retries.max.wait.ms": _TRIED_AGAIN,
+}
+"""Keys that are known, and why they change nothing."""
+
 REGISTRY: Final = (
     Setting(
         "schema.registry.url",
@@ -27,12 +38,9 @@ REGISTRY: Final = (
     Setting("bearer.auth.token", Type.PASSWORD, "", "The token, for STATIC_TOKEN."),
     Setting("http.connect.timeout.ms", Type.INT, 10_000, "How long to wait for a connection.", at_least=1),
     Setting("http.read.timeout.ms", Type.INT, 30_000, "How long to wait for an answer.", at_least=1),
-    Setting("max.schemas.per.subject", Type.INT, 1000, "No effect: schemas are few.", importance="LOW"),
-    Setting("schemas.cache.config", Type.INT, 1000, "No effect: schemas are few.", importance="LOW"),
-    Setting("max.retries", Type.INT, 3, "No effect: the batch is tried again.", importance="LOW"),
-    Setting("retries.wait.ms", Type.INT, 1000, "No effect: the batch is tried again.", importance="LOW"),
-    Setting(
-        "retries.max.wait.ms", Type.INT, 20_000, "No effect: the batch is tried again.", importance="LOW"
+    *(
+        Setting(name, Type.INT, None, f"Has no effect: {why}.", importance="LOW")
+        for name, why in WITHOUT_EFFECT.items()
     ),
     Setting("auto.register.schemas", Type.BOOLEAN, True, "Whether schemas that are written are registered."),
     Setting(

@@ -249,6 +249,13 @@ def test_converters_with_a_registry_want_its_address() -> None:
     assert validate_connector({**GOOD, "value.converter": AVRO, **url}, WORKER).problems == ()
 
 
+def test_a_key_of_a_converter_without_effect_is_a_warning() -> None:
+    more = {"value.converter": AVRO, "value.converter.schema.registry.url": "http://127.0.0.1:8081"}
+    found = validate_connector({**GOOD, **more, "value.converter.max.retries": "5"}, WORKER)
+    assert found.problems == ()
+    assert found.warnings[0].startswith("'value.converter.max.retries' has no effect: ")
+
+
 def test_a_converter_of_records_only_is_none_for_headers() -> None:
     found = validate_connector({**GOOD, "header.converter": AVRO}, WORKER)
     assert messages(found).endswith(f"Class class {AVRO} does not implement the HeaderConverter interface")
