@@ -15,7 +15,7 @@ import pyarrow.types as pt
 
 from icestream.converters.row_objects import row_objects
 from icestream.records.column import Column
-from icestream.records.java_text import Verbatim, java_double, java_float, java_long
+from icestream.records.java_text import Verbatim, hash_order, java_double, java_float, java_long
 from icestream.records.records import Converted
 from icestream.records.schema import DATE, TIME, TIMESTAMP, ConnectSchema, Kind
 from icestream.records.values import Value
@@ -73,13 +73,14 @@ def _of_schema(schema: ConnectSchema, value: Any) -> Any:
     if schema.name in (DATE, TIME, TIMESTAMP):
         return Verbatim(_moment(_milliseconds(value)))
     if schema.kind is Kind.STRUCT:
-        return {
-            field.name: _of_schema(field.schema, _or_default(field.schema, value[field.name]))
-            for field in schema.fields
-        }
+        fields = ((one, value[one.name]) for one in schema.fields)
+        return _Pairs(
+            [(one.name, _of_schema(one.schema, _or_default(one.schema, item))) for one, item in fields]
+        )
     if schema.kind is Kind.MAP:
         assert schema.key is not None and schema.value is not None
-        return _Pairs([(_of_schema(schema.key, key), _of_schema(schema.value, item)) for key, item in value])
+        pairs = [(_of_schema(schema.key, key), _of_schema(schema.value, item)) for key, item in value]
+        return dict(pairs) if schema.key.kind is Kind.STRING else _Pairs(pairs)
     if schema.kind is Kind.ARRAY:
         assert schema.value is not None
         return [_of_schema(schema.value, item) for item in value]
@@ -92,7 +93,7 @@ def _or_default(schema: ConnectSchema, value: Any) -> Any:
 
 @dataclass(frozen=True)
 class _Pairs:
-    """A map, whose keys need not be strings."""
+    """The fields of a struct, or a map with other keys than strings."""
 
     items: list[tuple[Any, Any]]
 
@@ -126,7 +127,7 @@ def _shown(value: Any, embedded: bool) -> str | None:
         text = base64.b64encode(value).decode()
         return _in_quotes(text) if embedded else text
     if isinstance(value, Mapping):
-        value = _Pairs(list(value.items()))
+        value = _Pairs([(key, value[key]) for key in hash_order(value)])
     if isinstance(value, _Pairs):
         return "{" + ",".join(f"{_shown(key, True)}:{_shown(item, True)}" for key, item in value.items) + "}"
     if isinstance(value, list):

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Final
+import re
+from collections.abc import Callable
+from typing import Any, Final
 
 import pytest
 from hypothesis import given
@@ -37,17 +39,26 @@ BYTES: Final = [
 ]
 
 
+def told(one: Any) -> Any:
+    """Text whose fractions are read: older JDKs write more digits than it takes to tell them apart."""
+    if not isinstance(one, bytes):
+        return one
+    return re.sub(rb"-?[0-9]+[.][0-9]+(E-?[0-9]+)?", lambda found: repr(float(found[0])).encode(), one)
+
+
 def check_read(parity: Parity, name: str, config: dict[str, str], values: list[bytes | None]) -> None:
     whole = {"value.converter": name, **{f"value.converter.{key}": value for key, value in config.items()}}
     subject = f"{name.rpartition('.')[2]} reads"
     parity.check_to_connect(subject, converter_from(whole, "value"), name, config, values, reasons=True)
 
 
-def check_written(parity: Parity, name: str, config: dict[str, str], values: Data) -> None:
+def check_written(
+    parity: Parity, name: str, config: dict[str, str], values: Data, read: Callable[[bytes], Any] = bytes
+) -> None:
     whole = {"value.converter": name, **{f"value.converter.{key}": value for key, value in config.items()}}
     subject = f"{name.rpartition('.')[2]} writes"
     for part in one_type_each(values):
-        parity.check_from_connect(subject, converter_from(whole, "value"), name, config, part)
+        parity.check_from_connect(subject, converter_from(whole, "value"), name, config, part, read=read)
 
 
 @pytest.mark.parametrize("name", [*SINGLE, STRING])
@@ -92,6 +103,6 @@ def test_strings_are_written_and_read_alike(parity: Parity, encoding: str, value
 @generated(examples=40)
 @given(values=data())
 def test_values_are_written_as_strings_alike(parity: Parity, values: Data) -> None:
-    # Java prints where bytes lie in memory, and older JDKs more digits of floats than needed.
-    if "BYTES" not in repr(values) and "FLOAT32" not in repr(values):
-        check_written(parity, STRING, {}, values)
+    # Java prints where bytes lie in memory, floats with digits of their own, maps in the order of their keys.
+    if not {"BYTES", "FLOAT32", "MAP"} & set(re.findall("[A-Z0-9]{3,}", repr(values))):
+        check_written(parity, STRING, {}, values, told)
