@@ -8,7 +8,7 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any, Final
 
@@ -189,9 +189,15 @@ class ConfigDef:
 
     settings: Sequence[Setting]
     prefixes: Sequence[str] = ()
+    former: Mapping[str, str] = field(default_factory=dict)
+    """Names that settings had in earlier versions, and have no more."""
 
     def __add__(self, other: ConfigDef) -> ConfigDef:
-        return ConfigDef((*self.settings, *other.settings), (*self.prefixes, *other.prefixes))
+        return ConfigDef(
+            (*self.settings, *other.settings),
+            (*self.prefixes, *other.prefixes),
+            {**self.former, **other.former},
+        )
 
     @property
     def names(self) -> list[str]:
@@ -239,6 +245,8 @@ class ConfigDef:
         return {key: self._suggestion(key) for key in keys if not self.knows(key)}
 
     def _suggestion(self, key: str) -> str | None:
+        if key in self.former:
+            return self.former[key]
         # A prefix is compared with as many leading characters, so that `iceberg.catalogs.uri` finds
         # `iceberg.catalog.`.
         close = difflib.get_close_matches(key, self.names, n=1, cutoff=_TYPO_CUTOFF)

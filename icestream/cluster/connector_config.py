@@ -90,7 +90,7 @@ def validate_connector(
     problems = [
         *definition.problems(config),
         *(_source(plugin, given, worker) if plugin.is_source else _sink(config)),
-        *version_problems(given, plugin, named),
+        *version_problems(given, plugin),
         *converter_problems(given, effective),
         *settings.problems(given),
         *unknown.problems,

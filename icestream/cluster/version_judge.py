@@ -1,7 +1,5 @@
-"""Versions of classes that a config asks for (KIP-891) must be the ones we have; we have one of each.
-
-Called by `connector_config`.
-"""
+"""Versions of connectors and converters that a config asks for (KIP-891) must be the ones we have; we have
+one of each. Called by `connector_config`."""
 
 from __future__ import annotations
 
@@ -13,7 +11,6 @@ from icestream.api.connector_settings import CONVERTER_KINDS
 from icestream.api.errors import Problem
 from icestream.cluster.converter_plugins import find_converter
 from icestream.plugins import Plugin
-from icestream.transforms.declared import TYPE, VERSION, Declared
 
 
 @dataclass(frozen=True)
@@ -24,9 +21,9 @@ class _Asked:
     available: Sequence[str]
 
 
-def version_problems(config: Config, plugin: Plugin, declared: Sequence[Declared]) -> list[Problem]:
+def version_problems(config: Config, plugin: Plugin) -> list[Problem]:
     found = []
-    for asked in _asked(config, plugin, declared):
+    for asked in _asked(config, plugin):
         version = config.get(asked.version_key)
         if version is not None and version.strip() not in asked.available:
             message = (
@@ -37,7 +34,7 @@ def version_problems(config: Config, plugin: Plugin, declared: Sequence[Declared
     return found
 
 
-def _asked(config: Config, plugin: Plugin, declared: Sequence[Declared]) -> Iterator[_Asked]:
+def _asked(config: Config, plugin: Plugin) -> Iterator[_Asked]:
     yield _Asked("connector.class", "connector.plugin.version", plugin.class_name, [plugin.version])
     for kind in CONVERTER_KINDS:
         converter = find_converter(config.get(f"{kind}.converter", "").strip())
@@ -46,6 +43,3 @@ def _asked(config: Config, plugin: Plugin, declared: Sequence[Declared]) -> Iter
             available = [converter.version] * (converter.is_for_records + converter.is_for_headers)
             key = f"{kind}.converter"
             yield _Asked(key, f"{key}.plugin.version", converter.class_name, available)
-    for one in declared:
-        if one.found is not None and one.version is not None:
-            yield _Asked(one.prefix + TYPE, one.prefix + VERSION, one.found.class_name, [one.version])

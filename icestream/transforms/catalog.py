@@ -20,9 +20,6 @@ from icestream.transforms.side import Side
 KAFKA: Final = "org.apache.kafka.connect.transforms."
 ICEBERG: Final = "org.apache.iceberg.connect.transforms."
 TABULAR: Final = "io.tabular.iceberg.connect.transforms."
-
-
-PREDICATES_OF_KAFKA: Final = f"{KAFKA}predicates."
 KAFKA_VERSION: Final = "4.3.1"
 ICEBERG_VERSION: Final = "1.12.0"
 USER_GROUP: Final = "icestream.transforms"
@@ -118,7 +115,7 @@ def _iceberg(name: str, module: str, *, reads_key: bool = False) -> list[Transfo
 
 def _predicate(name: str, *, headers: bool = False) -> PredicatePlugin:
     factory = f"icestream.transforms.predicates:{name}"
-    return PredicatePlugin(f"{PREDICATES_OF_KAFKA}{name}", PREDICATES[name], factory, headers)
+    return PredicatePlugin(f"{KAFKA}predicates.{name}", PREDICATES[name], factory, headers)
 
 
 KAFKA_TRANSFORMS: Final = (

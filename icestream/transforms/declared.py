@@ -42,8 +42,8 @@ class Declared:
     class_name: str
     """As the config has it; empty if it has none."""
     found: Found | PredicatePlugin | None
-    is_of_version: bool
-    """Whether the version that the config asks for is the one we have."""
+    asked_version: str | None = None
+    """The version that the config asks for."""
     is_negated_nothing: bool = False
 
     @property
@@ -65,7 +65,7 @@ class Declared:
     @property
     def own(self) -> ConfigDef:
         """The settings without the prefix, but for type and version."""
-        if self.found is None or not self.is_of_version:
+        if self.found is None or self._version_problem():
             return ConfigDef(())
         settings = _plugin(self.found).settings
         return ConfigDef(_EVERY_TRANSFORM) + settings if self.family == TRANSFORMS else settings
@@ -96,6 +96,7 @@ class Declared:
                 order=1,
                 width="LONG",
                 display_name=f"{kind} version for {self.alias}",
+                rule=lambda key, version: self._version_problem(),
             ),
         )
         return ConfigDef(named) + self.own.under(self.prefix, group, _OWN_SETTINGS)
@@ -115,10 +116,20 @@ class Declared:
                 f"'{self.prefix}{PREDICATE}' defining a predicate to be negated."
             )
         if name is None or self.found is not None:
-            return None
+            return self._version_problem()
         if misfit := _misfit(self):
             return misfit.reason
         return f"Invalid value {name} for configuration {key}: Class {name} could not be found."
+
+    def _version_problem(self) -> str | None:
+        """We have one version of each class."""
+        asked = self.asked_version
+        if self.found is None or asked is None or asked == self.version:
+            return None
+        return (
+            f"Plugin {self.found.class_name} not found that matches the version range [{asked},{asked}], "
+            f"available versions: [{self.version}]"
+        )
 
 
 def declared(config: Mapping[str, str | None]) -> list[Declared]:
@@ -159,14 +170,13 @@ def _one(
 ) -> Declared:
     prefix = f"{family}.{alias}."
     class_name = (config.get(prefix + TYPE) or "").strip()
-    found = find(class_name)
     version = config.get(prefix + VERSION)
     return Declared(
         family,
         alias,
         class_name,
-        found,
-        found is None or version is None or version.strip() == _plugin(found).version,
+        find(class_name),
+        None if version is None else version.strip(),
         family == TRANSFORMS and prefix + NEGATE in config and prefix + PREDICATE not in config,
     )
 

@@ -124,7 +124,8 @@ REPLACE_FIELD: Final = ConfigDef(
         _list("include", [], "The only fields that stay; empty: all.", _MAY_HAVE_NAMES, "MEDIUM"),
         _list("renames", [], "New names, as old:new pairs.", rules.renames, "MEDIUM"),
         _REPLACE_NULLS,
-    )
+    ),
+    former={"blacklist": "exclude", "whitelist": "include"},
 )
 SET_SCHEMA_METADATA: Final = ConfigDef(
     (

@@ -164,6 +164,18 @@ def test_a_typo_is_looked_for_in_the_class_that_its_prefix_means(key: str, meant
     assert messages(found) == f"Unknown configuration '{key}'; did you mean '{meant}'?"
 
 
+def test_a_field_that_was_to_be_hidden_under_an_old_name_is_not_let_through() -> None:
+    """Kafka Connect 4 ignores blacklist, and the field is seen."""
+    old = {
+        "transforms": "a",
+        "transforms.a.type": f"{KAFKA}ReplaceField$Value",
+        "transforms.a.blacklist": "card",
+    }
+    assert messages(validate_connector({**GOOD, **old}, WORKER)) == (
+        "Unknown configuration 'transforms.a.blacklist'; did you mean 'transforms.a.exclude'?"
+    )
+
+
 @pytest.mark.parametrize(
     "strange",
     [

@@ -74,6 +74,10 @@ def test_a_predicate_has_a_short_name() -> None:
             {"transforms.a.predicate": "'transforms.a.predicate=p' names no predicate; add p"},
         ),
         (
+            {"transforms.a.type": "Filter", "transforms.a.plugin.version": "1.0"},
+            {"transforms.a.plugin.version": "version range [1.0,1.0], available versions: [4.3.1]"},
+        ),
+        (
             {"transforms.a.type": f"{KAFKA}Flatten$Value", "transforms.a.negate": "x"},
             {"transforms.a.negate": "Invalid value x for configuration transforms.a.negate: Expected value"},
         ),
