@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -152,7 +153,7 @@ def has_no_decimal(schema: ConnectSchema) -> bool:
 
 
 def check_read(
-    parity: Parity, config: dict[str, str], values: list[bytes | None], *, reasons: bool = False
+    parity: Parity, config: dict[str, str], values: Sequence[bytes | None], *, reasons: bool = False
 ) -> None:
     ours = JsonConverter.configured(config, False)
     parity.check_to_connect("JsonConverter reads", ours, JAVA, config, values, reasons=reasons)
@@ -197,7 +198,7 @@ def test_plain_json_is_read_alike(parity: Parity, values: list[Any]) -> None:
     check_read(parity, PLAIN, [json.dumps(value, ensure_ascii=False).encode() for value in values])
 
 
-@generated(examples=40)
+@generated(examples=100)
 @given(given_data=data(), fills=st.sampled_from(["true", "false"]))
 def test_envelopes_are_read_alike(parity: Parity, given_data: Data, fills: str) -> None:
     if isinstance(given_data, Json):
@@ -225,7 +226,7 @@ def test_payloads_of_a_given_schema_are_read_alike(parity: Parity, given_data: D
         check_read(parity, config, [*values, None, b"", b"[]"])
 
 
-@generated(examples=40)
+@generated(examples=150)
 @given(
     given_data=data(),
     has_schemas=st.sampled_from(["true", "false"]),

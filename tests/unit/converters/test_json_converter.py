@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -38,7 +39,7 @@ def envelope(payload: Any, schema: Any = SCHEMA) -> bytes:
     return json.dumps({"schema": schema, "payload": payload}).encode()
 
 
-def read(values: list[bytes | None], **config: str) -> Converted:
+def read(values: Sequence[bytes | None], **config: str) -> Converted:
     return JsonConverter.configured(
         {key.replace("_", "."): one for key, one in config.items()}, False
     ).to_connect("t", values)
@@ -58,7 +59,7 @@ def column(value: Value) -> pa.Array:
     return value.values
 
 
-ROWS = [
+ROWS: list[dict[str, Any]] = [
     {"id": 1, "text": "ü", "price": "AfQ=", "inner": {"at": 5}, "counts": {"a": 1}, "size": 2},
     {"id": 2},
 ]
