@@ -6,7 +6,9 @@ The bulk readers fail as a whole. When they do, this finds the payloads to set a
 from __future__ import annotations
 
 import functools
+from collections import deque
 from collections.abc import Callable, Iterable
+from operator import length_hint
 from typing import Annotated, Any
 
 import msgspec
@@ -28,15 +30,15 @@ def misfits(wire: pa.Schema, *, is_closed: bool = False) -> Check:
 
 
 def _refused(decode: Callable[[bytes], Any], payloads: Payloads) -> Flags:
-    return np.fromiter((_is_refused(decode, payload) for payload in payloads), np.bool_, len(payloads))
-
-
-def _is_refused(decode: Callable[[bytes], Any], payload: bytes) -> bool:
-    try:
-        decode(payload)
-    except (ValueError, RecursionError):  # msgspec's errors are ValueErrors
-        return True
-    return False
+    refused = np.zeros(len(payloads), np.bool_)
+    left = iter(list(payloads))
+    while length_hint(left):
+        try:
+            # As fast as C can: the iterator stands behind the one that was refused.
+            deque(map(decode, left), maxlen=0)
+        except (ValueError, RecursionError):  # msgspec's errors are ValueErrors
+            refused[len(payloads) - length_hint(left) - 1] = True
+    return refused
 
 
 def _struct(fields: Iterable[pa.Field], is_closed: bool = False) -> Any:
