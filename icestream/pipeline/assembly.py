@@ -60,9 +60,13 @@ def _codes(converted: Converted, length: int) -> _Codes:
 def _cut(group: tuple[Indexes | None, Value], rows: Indexes) -> Value:
     """The values of these rows of the chunk, which are all in the group."""
     held, value = group
-    if value is None or len(value) == len(rows):
+    if value is None or np.array_equal(rows, np.arange(len(value)) if held is None else held):
         return value
-    return value.take(rows if held is None else np.searchsorted(held, rows))
+    if held is None:
+        return value.take(rows)
+    # A converter may have gathered the rows of a group in any order.
+    order = np.argsort(held)
+    return value.take(order[np.searchsorted(held, rows, sorter=order)])
 
 
 def _signatures(chunk: Chunk) -> tuple[list[tuple[str, ...]], _Codes]:

@@ -27,8 +27,7 @@ from icestream.pipeline.plan import Plan, TableTask, TaskFailed, packed
 from icestream.pipeline.record_path import TASK_PUT, VALUE_CONVERTER, Refusal, process_record_path
 from icestream.records.column import Column
 from icestream.records.records import Records
-from icestream.records.rows import Indexes
-from icestream.records.values import Value
+from icestream.records.rows import Flags, Indexes
 from icestream.sinks.iceberg.required import missing_required
 from icestream.sinks.iceberg.stage import StageWriter
 
@@ -165,8 +164,7 @@ class SliceWork:
         prepared = self._path.prepare(chunk)
         refused = prepared.refused
         # A null value is for the sink to pass over, as the Java one does.
-        present = [records for records in prepared.records if not _is_null(records.value)]
-        null = [int(row) for records in prepared.records if _is_null(records.value) for row in records.rows]
+        present, null = _nulls_apart(prepared.records)
         made = [[table.fit(records) for records in present] for table in self._tables]
         for goods in made:
             for good in goods:
@@ -191,5 +189,21 @@ class SliceWork:
             self._rejected_bytes += record.size
 
 
-def _is_null(value: Value) -> bool:
-    return value is None or (isinstance(value, Column) and value.values.null_count == len(value))
+def _nulls_apart(groups: Sequence[Records]) -> tuple[list[Records], list[int]]:
+    """The records that have a value, and the rows of those that have none."""
+    present: list[Records] = []
+    rows: list[int] = []
+    for records in groups:
+        null = _nulls(records)
+        rows += records.rows[null].tolist()
+        if not null.all():
+            present.append(records.take(np.flatnonzero(~null)))
+    return present, rows
+
+
+def _nulls(records: Records) -> Flags:
+    if records.value is None:
+        return np.ones(len(records), np.bool_)
+    if isinstance(records.value, Column):
+        return records.value.nulls
+    return np.zeros(len(records), np.bool_)

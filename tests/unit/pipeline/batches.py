@@ -1,0 +1,129 @@
+"""Batches of given records, staged for a real table: without Kafka and without Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, cast
+
+import pyarrow.parquet as pq
+import pytest
+from confluent_kafka import Message
+from pyiceberg.catalog.sql import SqlCatalog
+from pyiceberg.partitioning import UNPARTITIONED_PARTITION_SPEC, PartitionSpec
+from pyiceberg.schema import Schema
+
+from icestream.api.batch import Batch, Slice, Taken
+from icestream.api.offsets import NOTHING, Offsets, Partition
+from icestream.jobs.staging import StagedBatch, stage
+from icestream.kafka.reader import Chunk
+from icestream.pipeline import worker
+from icestream.pipeline.plan import Plan, TableTask
+from icestream.pipeline.record_path import RecordSettings
+from icestream.sinks.iceberg.table import IcebergTable
+
+SOURCE = Partition("events", 0)
+JSON = "org.apache.kafka.connect.json.JsonConverter"
+CONFIG = {
+    "key.converter": "org.apache.kafka.connect.storage.StringConverter",
+    "value.converter": JSON,
+    "value.converter.schemas.enable": "false",
+}
+
+
+@dataclass(frozen=True)
+class Sent:
+    """A message of Kafka, as far as the pipeline asks."""
+
+    at: int
+    content: bytes | None
+
+    def offset(self) -> int:
+        return self.at
+
+    def value(self) -> bytes | None:
+        return self.content
+
+    def key(self) -> None:
+        return None
+
+    def headers(self) -> None:
+        return None
+
+    def timestamp(self) -> tuple[int, int]:
+        return 1, 1000 + self.at
+
+    def __len__(self) -> int:
+        return len(self.content or b"")
+
+
+def chunk(values: Sequence[bytes | None], start: int = 0) -> Chunk:
+    sent = [Sent(start + at, value) for at, value in enumerate(values)]
+    return Chunk(SOURCE, cast("list[Message]", sent))
+
+
+@dataclass(frozen=True)
+class Topic:
+    """Stands for the reader of a process."""
+
+    values: Sequence[bytes | None]
+
+    def read(self, piece: Slice, most: int) -> Iterator[Chunk]:
+        for low in range(piece.start, piece.until, most):
+            yield chunk(self.values[low : min(low + most, piece.until)], low)
+
+
+@dataclass
+class OneTask:
+    """A BatchRunner that is one task."""
+
+    records: RecordSettings
+    runs: int = field(default=0)
+
+    def run(self, batch: Batch, tables: Sequence[TableTask], *, evolves: bool, stages: bool = True) -> Taken:
+        self.runs += 1
+        plan = Plan({}, self.records, tables, [batch.slices()], evolves, stages)
+        return worker.SliceWork(plan, 0).run(batch.slices())
+
+
+@dataclass(frozen=True)
+class World:
+    folder: Path
+    monkeypatch: pytest.MonkeyPatch
+
+    def table(
+        self, schema: Schema, spec: PartitionSpec = UNPARTITIONED_PARTITION_SPEC, name: str = "events"
+    ) -> IcebergTable:
+        catalog = SqlCatalog(
+            "test", uri=f"sqlite:///{self.folder}/catalog.db", warehouse=f"file://{self.folder}"
+        )
+        catalog.create_namespace_if_not_exists("ns")
+        catalog.create_table(f"ns.{name}", schema, partition_spec=spec)
+        return IcebergTable(catalog, f"ns.{name}", "job", write_props={})
+
+    def staged(
+        self,
+        values: Sequence[bytes | None],
+        *tables: IcebergTable,
+        config: Mapping[str, str] | None = None,
+        floors: Sequence[Offsets] | None = None,
+        evolves: bool = True,
+    ) -> StagedBatch:
+        """All values as one batch."""
+        self.monkeypatch.setattr(worker, "process_reader", lambda kafka: Topic(values))
+        batch = Batch("a-batch", Offsets({SOURCE: 0}), Offsets({SOURCE: len(values)}))
+        runner = OneTask(RecordSettings.of({**CONFIG, **(config or {})}))
+        return stage(batch, tables, floors or [NOTHING] * len(tables), runner, evolves=evolves)
+
+
+def rows_of(staged: StagedBatch, table: int = 0) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = []
+    for file in staged.parts[table].staged.files:
+        found += pq.ParquetFile(file.path.removeprefix("file://")).read().to_pylist(maps_as_pydicts="strict")
+    return found
+
+
+def reasons(staged: StagedBatch) -> dict[int, str]:
+    """Offset → stage and reason."""
+    return {record.offset: f"{record.stage}: {record.reason}" for record in staged.taken.rejected}
