@@ -92,9 +92,23 @@ class BulkProducer:
         with kafka_errors(self._doing):
             for key, value, headers in zip(keys, outgoing.values, outgoing.headers, strict=True):
                 self._make_room(1)
-                self._producer.produce(
-                    outgoing.topic, value, key, headers=list(headers), on_delivery=self._failed
-                )
+                self._send_one(outgoing.topic, value, key, headers)
+
+    def _send_one(
+        self, topic: str, value: bytes | None, key: bytes | None, headers: Sequence[tuple[str, bytes | None]]
+    ) -> None:
+        waited = 0.0
+        while True:
+            try:
+                self._producer.produce(topic, value, key, headers=list(headers), on_delivery=self._failed)
+                return
+            except KafkaException as error:
+                raise _for_good(error.args[0], topic, value) from None
+            except BufferError:  # the queue has room for the record, but not for its bytes
+                if waited >= ANSWER_SECONDS:
+                    raise SourceUnavailable("Kafka takes no records; is the broker up?") from None
+                self._producer.poll(0.05)
+                waited += 0.05
 
     def send_keyed(self, topic: str, records: Iterable[tuple[bytes, bytes | None]]) -> None:
         with kafka_errors(self._doing):
@@ -152,12 +166,7 @@ class BulkProducer:
         for record, error in refused:
             if isinstance(error, KafkaError) and error.code() == KafkaError._QUEUE_FULL:
                 continue
-            if isinstance(error, KafkaError) and error.code() == KafkaError.MSG_SIZE_TOO_LARGE:
-                raise FatalError(
-                    f"a record of {len(record['value'] or b'')} bytes for topic '{topic}' is larger than "
-                    "Kafka's client may send; raise producer.override.max.request.size"
-                )
-            raise KafkaException(error)
+            raise _for_good(error, topic, record["value"])
         if refused:
             self._producer.poll(0.05)
         return [record for record, _ in refused]
@@ -171,3 +180,13 @@ class BulkProducer:
             failures, self._failures = self._failures, []
             with kafka_errors(f"{self._doing}: {len(failures)} were not delivered"):
                 raise KafkaException(failures[0])
+
+
+def _for_good(error: object, topic: str, value: bytes | None) -> Exception:
+    """Why Kafka's client did not take a record."""
+    if isinstance(error, KafkaError) and error.code() == KafkaError.MSG_SIZE_TOO_LARGE:
+        return FatalError(
+            f"a record of {len(value or b'')} bytes for topic '{topic}' is larger than "
+            "Kafka's client may send; raise producer.override.max.request.size"
+        )
+    return KafkaException(error)

@@ -1,0 +1,40 @@
+"""Records of source jobs on their way into Kafka's client; no broker is needed to queue them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from icestream.api.errors import FatalError
+from icestream.kafka.bulk_producer import BulkProducer, Outgoing
+
+
+@pytest.fixture
+def producer() -> Iterator[BulkProducer]:
+    made = BulkProducer({"bootstrap.servers": "127.0.0.1:1"})
+    yield made
+    made.close()
+
+
+HEADERS = [(("a", b"1"), ("a", None)), ()]
+
+
+@pytest.mark.parametrize("headers", [None, HEADERS])
+@pytest.mark.parametrize("keys", [None, [b"k", None]])
+def test_records_with_and_without_keys_and_headers_are_queued(
+    producer: BulkProducer,
+    keys: list[bytes | None] | None,
+    headers: list[tuple[tuple[str, bytes | None], ...]] | None,
+) -> None:
+    producer.send(Outgoing("t", [b"v", None], keys, headers))
+    assert producer.has_room
+    assert not producer.flush(0)
+
+
+@pytest.mark.parametrize("headers", [None, [()]])
+def test_a_record_that_is_too_large_is_named(
+    producer: BulkProducer, headers: list[tuple[tuple[str, bytes | None], ...]] | None
+) -> None:
+    with pytest.raises(FatalError, match=r"2000000 bytes for topic 't'.*max\.request\.size"):
+        producer.send(Outgoing("t", [b"x" * 2_000_000], None, headers))
