@@ -18,6 +18,9 @@ Path = tuple[str, ...]
 
 LIST_ELEMENT = "element"
 MAP_VALUE = "value"
+NO_LONGER_REQUIRED = "(optional)"
+"""Ends the path of a field that the table requires and should not; its type is `pa.null()`, which no field
+has."""
 
 
 def new_fields(payloads: Iterable[bytes], schema: pa.Schema) -> dict[Path, pa.DataType]:
@@ -93,6 +96,8 @@ def merged(one: pa.DataType, other: pa.DataType) -> pa.DataType:
         return pa.struct([pa.field(name, kind) for name, kind in fields.items()])
     if pt.is_list(one) and pt.is_list(other):
         return pa.list_(merged(one.value_type, other.value_type))
+    if pt.is_map(one) and pt.is_map(other):
+        return pa.map_(merged(one.key_type, other.key_type), merged(one.item_type, other.item_type))
     if pt.is_integer(one) and pt.is_integer(other):
         return pa.int64()
     if _is_number(one) and _is_number(other):
@@ -108,6 +113,9 @@ def combined(fields: Mapping[Path, pa.DataType], more: Mapping[Path, pa.DataType
     """Both sets of new fields as one; a field inside another new one becomes part of that one's type."""
     result = dict(fields)
     for path, kind in sorted(more.items(), key=lambda item: len(item[0])):
+        if pt.is_null(kind):
+            result[path] = kind
+            continue
         outer = next((path[:end] for end in range(1, len(path)) if path[:end] in result), None)
         if outer is not None:
             result[outer] = merged(result[outer], _wrapped(path[len(outer) :], kind, result[outer]))
@@ -122,6 +130,8 @@ def _wrapped(rest: Path, kind: pa.DataType, around: pa.DataType) -> pa.DataType:
         return kind
     if pt.is_list(around) and rest[0] == LIST_ELEMENT:
         return pa.list_(_wrapped(rest[1:], kind, around.value_type))
+    if pt.is_map(around) and rest[0] == MAP_VALUE:
+        return pa.map_(around.key_type, _wrapped(rest[1:], kind, around.item_type))
     position = around.get_field_index(rest[0]) if pt.is_struct(around) else -1
     inside = around.field(position).type if position >= 0 else pa.null()
     return pa.struct([pa.field(rest[0], _wrapped(rest[1:], kind, inside))])

@@ -18,6 +18,7 @@ import pyarrow.types as pt
 from icestream.converters.new_fields import (
     LIST_ELEMENT,
     MAP_VALUE,
+    NO_LONGER_REQUIRED,
     Path,
     combined,
     inferred_type,
@@ -37,8 +38,8 @@ _MOMENT = pa.timestamp("us", "UTC")
 
 @dataclass
 class Surplus:
-    """`found` by path: a field to add with its type; or, of a field that the table has, the type that it
-    should get. That same type means: it should no longer be required."""
+    """`found` by path: a field to add with its type; of a field that the table has, the wider type that it
+    should get; or that it should no longer be required."""
 
     schema: pa.Schema
     found: dict[Path, pa.DataType] = field(default_factory=dict)
@@ -186,8 +187,8 @@ def _changes_of(schema: ConnectSchema, held: pa.Field, path: Path) -> Iterator[t
         yield path, pa.int64()
     elif held.type == pa.float32() and schema.arrow_type == pa.float64():
         yield path, pa.float64()
-    elif not held.nullable and schema.optional:
-        yield path, held.type
+    if not held.nullable and schema.optional:
+        yield (*path, NO_LONGER_REQUIRED), pa.null()
     if schema.kind is Kind.STRUCT and pt.is_struct(held.type):
         yield from _changes(schema, _fields_of(held.type), path)
     elif schema.value is not None and pt.is_list(held.type):

@@ -28,6 +28,10 @@ _PRIMITIVES: Mapping[type[it.IcebergType], pa.DataType] = {
     it.BinaryType: pa.binary(),
     it.UUIDType: pa.uuid(),
 }
+_WIDER: Mapping[it.IcebergType, it.IcebergType] = {
+    it.IntegerType(): it.LongType(),
+    it.FloatType(): it.DoubleType(),
+}
 
 
 def arrow_schema(schema: Schema) -> pa.Schema:
@@ -75,14 +79,12 @@ def change_fields(
     require them."""
     known = set(schema.column_names)
     for path, kind in sorted(fields.items(), key=lambda item: (len(item[0]), item[0])):
-        if ".".join(path) not in known:
+        if pt.is_null(kind):
+            update.update_column(path[:-1], required=False)
+        elif ".".join(path) not in known:
             update.add_column(path, _iceberg_type(kind))
-            continue
-        wider, held = _iceberg_type(kind), schema.find_type(".".join(path))
-        if wider != held:
+        elif (wider := _iceberg_type(kind)) == _WIDER.get(schema.find_type(".".join(path))):
             update.update_column(path, wider)
-        else:
-            update.update_column(path, required=False)
 
 
 def _iceberg_type(kind: pa.DataType) -> it.IcebergType:

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 
 from icestream.converters.fit_records import Fitted, RecordFitter
+from icestream.converters.new_fields import NO_LONGER_REQUIRED
 from icestream.converters.surplus import Surplus
 from icestream.records import schema as schemas
 from icestream.records.column import Column
@@ -177,7 +178,7 @@ def test_a_schema_tells_of_new_wider_and_optional_fields_once() -> None:
     surplus = Surplus(table)
     RecordFitter(table, surplus).fit(_struct({"id": 1}), 1)
     assert surplus.found == {
-        ("name",): pa.string(),
+        ("name", NO_LONGER_REQUIRED): pa.null(),
         ("inner", "n"): pa.int64(),
         ("props",): pa.map_(pa.string(), pa.float64()),
         ("at",): pa.timestamp("us", "UTC"),

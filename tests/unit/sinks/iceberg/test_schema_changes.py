@@ -8,6 +8,7 @@ from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.schema import Schema
 from pyiceberg.table import Transaction
 
+from icestream.converters.new_fields import NO_LONGER_REQUIRED
 from icestream.sinks.iceberg.schemas import arrow_schema, change_fields
 
 TABLE = Schema(
@@ -58,7 +59,10 @@ def test_new_columns_keep_the_types_of_a_schema(tmp_path: Path) -> None:
 
 
 def test_a_column_widens_or_is_no_longer_required(tmp_path: Path) -> None:
-    changed = _changed(tmp_path, {("id",): pa.int64(), ("ratio",): pa.float64(), ("inner", "n"): pa.int32()})
+    changed = _changed(
+        tmp_path,
+        {("id",): pa.int64(), ("ratio",): pa.float64(), ("inner", "n", NO_LONGER_REQUIRED): pa.null()},
+    )
     assert (str(changed.find_type("id")), changed.find_field("id").required) == ("long", True)
     assert str(changed.find_type("ratio")) == "double"
     assert (str(changed.find_type("inner.n")), changed.find_field("inner.n").required) == ("int", False)
