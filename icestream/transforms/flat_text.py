@@ -45,6 +45,8 @@ class LearnedShape:
     def decode(self, values: Sequence[bytes]) -> list[Any]:
         """The objects as structs of the shape, which grows as far as it can; None for those that do not fit
         into it."""
+        if not all(map(can_be_projected, self.path)):
+            return [None] * len(values)
         decoded = self._decode(values)
         odd = [value for value, found in zip(values, decoded, strict=True) if found is None]
         if not odd or self.changes == _MOST_CHANGES or not self._learn(odd):

@@ -50,6 +50,14 @@ def test_a_null_may_turn_out_to_be_an_object(flatten: Flatten) -> None:
     assert len(applied.records) == 1
 
 
+def test_objects_below_a_name_with_quotation_marks(flatten: Flatten) -> None:
+    records = maps({'"a"': {"b": {"c": 1}}}, {'"a"': {"b": None}}, {})
+    assert isinstance(records.value, Fields) and records.value.rest
+    renamed = Fields({"x": records.value.rest.child('"a"')}, None, 3)
+    applied = flatten.apply(group(renamed, 3))
+    assert values(applied) == {0: {"x.b.c": 1}, 1: {"x.b": None}, 2: {}}
+
+
 def test_objects_of_another_shape_are_a_group_of_their_own(flatten: Flatten) -> None:
     applied = flatten.apply(maps({"a": {"b": 1}}, {"a": "text", "c": {"d": [{}]}}, {"a": {"b": 2}}))
     assert values(applied) == {0: {"a.b": 1}, 1: {"a": "text", "c.d": [{}]}, 2: {"a.b": 2}}
