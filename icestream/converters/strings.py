@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import codecs
 import functools
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Self
@@ -21,6 +22,20 @@ from icestream.records.values import Value
 _UTF_8: Final = "utf-8"
 _UTF_16: Final = "utf-16"
 """Java writes it with the high byte first, and reads it so unless a mark says otherwise."""
+_LIKE_JAVA: Final = "icestream-like-java"
+
+
+def _replaced(error: UnicodeError) -> tuple[str, int]:
+    """One mark for half a surrogate pair, whose bytes Python marks one by one."""
+    assert isinstance(error, UnicodeDecodeError)
+    broken = error.object[error.start : error.start + 3]
+    if half := _HALF_PAIR.match(broken):
+        return "\ufffd", error.start + len(half[0])
+    return "\ufffd", error.end
+
+
+_HALF_PAIR: Final = re.compile(rb"\xed[\xa0-\xbf][\x80-\xbf]?")
+codecs.register_error(_LIKE_JAVA, _replaced)
 
 
 @dataclass(frozen=True)
@@ -56,7 +71,7 @@ class StringConverter:
 
     def _decode(self, value: bytes) -> str:
         if self._name != _UTF_16 or value.startswith((codecs.BOM_UTF16_BE, codecs.BOM_UTF16_LE)):
-            return value.decode(self.encoding, "replace")
+            return value.decode(self.encoding, _LIKE_JAVA if self._name == _UTF_8 else "replace")
         return value.decode("utf-16-be", "replace")
 
     @functools.cached_property
