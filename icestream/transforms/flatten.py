@@ -13,7 +13,7 @@ import pyarrow.types as pt
 
 from icestream.records.column import Column
 from icestream.records.java_classes import java_class
-from icestream.records.json_source import JsonSource, Learned, Path
+from icestream.records.json_source import ABSENT, JsonSource, Learned, Path
 from icestream.records.records import Applied, Failure, Records
 from icestream.records.rows import Indexes
 from icestream.records.schema import ConnectSchema, Kind
@@ -98,14 +98,15 @@ class Flatten:
 
     def _by_text(self, records: Records, found: _Found, structs: Sequence[list[Any]]) -> Applied:
         """Objects of any shape, rewritten one by one."""
+        columns, texts = _apart(found)
         flat, failed = [], {}
         for row in range(len(records)):
             try:
-                flat.append(flat_text(found.texts, row, self._join))
+                flat.append(flat_text(texts, row, self._join))
             except RecursionError:
                 flat.append(b"{}")
                 failed[row] = _TOO_DEEP
-        fields = Fields(found.columns, Text(JsonSource(flat, self._learned)), len(records))
+        fields = Fields(columns, Text(JsonSource(flat, self._learned)), len(records))
         return kept(self.side.put(records, fields), failed)
 
     def _join(self, prefix: str, name: str) -> str:
@@ -137,6 +138,17 @@ class _Found:
     def take(self, rows: Indexes) -> _Found:
         columns = {name: node.take(rows) for name, node in self.columns.items()}
         return _Found(self.join, columns, [replace(one, text=one.text.take(rows)) for one in self.texts])
+
+
+def _apart(found: _Found) -> tuple[dict[str, Node], list[Scattered]]:
+    """Columns, and text to rewrite: a leaf that some rows lack must not hide one of the same name there."""
+    columns, texts = {}, list(found.texts)
+    for name, node in found.columns.items():
+        if isinstance(node, Text) and ABSENT in node.objects():
+            texts.append(Scattered(name, node))
+        else:
+            columns[name] = node
+    return columns, texts
 
 
 def _unsupported(node: Node) -> dict[int, Failure]:

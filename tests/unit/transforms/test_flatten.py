@@ -58,6 +58,14 @@ def test_objects_below_a_name_with_quotation_marks(flatten: Flatten) -> None:
     assert values(applied) == {0: {"x.b.c": 1}, 1: {"x.b": None}, 2: {}}
 
 
+def test_a_leaf_that_a_row_lacks_does_not_hide_another_of_its_name(flatten: Flatten) -> None:
+    records = maps({"a": {"b": 1}}, {"old": 2, "z": "x"})
+    assert isinstance(records.value, Fields) and records.value.rest
+    renamed = records.value.put({"a.b": records.value.rest.child("old"), "old": None})
+    applied = flatten.apply(group(renamed, 2))
+    assert values(applied) == {0: {"a.b": 1}, 1: {"a.b": 2, "z": "x"}}
+
+
 def test_objects_of_another_shape_are_a_group_of_their_own(flatten: Flatten) -> None:
     applied = flatten.apply(maps({"a": {"b": 1}}, {"a": "text", "c": {"d": [{}]}}, {"a": {"b": 2}}))
     assert values(applied) == {0: {"a.b": 1}, 1: {"a": "text", "c.d": [{}]}, 2: {"a.b": 2}}
