@@ -11,11 +11,11 @@ import pyarrow as pa
 
 from icestream.records.column import Column, nulls
 from icestream.records.java_classes import java_class
+from icestream.records.java_text import hash_order
 from icestream.records.records import Applied, Failure, Records
 from icestream.records.schema import DATE, DECIMAL, TIME, TIMESTAMP, ConnectSchema, Kind
 from icestream.records.values import Fields, Typed
 from icestream.transforms.java_casts import cast_one, cast_values, unsupported
-from icestream.transforms.java_order import java_order
 from icestream.transforms.refusals import Refused, require_map, require_struct, values_failed
 from icestream.transforms.requirements import is_null
 from icestream.transforms.side import Changed, Side, all_failed, change_field, has_schema, kept, merged
@@ -48,7 +48,7 @@ class Cast:
                 casts[name.strip()] = Kind(kind.strip().upper())
             else:
                 whole = Kind(name.strip().upper())
-        ordered = {name: casts[name] for name in java_order(casts)}
+        ordered = {name: casts[name] for name in hash_order(casts)}
         return cls(side, ordered, whole, settings["replace.null.with.default"])
 
     def apply(self, records: Records) -> Applied:

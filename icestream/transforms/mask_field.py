@@ -15,10 +15,10 @@ import pyarrow.types as pt
 
 from icestream.records.column import Column, nulls
 from icestream.records.java_classes import java_class
+from icestream.records.java_text import hash_order
 from icestream.records.json_source import JsonSource
 from icestream.records.records import Applied, Failure, Records
 from icestream.records.values import Fields, Listing, Text, Typed
-from icestream.transforms.java_order import java_order
 from icestream.transforms.refusals import Refused, require_map, require_struct, values_failed
 from icestream.transforms.requirements import is_null
 from icestream.transforms.side import Changed, Side, all_failed, change_field, has_schema, kept, merged
@@ -41,7 +41,7 @@ class MaskField:
 
     @classmethod
     def configured(cls, settings: Mapping[str, Any], side: Side) -> Self:
-        names = tuple(java_order(settings["fields"]))
+        names = tuple(hash_order(settings["fields"]))
         return cls(side, names, settings.get("replacement"), settings["replace.null.with.default"])
 
     def apply(self, records: Records) -> Applied:

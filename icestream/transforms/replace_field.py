@@ -12,12 +12,12 @@ import pyarrow as pa
 
 from icestream.records.column import Column
 from icestream.records.java_classes import java_class
+from icestream.records.java_text import hash_order
 from icestream.records.json_source import ABSENT
 from icestream.records.records import Applied, Failure, Records
 from icestream.records.rows import Flags
 from icestream.records.schema import ConnectSchema, Field
 from icestream.records.values import Fields, Node, Text
-from icestream.transforms.java_order import java_order
 from icestream.transforms.refusals import Refused, require_map, require_struct, values_failed
 from icestream.transforms.requirements import is_null
 from icestream.transforms.side import Side, all_failed, has_schema, kept
@@ -54,7 +54,7 @@ class ReplaceField:
             side,
             frozenset(settings["include"]),
             frozenset(settings["exclude"]),
-            {name: renames[name] for name in java_order(renames)},
+            {name: renames[name] for name in hash_order(renames)},
             settings["replace.null.with.default"],
         )
 
@@ -83,7 +83,7 @@ class ReplaceField:
         for new, olds in sources.items():
             if self._passes(new) and new not in self.renames:
                 olds.append(new)
-        return {new: java_order(olds) for new, olds in sources.items()}
+        return {new: hash_order(olds) for new, olds in sources.items()}
 
     def _schemaless(self, records: Records) -> Applied:
         groups: list[tuple[Records, Mapping[str, str]]] = [(records, {})]

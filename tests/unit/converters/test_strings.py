@@ -63,6 +63,9 @@ def test_other_values() -> None:
 def test_maps_are_walked_as_javas_are() -> None:
     assert hash_order(["b", "a", "longer"]) == ["a", "b", "longer"]
     assert hash_order(["BBBB", "AaAa", "AaBB"]) == ["BBBB", "AaAa", "AaBB"], "one bucket: as they came"
+    assert hash_order(["q", "a", "q"]) == ["q", "a"]
+    letters = [chr(code) for code in range(ord("a"), ord("a") + 13)]
+    assert hash_order(["q", *letters])[:2] == ["a", "b"], "more keys make more buckets"
 
 
 def test_values_with_a_schema_are_shown_as_java_shows_them() -> None:
