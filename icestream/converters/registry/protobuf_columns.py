@@ -14,20 +14,20 @@ import numpy as np
 import pyarrow as pa
 
 from icestream.converters.json_values import TIME_RANGE
-from icestream.converters.registry.byte_columns import numbers, spans, strict_texts, texts, varints
+from icestream.converters.registry.byte_columns import numbers, spans, strict_texts, texts
 from icestream.converters.registry.map_columns import map_array
-from icestream.converters.registry.protobuf_logical import dates, decimals, times, timestamps
-from icestream.converters.registry.protobuf_plan import ProtoField, ProtoMessage, ProtoUnion
-from icestream.converters.registry.protobuf_scan import (
+from icestream.converters.registry.protobuf_cursor import (
+    BAD_VARINT,
     BYTES,
     FIXED32,
     FIXED64,
     TRUNCATED,
     VARINT,
-    Lanes,
-    Occurrences,
-    Scanner,
 )
+from icestream.converters.registry.protobuf_logical import dates, decimals, times, timestamps
+from icestream.converters.registry.protobuf_packed import unpacked
+from icestream.converters.registry.protobuf_plan import ProtoField, ProtoMessage, ProtoUnion
+from icestream.converters.registry.protobuf_scan import Lanes, Occurrences, Scanner
 from icestream.converters.registry.protobuf_values import (
     Numbers,
     converted,
@@ -37,6 +37,7 @@ from icestream.converters.registry.protobuf_values import (
     symbols,
 )
 from icestream.converters.registry.wire import Bodies
+from icestream.records.payloads import Payloads
 from icestream.records.rows import Flags, Indexes
 from icestream.records.schema import DATE, DECIMAL, TIME, TIMESTAMP, Kind
 
@@ -182,20 +183,22 @@ class _Reader:
         return values if len(owners) == len(lanes) else spread(values, owners, len(lanes))
 
     def _merged(self, one: ProtoField, message: ProtoMessage, pieces: _Pieces, lanes: Lanes) -> pa.Array:
-        """A message in several pieces, which mean what they mean back to back."""
-        text, parts = self.scanner.bodies.text, [b""] * len(lanes)
-        there = np.zeros(len(lanes), np.bool_)
-        there[pieces.owners] = True
+        """A message in several pieces, which mean what they mean back to back if each is whole."""
+        self.scanner.scan(Lanes(lanes.row[pieces.owners], pieces.first.copy(), pieces.last), ())
+        parts: dict[int, list[bytes]] = {} if one.has_presence else {lane: [] for lane in range(len(lanes))}
         for owner, low, high in zip(
             *(part.tolist() for part in (pieces.owners, pieces.first, pieces.last)), strict=True
         ):
-            parts[owner] += text[low:high]
-        ends = np.cumsum([len(part) for part in parts])
-        begins = np.concatenate(([0], ends[:-1])).astype(np.int64)
-        apart = _Reader(Scanner(Bodies(b"".join(parts), begins, ends), self.scanner.failed))
-        inner = apart.message(message, Lanes(lanes.row, begins.copy(), ends))
-        values = self._meaning(one, inner, lanes.row)
-        return values if not one.has_presence else values.take(pa.array(np.arange(len(lanes)), mask=~there))
+            parts.setdefault(owner, []).append(self.scanner.bodies.text[low:high])
+        owners, joined = (
+            np.fromiter(parts, np.int64),
+            Payloads.of([b"".join(part) for part in parts.values()]),
+        )
+        bodies = Bodies(joined.text, joined.offsets[:-1], joined.offsets[1:])
+        apart = _Reader(Scanner(bodies, self.scanner.failed))
+        inner = apart.message(message, Lanes(lanes.row[owners], bodies.begin.copy(), bodies.end))
+        values = self._meaning(one, inner, lanes.row[owners])
+        return values if len(owners) == len(lanes) else spread(values, owners, len(lanes))
 
     def _meaning(self, one: ProtoField, inner: pa.Array, rows: Indexes) -> pa.Array:
         """What a message stands for: a date, a decimal, the value in a wrapper, or itself."""
@@ -228,36 +231,26 @@ class _Reader:
             return list_array(one.schema, items, pieces.owners, len(lanes))
         owners, bits = pieces.owners, pieces.first
         if (packed := found.get((one.number, BYTES))) is not None:
-            more_owners, more_bits = self._unpacked(_Pieces(*packed.together()), kind, lanes)
-            owners, bits = np.concatenate((owners, more_owners)), np.concatenate((bits, more_bits))
-            order = np.argsort(owners, kind="stable")
-            owners, bits = owners[order], bits[order]
+            owners, bits = self._with_packed(pieces, _Pieces(*packed.together()), kind, lanes)
         items = self._values(one, converted(one.type, bits), None)
         return list_array(one.schema, items, owners, len(lanes))
 
-    def _unpacked(self, pieces: _Pieces, kind: int, lanes: Lanes) -> tuple[Indexes, Indexes]:
-        """The numbers in packed pieces, and their owners."""
-        column = spans(self.scanner.bodies.text, pieces.first, pieces.last, len(pieces.owners), None)
-        sizes = pieces.last - pieces.first
-        raw = column.buffers()[2]
-        data = np.frombuffer(raw, np.uint8) if raw is not None else np.empty(0, np.uint8)
-        data = data[: int(sizes.sum())]
-        bounds = np.concatenate(([0], np.cumsum(sizes)))
-        if kind != VARINT:
-            width = 8 if kind == FIXED64 else 4
-            self.scanner.fail(lanes, pieces.owners[sizes % width != 0], TRUNCATED)
-            if np.any(sizes % width):
-                return np.empty(0, np.int64), np.empty(0, np.int64)
-            bits = np.ascontiguousarray(data).view(f"<u{width}").astype(np.uint64).view(np.int64)
-            return np.repeat(pieces.owners, sizes // width), bits
-        ends = np.flatnonzero(data < 0x80) + 1
-        open_end = (sizes > 0) & (data.take(bounds[1:] - 1, mode="clip") > 0x7F) if len(data) else sizes < 0
-        self.scanner.fail(lanes, pieces.owners[open_end], TRUNCATED)
-        begins = np.concatenate(([0], ends[:-1])).astype(np.int64)
-        values, endless = varints(data, begins) if len(ends) else (np.empty(0, np.uint64), begins[:0])
-        inside = np.minimum(np.searchsorted(bounds, ends - 1, side="right") - 1, len(pieces.owners) - 1)
-        self.scanner.fail(lanes, pieces.owners[inside[endless]], TRUNCATED)
-        return pieces.owners[inside], values.view(np.int64)
+    def _with_packed(
+        self, single: _Pieces, packed: _Pieces, kind: int, lanes: Lanes
+    ) -> tuple[Indexes, Indexes]:
+        """Numbers that were written one by one and those in packed pieces, with their owners."""
+        more = unpacked(self.scanner.bodies, packed.first, packed.last, kind)
+        self.scanner.fail(lanes, packed.owners[more.cut_off], TRUNCATED)
+        self.scanner.fail(lanes, packed.owners[more.endless], BAD_VARINT)
+        owners, places = packed.owners[more.pieces], packed.last[more.pieces]
+        if not len(single.owners):
+            return owners, more.bits
+        owners, places, bits = (
+            np.concatenate(both)
+            for both in ((single.owners, owners), (single.last, places), (single.first, more.bits))
+        )
+        order = np.lexsort((places, owners))
+        return owners[order], bits[order]
 
     def _messages(self, one: ProtoField, message: ProtoMessage, pieces: _Pieces, lanes: Lanes) -> pa.Array:
         rows = lanes.row[pieces.owners]
@@ -265,6 +258,8 @@ class _Reader:
         if one.schema.kind is not Kind.MAP:
             return list_array(one.schema, self._meaning(one, inner, rows), pieces.owners, len(lanes))
         keys, values = inner.flatten()
+        if keys.null_count:  # of entries that have failed
+            keys = keys.fill_null("")
         counts = np.bincount(pieces.owners, minlength=len(lanes))
         return map_array(one.schema, keys, values, counts)
 

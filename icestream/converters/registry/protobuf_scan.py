@@ -13,15 +13,25 @@ from typing import Final
 import numpy as np
 
 from icestream.converters.registry.byte_columns import varints
+from icestream.converters.registry.protobuf_cursor import (
+    BAD_END,
+    BAD_VARINT,
+    BAD_WIRE_TYPE,
+    BYTES,
+    FIXED32,
+    FIXED64,
+    GROUP,
+    GROUP_END,
+    TAGS,
+    TRUNCATED,
+    VARINT,
+    WIDTHS,
+    ZERO_TAG,
+    Cursor,
+)
 from icestream.converters.registry.wire import Bodies
 from icestream.records.rows import Flags, Indexes
 
-TRUNCATED: Final = "While parsing a protocol message, the input ended unexpectedly in the middle of a field."
-ZERO_TAG: Final = "Protocol message contained an invalid tag (zero)."
-BAD_WIRE_TYPE: Final = "Protocol message tag had invalid wire type."
-BAD_VARINT: Final = "CodedInputStream encountered a malformed varint."
-VARINT, FIXED64, BYTES, FIXED32 = 0, 1, 2, 5
-_FIXED: Final = {FIXED64: 8, FIXED32: 4}
 _DONE: Final = np.iinfo(np.int64).max
 _FEW: Final = 12
 """So many rows or fewer are read one by one: a step for all costs as much."""
@@ -79,10 +89,11 @@ class Scanner:
 
     def scan(self, lanes: Lanes, wanted: Container[int]) -> Occurrences:
         found: Occurrences = {}
-        tag = np.zeros(len(lanes), np.int64)
+        tag, before = np.zeros(len(lanes), np.int64), lanes.at.copy()
         active = fresh = np.flatnonzero(lanes.at < lanes.end)
         while len(active) > _FEW:
-            tag[fresh] = self._varints(lanes, fresh).view(np.int64)
+            before[fresh] = lanes.at[fresh]
+            tag[fresh] = np.minimum(self._varints(lanes, fresh), TAGS).view(np.int64)
             current = tag[active]
             smallest = int(current.min())
             chosen = active[current == smallest]
@@ -93,7 +104,7 @@ class Scanner:
             active = active[tag[active] != _DONE]
         # Those that have read their tag already are put back before it: it is read again.
         waiting = np.setdiff1d(active, fresh)
-        lanes.at[waiting] -= _varint_sizes(tag[waiting])
+        lanes.at[waiting] = before[waiting]
         for lane in active.tolist():
             self._scan_one(found, wanted, lanes, lane)
         self.fail(lanes, lanes.at > lanes.end, TRUNCATED)
@@ -112,8 +123,12 @@ class Scanner:
         self, found: Occurrences, wanted: Container[int], tag: int, lanes: Lanes, chosen: Indexes
     ) -> None:
         number, kind = tag >> 3, tag & 7
-        if number == 0 or tag < 0 or kind not in (VARINT, FIXED64, BYTES, FIXED32):
-            self.fail(lanes, chosen, ZERO_TAG if tag == 0 else BAD_WIRE_TYPE)
+        if kind == GROUP and 8 <= tag < TAGS:
+            self._pass_groups(lanes, chosen, number)
+            return
+        if not 8 <= tag < TAGS or kind not in (VARINT, FIXED64, BYTES, FIXED32):
+            wrong_kind = BAD_END if kind == GROUP_END else BAD_WIRE_TYPE
+            self.fail(lanes, chosen, wrong_kind if 8 <= tag < TAGS else ZERO_TAG)
             lanes.at[chosen] = lanes.end[chosen]
             return
         if kind == VARINT:
@@ -121,7 +136,7 @@ class Scanner:
         elif kind == BYTES:
             first = self._cut(lanes, chosen)
         else:
-            first = self._fixed(lanes, chosen, _FIXED[kind])
+            first = self._fixed(lanes, chosen, WIDTHS[kind])
         if number in wanted:
             known = found.setdefault((number, kind), Found())
             known.add(chosen, first, np.minimum(lanes.at[chosen], lanes.end[chosen]))
@@ -129,7 +144,7 @@ class Scanner:
     def _cut(self, lanes: Lanes, chosen: Indexes) -> Indexes:
         lengths = self._varints(lanes, chosen)
         begin, end = lanes.at[chosen], lanes.end[chosen]
-        beyond = lengths > np.maximum(end - begin, 0).astype(np.uint64)
+        beyond = (begin > end) | (lengths > np.maximum(end - begin, 0).astype(np.uint64))
         if beyond.any():
             self.fail(lanes, chosen[beyond], TRUNCATED)
             begin = np.where(beyond, end, begin)
@@ -143,9 +158,20 @@ class Scanner:
         lanes.at[chosen] = begin + width
         return np.ascontiguousarray(raw).view(f"<u{width}").ravel().astype(np.uint64).view(np.int64)
 
+    def _pass_groups(self, lanes: Lanes, chosen: Indexes, number: int) -> None:
+        """No field that we know is a group."""
+        for lane in chosen.tolist():
+            reader = Cursor(self.bodies.text, int(lanes.at[lane]), int(lanes.end[lane]))
+            try:
+                reader.pass_group(number)
+            except ValueError as error:
+                self.failed.setdefault(int(lanes.row[lane]), str(error))
+                reader.at = reader.end
+            lanes.at[lane] = reader.at
+
     def _scan_one(self, found: Occurrences, wanted: Container[int], lanes: Lanes, lane: int) -> None:
         """The rest of one message."""
-        reader = _One(self.bodies.text, int(lanes.at[lane]), int(lanes.end[lane]))
+        reader = Cursor(self.bodies.text, int(lanes.at[lane]), int(lanes.end[lane]))
         seen: dict[tuple[int, int], list[tuple[int, int]]] = {}
         try:
             while reader.at < reader.end:
@@ -159,58 +185,3 @@ class Scanner:
             pairs = np.array(occurrences, np.int64)
             owners = np.full(len(pairs), lane, np.int64)
             found.setdefault(key, Found()).add(owners, pairs[:, 0].copy(), pairs[:, 1].copy())
-
-
-def _varint_sizes(values: Indexes) -> Indexes:
-    unsigned = values.view(np.uint64)
-    sizes = np.ones(len(values), np.int64)
-    for shift in range(7, 64, 7):
-        sizes += unsigned >= np.uint64(1 << shift)
-    return sizes
-
-
-@dataclass
-class _One:
-    """The cursor of one message."""
-
-    text: bytes
-    at: int
-    end: int
-
-    def field(self) -> tuple[int, int, int]:
-        """Number, wire type, and the number's bits or where the bytes begin. Raises ValueError."""
-        tag = self._varint()
-        number, kind = tag >> 3, tag & 7
-        if number == 0:
-            raise ValueError(ZERO_TAG if tag == 0 else BAD_WIRE_TYPE)
-        if kind == VARINT:
-            value = self._varint()
-            return number, kind, value - 2**64 if value >= 2**63 else value
-        if kind == BYTES:
-            length = self._varint()
-            return number, kind, self._skip(length)
-        if kind in _FIXED:
-            begin = self._skip(_FIXED[kind])
-            bits = int.from_bytes(self.text[begin : self.at], "little")
-            return number, kind, bits - 2**64 if bits >= 2**63 else bits
-        raise ValueError(BAD_WIRE_TYPE)
-
-    def _varint(self) -> int:
-        value = shift = 0
-        while shift < 70:
-            if self.at >= self.end:
-                raise ValueError(TRUNCATED)
-            byte = self.text[self.at]
-            self.at += 1
-            value |= (byte & 0x7F) << shift
-            if byte < 0x80:
-                return value & (2**64 - 1)
-            shift += 7
-        raise ValueError(BAD_VARINT)
-
-    def _skip(self, length: int) -> int:
-        begin = self.at
-        if length > self.end - begin:
-            raise ValueError(TRUNCATED)
-        self.at += length
-        return begin
