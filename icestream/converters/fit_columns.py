@@ -25,6 +25,10 @@ _SPLIT = 8
 _ONE_BY_ONE = 16
 
 
+_NOT_CAST = (pa.ArrowException, ValueError, TypeError, OverflowError, KeyError)
+"""What Arrow and Python raise for values that one of them cannot hold."""
+
+
 class _NoCast(ValueError):
     """There is no native cast that means what Java means."""
 
@@ -42,7 +46,7 @@ def _pieces(
     try:
         yield _cast(values, kind)
         return
-    except (pa.ArrowException, ValueError):
+    except _NOT_CAST:
         pass
     if len(values) <= _ONE_BY_ONE:
         yield _one_by_one(values, kind, path, at, failed)
@@ -54,12 +58,17 @@ def _pieces(
 
 def _one_by_one(values: pa.Array, kind: pa.DataType, path: str, at: int, failed: dict[int, str]) -> pa.Array:
     held: list[Any] = []
-    for position, value in enumerate(values.to_pylist(maps_as_pydicts="strict")):
+    for position, value in enumerate(values):
         try:
-            held.append(coerced(value, kind, path))
+            held.append(coerced(value.as_py(maps_as_pydicts="strict"), kind, path))
         except Misfit as misfit:
             held.append(None)
             failed[at + position] = str(misfit)
+        except _NOT_CAST:  # Python itself cannot hold it, such as a moment after the year 9999
+            held.append(None)
+            failed[at + position] = (
+                f"field '{path}' is a {value.type} that does not fit a column of type {kind}"
+            )
     return pa.array(held, kind)
 
 

@@ -10,6 +10,8 @@ import numpy as np
 import pyarrow as pa
 
 from icestream.converters.json_alone import plain_text
+from icestream.converters.json_errors import BROKEN
+from icestream.converters.json_extremes import extreme
 from icestream.records.column import Column
 from icestream.records.json_source import JsonSource, Learned
 from icestream.records.records import Converted, Failure
@@ -41,6 +43,8 @@ class PlainReader:
 
     def _objects(self, values: Sequence[bytes]) -> JsonSource | None:
         """All values as objects, or None if any of them is something else or broken."""
+        if any(map(extreme, values)):
+            return None
         try:
             projected = list(map(self.learned.projection().decode, values))
             # The projection does not look into strings that it skips.
@@ -56,6 +60,9 @@ class PlainReader:
         failed: dict[int, Failure] = {}
         decode = self.learned.projection().decode
         for position, value in enumerate(values):
+            if why := extreme(value):
+                failed[int(at[position])] = Failure(BROKEN + why)
+                continue
             try:
                 projected.append(_object(value, decode))
                 good.append(position)

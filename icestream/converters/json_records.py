@@ -11,6 +11,7 @@ import base64
 import datetime as dt
 import decimal
 import json
+import math
 import re
 import uuid
 from collections.abc import Callable
@@ -22,6 +23,7 @@ import pyarrow.types as pt
 
 from icestream.api.records import is_uuid
 from icestream.records.java_text import java_double
+from icestream.records.json_source import parsed
 
 _NUMBER = int | float | decimal.Decimal
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
@@ -38,14 +40,21 @@ def row_from(payload: bytes, schema: pa.Schema) -> dict[str, Any]:
     if not payload.strip():
         raise ValueError("the value is empty, not a JSON object")
     try:
-        value = orjson.loads(payload)
+        orjson.loads(payload)
     except orjson.JSONDecodeError as error:
-        raise ValueError(f"the value is not valid JSON: {error}") from None
+        # A number beyond all doubles is infinite to Java and to the native decoder, and no error.
+        if "infinity" not in str(error):
+            raise ValueError(f"the value is not valid JSON: {error}") from None
+    # Once more, now that it is known to be valid: orjson makes floats of numbers that a decimal would keep.
+    value = parsed(payload, _number)
     if not isinstance(value, dict):
         raise ValueError(f"the value is {_shown(value)}, not a JSON object")
-    # Once more, now that it is known to be valid: orjson makes floats of numbers that a decimal would keep.
-    value = json.loads(payload, parse_float=decimal.Decimal)
     return {field.name: coerced(value.get(field.name), field.type, field.name) for field in schema}
+
+
+def _number(text: str) -> decimal.Decimal | float:
+    number = float(text)
+    return number if math.isinf(number) else decimal.Decimal(text)
 
 
 def coerced(value: Any, kind: pa.DataType, path: str) -> Any:
@@ -116,7 +125,7 @@ def _decimal(value: Any, kind: pa.Decimal128Type, path: str) -> decimal.Decimal:
     exact = decimal.Decimal(str(value)).quantize(
         decimal.Decimal(1).scaleb(-kind.scale), decimal.ROUND_HALF_UP, context
     )
-    if len(exact.as_tuple().digits) > kind.precision:
+    if not exact.is_finite() or len(exact.as_tuple().digits) > kind.precision:
         raise _NotOfThisKind
     return exact
 

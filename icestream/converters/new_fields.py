@@ -10,9 +10,10 @@ import datetime as dt
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-import orjson
 import pyarrow as pa
 import pyarrow.types as pt
+
+from icestream.records.json_source import parsed
 
 Path = tuple[str, ...]
 
@@ -21,13 +22,15 @@ MAP_VALUE = "value"
 NO_LONGER_REQUIRED = "(optional)"
 """Ends the path of a field that the table requires and should not; its type is `pa.null()`, which no field
 has."""
+_MOST_LEVELS = 30
+"""What is nested deeper becomes text: readers of tables recurse into types."""
 
 
 def new_fields(payloads: Iterable[bytes], schema: pa.Schema) -> dict[Path, pa.DataType]:
     """Every field that the schema lacks, by path; the type fits all payloads given."""
     found: dict[Path, pa.DataType] = {}
     for payload in payloads:
-        value = orjson.loads(payload)
+        value = parsed(payload)
         for field_path, kind in missing_in(value, pa.struct(list(schema)), ()):
             found[field_path] = merged(found[field_path], kind) if field_path in found else kind
     return found
@@ -40,7 +43,7 @@ def missing_in(value: Any, kind: pa.DataType, path: Path) -> Iterable[tuple[Path
             position = kind.get_field_index(name)
             if position >= 0:
                 yield from missing_in(item, kind.field(position).type, (*path, name))
-            elif (inferred := inferred_type(item)) is not None:
+            elif (inferred := inferred_type(item, len(path))) is not None:
                 yield (*path, name), inferred
     elif isinstance(value, dict) and pt.is_map(kind):
         for item in value.values():
@@ -59,7 +62,10 @@ _OTHERS: Mapping[type, pa.DataType] = {
 }
 
 
-def inferred_type(value: Any) -> pa.DataType | None:
+def inferred_type(value: Any, level: int = 0) -> pa.DataType | None:
+    """The type of a new column for a value, so many levels below the top; None: it tells nothing."""
+    if level > _MOST_LEVELS:
+        return pa.string()
     if isinstance(value, bool):
         return pa.bool_()
     if isinstance(value, int):
@@ -70,12 +76,12 @@ def inferred_type(value: Any) -> pa.DataType | None:
         if isinstance(value, python):
             return kind
     if isinstance(value, dict):
-        fields = {name: inferred_type(item) for name, item in value.items()}
+        fields = {name: inferred_type(item, level + 1) for name, item in value.items()}
         known = [pa.field(name, kind) for name, kind in fields.items() if kind is not None]
         return pa.struct(known) if known else None
     if isinstance(value, list):
         element: pa.DataType | None = None
-        for kind in (inferred_type(item) for item in value):
+        for kind in (inferred_type(item, level + 1) for item in value):
             if kind is not None:
                 element = kind if element is None else merged(element, kind)
         return None if element is None else pa.list_(element)

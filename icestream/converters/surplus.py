@@ -27,7 +27,7 @@ from icestream.converters.new_fields import (
     new_fields,
 )
 from icestream.records.column import Column
-from icestream.records.json_source import ABSENT
+from icestream.records.json_source import ABSENT, JsonSource
 from icestream.records.payloads import Payloads
 from icestream.records.plain import plain
 from icestream.records.schema import DECIMAL, ConnectSchema, Kind
@@ -83,8 +83,7 @@ class Surplus:
         decode = self._strict[edited].decode
         values = rest.source.values
         texts = values if rest.rows is None else [values[row] for row in rest.rows.tolist()]
-        odd = [text for text in texts if not _is_known(decode, text)]
-        return (msgspec.json.decode(text) for text in odd)
+        return JsonSource([text for text in texts if not _is_known(decode, text)]).objects(())
 
     def _add_all(self, fields: Iterable[tuple[Path, pa.DataType]]) -> None:
         for path, kind in fields:
