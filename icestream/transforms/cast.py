@@ -18,9 +18,9 @@ from icestream.records.values import Fields, Typed
 from icestream.transforms.java_casts import cast_one, cast_values, unsupported
 from icestream.transforms.refusals import Refused, require_map, require_struct, values_failed
 from icestream.transforms.requirements import is_null
+from icestream.transforms.schema_cache import SchemaCache
 from icestream.transforms.side import Changed, Side, all_failed, change_field, has_schema, kept, merged
-from icestream.transforms.struct_fields import nulls_refused
-from icestream.transforms.structs import SchemaCache, field_arrays, rebuilt, rebuilt_column
+from icestream.transforms.structs import field_arrays, nulls_refused, rebuilt, rebuilt_column
 
 _PURPOSE: Final = "cast types"
 _LOGICAL: Final = frozenset((DATE, TIME, TIMESTAMP, DECIMAL))

@@ -16,7 +16,7 @@ from icestream.records.values import Fields, Node, Text, Typed, Value, typed
 from icestream.transforms.field_paths import FIELD, field_path
 from icestream.transforms.requirements import is_null, not_a_map, not_a_struct
 from icestream.transforms.side import Side, all_failed, merged
-from icestream.transforms.struct_fields import read_fields
+from icestream.transforms.structs import read_fields
 
 _PURPOSE: Final = "field extraction"
 _NESTED: Final = "nested field access"

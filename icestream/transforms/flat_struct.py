@@ -6,16 +6,14 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 
-from icestream.records.column import Column, children, struct_column
+from icestream.records.column import Column, children
 from icestream.records.records import Failure
 from icestream.records.schema import ConnectSchema, Kind
 from icestream.transforms.flat_text import Join
 from icestream.transforms.refusals import Refused
-from icestream.transforms.struct_fields import defaulted, nulls_refused
-from icestream.transforms.structs import rebuilt
+from icestream.transforms.structs import defaulted, nulls_refused, rebuilt, rebuilt_column
 
 
 @dataclass(frozen=True)
@@ -50,8 +48,7 @@ def flattened(column: Column, schema: ConnectSchema, join: Join) -> FlatStructs:
     failed: dict[int, Failure] = {}
     for leaf in leaves:
         failed = {**leaf.failed, **failed}
-    no_nulls = np.zeros(len(column), np.bool_)
-    return FlatStructs(struct_column(flat, [leaf.values for leaf in leaves], no_nulls), failed)
+    return FlatStructs(rebuilt_column(flat, [leaf.values for leaf in leaves], len(column)), failed)
 
 
 def _leaves(column: Column, schema: ConnectSchema, around: _Around, join: Join) -> Iterator[_Leaf]:

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.types as pt
 
-from icestream.records.column import Column, children, filled_deep, struct_column
+from icestream.records.column import Column, children, filled_deep
 from icestream.records.json_source import JsonSource, encoded
 from icestream.records.plain import plain
 from icestream.records.rows import Indexes
@@ -21,7 +21,7 @@ from icestream.records.schema import MOMENT, ConnectSchema
 from icestream.records.values import Fields, Node, Text, Typed, Value
 from icestream.transforms.arrow_schemas import held, schema_of
 from icestream.transforms.picked_fields import Picked
-from icestream.transforms.structs import rebuilt
+from icestream.transforms.structs import rebuilt, rebuilt_column
 
 ROW: Final = "__row"
 """The column that numbers the records, so that a function may drop some or change their order."""
@@ -102,7 +102,7 @@ class StructTable:
             (name, one.schema) for name, one in zip(result.column_names, columns, strict=True) if one.schema
         ]
         schema = rebuilt(self.schema, fields)
-        return struct_column(schema, [one.values for one in columns], np.zeros(len(rows), np.bool_))
+        return rebuilt_column(schema, [one.values for one in columns], len(rows))
 
     def _column(self, name: str, array: pa.Array) -> Column:
         if name in self.schema and self.schema[name].arrow_type == array.type:

@@ -9,14 +9,14 @@ from typing import Any, Final, Self
 import numpy as np
 
 from icestream.api.errors import ConfigError, Problem
-from icestream.records.column import Column, struct_column
+from icestream.records.column import Column
 from icestream.records.records import Applied, Failure, Header, Records
 from icestream.records.schema import ConnectSchema, Kind
 from icestream.records.values import Fields
 from icestream.transforms.picked_fields import Picked, got, picked
 from icestream.transforms.requirements import is_null, not_a_map, not_a_struct, schema_text
 from icestream.transforms.side import Side, all_failed, kept
-from icestream.transforms.struct_fields import nulls_refused, read_fields
+from icestream.transforms.structs import nulls_in_required, read_fields, rebuilt, rebuilt_column
 
 _MOVE: Final = "move"
 _UNKNOWN_FIELD: Final = Failure(
@@ -65,10 +65,11 @@ class HeaderFrom:
         columns = read_fields(value, defaults=self.replace_null_with_default)
         refused: dict[int, Failure] = {}
         if self.operation == _MOVE:
-            stay = {name: column for name, column in columns.items() if name not in self.fields}
-            for name, column in stay.items():
-                refused = nulls_refused(name, column) | refused
-            records = self.side.put(records, _struct_of(schema, stay, len(records)))
+            stay = [name for name in columns if name not in self.fields]
+            smaller = rebuilt(schema, [(name, schema[name]) for name in stay])
+            arrays = [columns[name].values for name in stay]
+            refused = nulls_in_required(smaller, arrays)
+            records = self.side.put(records, rebuilt_column(smaller, arrays, len(records)))
         if not all(name in schema for name in self.fields):
             return all_failed(records, _UNKNOWN_FIELD)
         for name in self.fields:
@@ -77,14 +78,6 @@ class HeaderFrom:
             Header(name, columns[field]) for name, field in zip(self.headers, self.fields, strict=True)
         )
         return kept(replace(records, headers=(*records.headers, *headers)), refused)
-
-
-def _struct_of(schema: ConnectSchema, columns: Mapping[str, Column], length: int) -> Column:
-    """A struct of some of the fields. Java takes over neither the default nor whether it is optional."""
-    fields = tuple(field for field in schema.fields if field.name in columns)
-    smaller = replace(schema, optional=False, default=None, fields=fields)
-    arrays = [columns[field.name].values for field in fields]
-    return struct_column(smaller, arrays, np.zeros(length, np.bool_))
 
 
 def _null_headers(column: Column) -> dict[int, Failure]:

@@ -12,8 +12,7 @@ from icestream.records.schema import struct
 from icestream.records.values import Fields
 from icestream.transforms.refusals import Refused
 from icestream.transforms.side import Side, all_failed, kept
-from icestream.transforms.struct_fields import nulls_refused
-from icestream.transforms.structs import rebuilt
+from icestream.transforms.structs import nulls_refused, rebuilt
 
 
 @dataclass(frozen=True)

@@ -20,8 +20,9 @@ from icestream.transforms.refusals import (
     require_struct,
 )
 from icestream.transforms.requirements import is_null
+from icestream.transforms.schema_cache import SchemaCache
 from icestream.transforms.side import Side, all_failed, has_schema, kept
-from icestream.transforms.structs import SchemaCache, field_arrays, nulls_in_required, rebuilt, rebuilt_column
+from icestream.transforms.structs import field_arrays, nulls_in_required, rebuilt, rebuilt_column
 
 _PURPOSE: Final = "field insertion"
 _SCHEMAS: Final[Mapping[str, ConnectSchema]] = {

@@ -22,8 +22,7 @@ from icestream.records.values import Fields, Listing, Text, Typed
 from icestream.transforms.refusals import Refused, require_map, require_struct, values_failed
 from icestream.transforms.requirements import is_null
 from icestream.transforms.side import Changed, Side, all_failed, change_field, has_schema, kept, merged
-from icestream.transforms.struct_fields import nulls_refused
-from icestream.transforms.structs import field_arrays, rebuilt_column
+from icestream.transforms.structs import field_arrays, nulls_refused, rebuilt_column
 
 _PURPOSE: Final = "mask fields"
 _NUMBER: Final = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?")

@@ -7,12 +7,12 @@ from dataclasses import dataclass, replace
 from typing import Any, Self
 
 from icestream.api.errors import ConfigError, Problem
-from icestream.records.column import Column, nulls, struct_column
+from icestream.records.column import Column, nulls
 from icestream.records.records import Applied, Failure, Records
 from icestream.records.schema import ConnectSchema, Kind
 from icestream.transforms.requirements import is_null
 from icestream.transforms.side import Side, all_failed, kept
-from icestream.transforms.struct_fields import nulls_refused, read_fields
+from icestream.transforms.structs import field_arrays, nulls_in_required, rebuilt_column
 
 
 @dataclass(frozen=True)
@@ -50,9 +50,6 @@ class SetSchemaMetadata:
         )
 
     def _rebuilt(self, records: Records, value: Column, schema: ConnectSchema) -> Applied:
-        columns = read_fields(value, defaults=self.replace_null_with_default)
-        failed: dict[int, Failure] = {}
-        for name, column in columns.items():
-            failed = nulls_refused(name, column) | failed
-        rebuilt = struct_column(schema, [column.values for column in columns.values()], value.nulls)
-        return kept(self.side.put(records, rebuilt), failed)
+        arrays = field_arrays(value, self.replace_null_with_default)
+        failed = nulls_in_required(schema, arrays)
+        return kept(self.side.put(records, rebuilt_column(schema, arrays, len(records))), failed)

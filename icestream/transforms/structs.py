@@ -1,40 +1,40 @@
-"""Changing the fields of struct columns, and which facts of a schema survive it; shared by transforms."""
+"""Structs taken apart and put together, as Java's `Struct.get` and `put` do it; shared by transforms."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from typing import Generic, TypeVar
+from collections.abc import Sequence
 
 import numpy as np
 import pyarrow as pa
 
-from icestream.records.column import Column, filled, struct_column
+from icestream.records.column import Column, children, filled, struct_column
 from icestream.records.records import Failure
+from icestream.records.rows import Flags
 from icestream.records.schema import ConnectSchema, Field, Kind
 from icestream.transforms.refusals import SCHEMA_BUILDER_EXCEPTION, Refused
-from icestream.transforms.struct_fields import nulls_refused
-
-_MOST_SCHEMAS = 64
-T = TypeVar("T")
 
 
-@dataclass
-class SchemaCache(Generic[T]):
-    """What was made of each schema, as groups of the same schema come again and again."""
+def read_fields(column: Column, *, defaults: bool) -> dict[str, Column]:
+    """By name. If asked for, a field's default stands in for a null, unless the struct itself is null."""
+    found = children(column)
+    if not defaults:
+        return found
+    nulls = column.nulls
+    return {name: defaulted(field, nulls) for name, field in found.items()}
 
-    _made: dict[ConnectSchema, T] = field(default_factory=dict)
-    _last: tuple[ConnectSchema, T] | None = None
 
-    def get(self, schema: ConnectSchema, make: Callable[[ConnectSchema], T]) -> T:
-        if self._last is not None and self._last[0] is schema:
-            return self._last[1]
-        if schema not in self._made:
-            if len(self._made) >= _MOST_SCHEMAS:
-                self._made.clear()
-            self._made[schema] = make(schema)
-        self._last = (schema, self._made[schema])
-        return self._made[schema]
+def field_arrays(column: Column, defaults: bool) -> list[pa.Array]:
+    """The same, only the values, in the order of the schema's fields."""
+    return [field.values for field in read_fields(column, defaults=defaults).values()]
+
+
+def defaulted(column: Column, struct_nulls: Flags) -> Column:
+    """A field with its default in place of nulls, but not where the struct around it is null."""
+    full = filled(column)
+    if full is column or not struct_nulls.any():
+        return full
+    rows = pa.array(np.arange(len(column)), mask=struct_nulls)
+    return Column(full.values.take(rows), column.schema)
 
 
 def rebuilt(schema: ConnectSchema, fields: Sequence[tuple[str, ConnectSchema]]) -> ConnectSchema:
@@ -58,27 +58,23 @@ def rebuilt(schema: ConnectSchema, fields: Sequence[tuple[str, ConnectSchema]]) 
     )
 
 
-def field_arrays(column: Column, defaults: bool) -> list[pa.Array]:
-    """The fields of a struct column in order, if asked for with defaults in place of nulls."""
-    assert column.schema is not None
-    arrays = column.values.flatten()
-    if not defaults:
-        return list(arrays)
-    return [
-        filled(Column(array, one.schema)).values if array.null_count else array
-        for one, array in zip(column.schema.fields, arrays, strict=True)
-    ]
-
-
 def rebuilt_column(schema: ConnectSchema, arrays: Sequence[pa.Array], length: int) -> Column:
     """A struct column without nulls."""
     return struct_column(schema, arrays, None if arrays else np.zeros(length, np.bool_))
 
 
+def nulls_refused(name: str, column: Column) -> dict[int, Failure]:
+    """The positions that cannot go into a struct's field, as it has to have a value there."""
+    schema = column.schema
+    if schema is None or schema.optional or not column.values.null_count:
+        return {}
+    why = Failure(f'Invalid value: null used for required field: "{name}", schema type: {schema.kind}')
+    return dict.fromkeys(np.flatnonzero(column.nulls).tolist(), why)
+
+
 def nulls_in_required(schema: ConnectSchema, arrays: Sequence[pa.Array]) -> dict[int, Failure]:
-    """Positions that have a null where the schema has no room for it, which Java's `Struct.put` refuses."""
+    """The same of all fields of a struct; the first one names the reason."""
     failed: dict[int, Failure] = {}
     for one, array in zip(schema.fields, arrays, strict=True):
-        if array.null_count and not one.schema.optional:
-            failed = nulls_refused(one.name, Column(array, one.schema)) | failed
+        failed = nulls_refused(one.name, Column(array, one.schema)) | failed
     return failed

@@ -34,9 +34,9 @@ from icestream.transforms.refusals import (
     values_failed,
 )
 from icestream.transforms.requirements import is_null, schema_text
+from icestream.transforms.schema_cache import SchemaCache
 from icestream.transforms.side import Changed, Side, all_failed, change_field, has_schema, kept
-from icestream.transforms.struct_fields import nulls_refused
-from icestream.transforms.structs import SchemaCache, field_arrays, rebuilt, rebuilt_column
+from icestream.transforms.structs import field_arrays, nulls_refused, rebuilt, rebuilt_column
 from icestream.transforms.timestamps import Converted, from_moments, held, to_moments
 
 _PURPOSE: Final = "converting timestamp formats"

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
-from icestream.records.column import Column, struct_column
+from icestream.records.column import Column
 from icestream.records.records import Applied, Failure, Records
 from icestream.records.schema import ConnectSchema, Kind, struct
 from icestream.records.values import Fields
@@ -14,8 +14,7 @@ from icestream.transforms.picked_fields import Picked, got, picked
 from icestream.transforms.refusals import Refused
 from icestream.transforms.requirements import is_null, not_a_map, not_a_struct
 from icestream.transforms.side import Side, all_failed, kept
-from icestream.transforms.struct_fields import nulls_refused, read_fields
-from icestream.transforms.structs import rebuilt
+from icestream.transforms.structs import nulls_in_required, read_fields, rebuilt, rebuilt_column
 
 _PURPOSE = "copying fields from value to key"
 
@@ -52,8 +51,6 @@ class ValueToKey:
         except Refused as refusal:
             return all_failed(records, refusal.failure)
         columns = read_fields(value, defaults=self.replace_null_with_default)
-        refused: dict[int, Failure] = {}
-        for name in self.fields:
-            refused = nulls_refused(name, columns[name]) | refused
-        key = struct_column(key_schema, [columns[name].values for name in self.fields])
-        return kept(replace(records, key=key), refused)
+        arrays = [columns[name].values for name in self.fields]
+        key = rebuilt_column(key_schema, arrays, len(records))
+        return kept(replace(records, key=key), nulls_in_required(key_schema, arrays))

@@ -14,8 +14,9 @@ from icestream.transforms.iceberg.sieve import null_result
 from icestream.transforms.picked_fields import got, picked
 from icestream.transforms.refusals import Refused, require_map, require_struct
 from icestream.transforms.requirements import is_null
+from icestream.transforms.schema_cache import SchemaCache
 from icestream.transforms.side import Side, all_failed, has_schema, kept
-from icestream.transforms.structs import SchemaCache, field_arrays, nulls_in_required, rebuilt
+from icestream.transforms.structs import field_arrays, nulls_in_required, rebuilt
 
 _PURPOSE: Final = "copy value"
 _NO_SUCH_FIELD: Final = null_result(

@@ -24,8 +24,7 @@ from icestream.transforms.iceberg.sieve import NULL_POINTER, Sieve, null_result
 from icestream.transforms.iceberg.targets import Targets
 from icestream.transforms.refusals import Refused
 from icestream.transforms.side import merged
-from icestream.transforms.struct_fields import nulls_refused
-from icestream.transforms.structs import field_arrays, rebuilt
+from icestream.transforms.structs import field_arrays, nulls_refused, rebuilt
 
 _STRUCT: Final = "org.apache.kafka.connect.data.Struct"
 _NO_OPERATION: Final = null_result("Object.toString()", f"{_STRUCT}.get(String)")

@@ -15,8 +15,9 @@ from icestream.records.values import Fields, Node
 from icestream.transforms.iceberg.settings import EXTERNAL_FIELD, FIELD_NAME, NESTED
 from icestream.transforms.refusals import Refused, refused_setting, require_map, require_struct
 from icestream.transforms.requirements import is_null
+from icestream.transforms.schema_cache import SchemaCache
 from icestream.transforms.side import Side, all_failed, has_schema
-from icestream.transforms.structs import SchemaCache, field_arrays, rebuilt
+from icestream.transforms.structs import field_arrays, rebuilt
 
 _INT64_OPTIONAL: Final = ConnectSchema(Kind.INT64, optional=True)
 _TOPIC, _PARTITION, _OFFSET, _TIMESTAMP = "topic", "partition", "offset", "timestamp"
