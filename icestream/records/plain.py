@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from icestream.records.column import Column
@@ -9,8 +10,14 @@ from icestream.records.json_source import ABSENT
 from icestream.records.values import Fields, Listing, Node, Text
 
 
-def plain(node: Node | None, length: int) -> list[Any]:
-    """One Python value per row; ABSENT where a map lacks the key."""
+def _objects(column: Column) -> list[Any]:
+    values: list[Any] = column.values.to_pylist(maps_as_pydicts="strict")
+    return values
+
+
+def plain(node: Node | None, length: int, of_column: Callable[[Column], list[Any]] = _objects) -> list[Any]:
+    """One Python value per row; ABSENT where a map lacks the key. Who wants decoded values in another form
+    than Arrow's says how."""
     if node is None:
         return [ABSENT] * length
     if isinstance(node, Text):
@@ -18,18 +25,14 @@ def plain(node: Node | None, length: int) -> list[Any]:
     if isinstance(node, Listing):
         return node.text.objects()
     if isinstance(node, Fields):
-        return _maps(node)
-    return _scalars(node)
-
-
-def _scalars(column: Column) -> list[Any]:
-    values: list[Any] = column.values.to_pylist(maps_as_pydicts="strict")
-    if column.absent is None:
+        return _maps(node, of_column)
+    values = of_column(node)
+    if node.absent is None:
         return values
-    return [ABSENT if gone else value for value, gone in zip(values, column.absent.tolist(), strict=True)]
+    return [ABSENT if gone else value for value, gone in zip(values, node.absent.tolist(), strict=True)]
 
 
-def _maps(fields: Fields) -> list[dict[str, Any]]:
+def _maps(fields: Fields, of_column: Callable[[Column], list[Any]]) -> list[dict[str, Any]]:
     rest = [{}] * len(fields) if fields.rest is None else fields.rest.objects()
     if not fields.named:
         return rest
@@ -38,7 +41,7 @@ def _maps(fields: Fields) -> list[dict[str, Any]]:
         if isinstance(node, Text):
             node.source.expect(node.path)
     for name, node in fields.named.items():
-        for row, value in zip(rows, plain(node, len(fields)), strict=True):
+        for row, value in zip(rows, plain(node, len(fields), of_column), strict=True):
             if value is ABSENT:
                 row.pop(name, None)
             else:

@@ -12,7 +12,7 @@ import numpy as np
 from icestream.records.column import Column
 from icestream.records.records import Applied, Failure, Records
 from icestream.records.values import Fields, Listing, Text, Typed
-from icestream.validation.plain import plain
+from icestream.validation.as_json import as_json
 from icestream.validation.rules import Rules, rules_of
 from icestream.validation.schema import Source
 
@@ -49,7 +49,7 @@ def _broken(rules: Rules, value: Typed) -> Mapping[int, str]:
     text = _text(value)
     if text is not None:
         return rules.broken_by_text(text)
-    broken = rules.broken_by(plain(value, rules.looks))
+    broken = rules.broken_by(as_json(value, rules.looks))
     if isinstance(value, Column) and value.values.null_count:
         return {at: reason for at, reason in broken.items() if not value.nulls[at]}
     return broken

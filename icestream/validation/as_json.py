@@ -12,35 +12,14 @@ from typing import Any
 import pyarrow as pa
 
 from icestream.records.column import Column, children, filled
-from icestream.records.json_source import ABSENT
-from icestream.records.values import Fields, Listing, Node, Text
+from icestream.records.plain import plain
+from icestream.records.values import Node
 from icestream.validation.looks import Looks
 
 
-def plain(node: Node, looks: Looks | None = None) -> list[Any]:
+def as_json(node: Node, looks: Looks | None = None) -> list[Any]:
     """ABSENT where a map lacks the key. Fields of structs that nobody looks at may be left out."""
-    if isinstance(node, Text):
-        return node.objects()
-    if isinstance(node, Listing):
-        return node.text.objects()
-    if isinstance(node, Fields):
-        return _maps(node)
-    values = _values(filled(node), looks)
-    if node.absent is None:
-        return values
-    return [ABSENT if absent else one for one, absent in zip(values, node.absent.tolist(), strict=True)]
-
-
-def _maps(fields: Fields) -> list[dict[str, Any]]:
-    maps = [dict(one) for one in fields.rest.objects()] if fields.rest else [{} for _ in range(len(fields))]
-    for name, node in fields.named.items():
-        given = [ABSENT] * len(fields) if node is None else plain(node)
-        for one, value in zip(maps, given, strict=True):
-            if value is ABSENT:
-                one.pop(name, None)
-            else:
-                one[name] = value
-    return maps
+    return plain(node, len(node), lambda column: _values(filled(column), looks))
 
 
 def _values(column: Column, looks: Looks | None) -> list[Any]:
@@ -50,7 +29,7 @@ def _values(column: Column, looks: Looks | None) -> list[Any]:
     if pa.types.is_map(kind):
         return _entries(column)
     if pa.types.is_list(kind):
-        return _cut(column.values, plain(Column(column.values.flatten(), _schema_of_values(column))))
+        return _cut(column.values, as_json(Column(column.values.flatten(), _schema_of_values(column))))
     if pa.types.is_temporal(kind):
         whole = pa.int64() if kind.bit_width == 64 else pa.int32()
         return list(column.values.cast(whole).to_pylist())
@@ -64,7 +43,7 @@ def _values(column: Column, looks: Looks | None) -> list[Any]:
 
 def _structs(column: Column, looks: Looks | None) -> list[Any]:
     fields = {
-        name: plain(field, None if looks is None else looks[name])
+        name: as_json(field, None if looks is None else looks[name])
         for name, field in children(column).items()
         if looks is None or name in looks
     }
@@ -82,8 +61,8 @@ def _entries(column: Column) -> list[Any]:
     lists = column.values.cast(pa.list_(entry))
     keys, values = lists.flatten().flatten()
     pairs = zip(
-        plain(Column(keys, schema.key if schema else None)),
-        plain(Column(values, _schema_of_values(column))),
+        as_json(Column(keys, schema.key if schema else None)),
+        as_json(Column(values, _schema_of_values(column))),
         strict=True,
     )
     cut = _cut(lists, [list(pair) for pair in pairs])

@@ -12,14 +12,14 @@ import pytest
 from icestream.records import schema as connect
 from icestream.records.column import Column
 from icestream.records.json_source import ABSENT
-from icestream.validation.plain import plain
+from icestream.validation.as_json import as_json
 
 _INT = connect.ConnectSchema(connect.Kind.INT32)
 _PAIR = connect.struct(("n", _INT), ("inner", connect.struct(("s", connect.STRING), optional=True)))
 
 
 def _plain(values: list[Any], schema: connect.ConnectSchema) -> list[Any]:
-    return plain(Column(pa.array(values, schema.arrow_type), schema))
+    return as_json(Column(pa.array(values, schema.arrow_type), schema))
 
 
 @pytest.mark.parametrize(
@@ -44,7 +44,7 @@ def test_values(schema: connect.ConnectSchema, values: list[Any], expected: list
     assert _plain(values, schema) == expected
     assert _plain([*values, *values], schema)[len(values) :] == expected
     column = Column(pa.array([*values, *values], schema.arrow_type)[len(values) :], schema)
-    assert plain(column) == expected
+    assert as_json(column) == expected
 
 
 def test_a_default_stands_where_nothing_does() -> None:
@@ -53,4 +53,4 @@ def test_a_default_stands_where_nothing_does() -> None:
 
 def test_absent_is_not_null() -> None:
     column = Column(pa.array([1, None, None]), None, np.array([False, False, True]))
-    assert plain(column) == [1, None, ABSENT]
+    assert as_json(column) == [1, None, ABSENT]
