@@ -34,8 +34,7 @@ class Cast:
     side: Side
     casts: Mapping[str, Kind]
     whole: Kind | None = None
-    defaults: bool = True
-    """Whether nulls become the defaults that their schema has."""
+    replace_null_with_default: bool = True
     _schemas: SchemaCache[ConnectSchema] = field(default_factory=SchemaCache, compare=False)
 
     @classmethod
@@ -88,7 +87,7 @@ class Cast:
 
     def _struct(self, records: Records, value: Column, changed: ConnectSchema) -> Applied:
         column, schema = require_struct(value, _PURPOSE)
-        arrays = field_arrays(column, self.defaults)
+        arrays = field_arrays(column, self.replace_null_with_default)
         failed: dict[int, Failure] = {}
         for position, one in enumerate(schema.fields):
             if one.name in self.casts:

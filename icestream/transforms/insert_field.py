@@ -54,8 +54,7 @@ class InsertField:
     insertions: Mapping[str, Insertion]
     """Setting → field."""
     static_value: str | None = None
-    defaults: bool = True
-    """Whether nulls become the defaults that their schema has."""
+    replace_null_with_default: bool = True
     _schemas: SchemaCache[ConnectSchema] = field(default_factory=SchemaCache, compare=False)
 
     @classmethod
@@ -123,7 +122,7 @@ class InsertField:
     def _with_schema(self, records: Records) -> Applied:
         column, schema = require_struct(self.side.get(records), _PURPOSE)
         changed = self._schemas.get(schema, self._changed)
-        arrays = field_arrays(column, self.defaults)
+        arrays = field_arrays(column, self.replace_null_with_default)
         failed = nulls_in_required(schema, arrays)
         for key, values in self._values(records).items():
             kind = _SCHEMAS[key].arrow_type

@@ -35,8 +35,7 @@ class MaskField:
     side: Side
     fields: tuple[str, ...]
     replacement: str | None = None
-    defaults: bool = True
-    """Whether nulls become the defaults that their schema has."""
+    replace_null_with_default: bool = True
 
     @classmethod
     def configured(cls, settings: Mapping[str, Any], side: Side) -> Self:
@@ -67,7 +66,7 @@ class MaskField:
 
     def _with_schema(self, records: Records) -> Applied:
         column, schema = require_struct(self.side.get(records), _PURPOSE)
-        arrays = field_arrays(column, self.defaults)
+        arrays = field_arrays(column, self.replace_null_with_default)
         failed: dict[int, Failure] = {}
         for position, one in enumerate(schema.fields):
             child = Column(arrays[position], one.schema)

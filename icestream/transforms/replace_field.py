@@ -43,8 +43,7 @@ class ReplaceField:
     exclude: frozenset[str]
     renames: Mapping[str, str]
     """Old name → new name."""
-    defaults: bool = True
-    """Whether nulls become the defaults that their schema has."""
+    replace_null_with_default: bool = True
     _schemas: SchemaCache[_Replaced] = field(default_factory=SchemaCache, compare=False)
 
     @classmethod
@@ -124,7 +123,7 @@ class ReplaceField:
     def _with_schema(self, records: Records) -> Applied:
         column, schema = require_struct(self.side.get(records), _PURPOSE)
         replaced = self._schemas.get(schema, self._replaced)
-        arrays = field_arrays(column, self.defaults)
+        arrays = field_arrays(column, self.replace_null_with_default)
         columns = [Column(arrays[at], schema.fields[at].schema) for at in replaced.origins]
         failed: dict[int, Failure] = {}
         chosen = []

@@ -58,8 +58,7 @@ class TimestampConverter:
     """Empty: the whole value."""
     format: JavaDateFormat | None = None
     precision: str = "milliseconds"
-    defaults: bool = True
-    """Whether nulls become the defaults that their schema has."""
+    replace_null_with_default: bool = True
     _schemas: SchemaCache[ConnectSchema] = field(default_factory=SchemaCache, compare=False)
 
     @classmethod
@@ -129,7 +128,7 @@ class TimestampConverter:
         changed = self._schemas.get(value.schema, self._changed_schema)
         if is_null(value):
             return Applied([self.side.put(records, nulls(len(records), changed))])
-        arrays = field_arrays(value, self.defaults)
+        arrays = field_arrays(value, self.replace_null_with_default)
         failed: dict[int, Failure] = {}
         for position, one in enumerate(value.schema.fields):
             if one.name == self.name:
