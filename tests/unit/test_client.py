@@ -94,7 +94,7 @@ def test_basic_authentication(canned: Any, where: str) -> None:
     client.names()
     assert canned.requests[0].headers["authorization"] == "Basic asO8cmc6cDp3"
     assert client.url == canned.url
-    assert "p:w" not in repr(client._credentials)
+    assert "p:w" not in repr(Credentials("jürg:p:w"))
 
 
 @pytest.mark.parametrize(
