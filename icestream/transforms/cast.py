@@ -16,8 +16,8 @@ from icestream.records.records import Applied, Failure, Records
 from icestream.records.schema import DATE, DECIMAL, TIME, TIMESTAMP, ConnectSchema, Kind
 from icestream.records.values import Fields, Typed
 from icestream.transforms.java_casts import cast_one, cast_values, unsupported
-from icestream.transforms.refusals import Refused, require_map, require_struct, values_failed
-from icestream.transforms.requirements import is_null
+from icestream.transforms.refusals import Refused, values_failed
+from icestream.transforms.requirements import is_null, require_map, require_struct
 from icestream.transforms.schema_cache import SchemaCache
 from icestream.transforms.side import Changed, Side, all_failed, change_field, has_schema, kept, merged
 from icestream.transforms.structs import field_arrays, nulls_refused, rebuilt, rebuilt_column

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from icestream.api.errors import ConfigError, Problem
+from icestream.transforms.refusals import refused_setting
 
 FIELD: Final = "field"
 
@@ -50,4 +50,4 @@ def _quoted(text: str, start: int) -> tuple[str, int]:
         f"Incomplete backtick pair in path: [{text}], consider adding a backslash before backtick at "
         f"position {start} to escape it"
     )
-    raise ConfigError([Problem(FIELD, problem)])
+    raise refused_setting(FIELD, problem)

@@ -8,12 +8,12 @@ from typing import Any, Final, Self
 
 import numpy as np
 
-from icestream.api.errors import ConfigError, Problem
 from icestream.records.column import Column
 from icestream.records.records import Applied, Failure, Header, Records
 from icestream.records.schema import ConnectSchema, Kind
 from icestream.records.values import Fields
 from icestream.transforms.picked_fields import Picked, got, picked
+from icestream.transforms.refusals import refused_setting
 from icestream.transforms.requirements import is_null, not_a_map, not_a_struct, schema_text
 from icestream.transforms.side import Side, all_failed, kept
 from icestream.transforms.structs import nulls_in_required, read_fields, rebuilt, rebuilt_column
@@ -39,7 +39,7 @@ class HeaderFrom:
         fields, headers = tuple(settings["fields"]), tuple(settings["headers"])
         if len(fields) != len(headers):
             problem = "'fields' config must have the same number of elements as 'headers' config."
-            raise ConfigError([Problem("fields", problem)])
+            raise refused_setting("fields", problem)
         return cls(side, fields, headers, settings["operation"], settings["replace.null.with.default"])
 
     def apply(self, records: Records) -> Applied:

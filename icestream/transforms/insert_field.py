@@ -12,14 +12,8 @@ import pyarrow as pa
 from icestream.records.column import Column
 from icestream.records.records import Applied, Records
 from icestream.records.schema import MOMENT, STRING, ConnectSchema, Kind, timestamp
-from icestream.transforms.refusals import (
-    Refused,
-    invalid_setting,
-    refused_setting,
-    require_map,
-    require_struct,
-)
-from icestream.transforms.requirements import is_null
+from icestream.transforms.refusals import Refused, invalid_setting, refused_setting
+from icestream.transforms.requirements import is_null, require_map, require_struct
 from icestream.transforms.schema_cache import SchemaCache
 from icestream.transforms.side import Side, all_failed, has_schema, kept
 from icestream.transforms.structs import field_arrays, nulls_in_required, rebuilt, rebuilt_column

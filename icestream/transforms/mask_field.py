@@ -19,8 +19,8 @@ from icestream.records.java_text import hash_order
 from icestream.records.json_source import JsonSource
 from icestream.records.records import Applied, Failure, Records
 from icestream.records.values import Fields, Listing, Text, Typed
-from icestream.transforms.refusals import Refused, require_map, require_struct, values_failed
-from icestream.transforms.requirements import is_null
+from icestream.transforms.refusals import Refused, values_failed
+from icestream.transforms.requirements import is_null, require_map, require_struct
 from icestream.transforms.side import Changed, Side, all_failed, change_field, has_schema, kept, merged
 from icestream.transforms.structs import field_arrays, nulls_refused, rebuilt_column
 

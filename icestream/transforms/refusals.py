@@ -9,9 +9,7 @@ import numpy as np
 from icestream.api.errors import ConfigError, Problem
 from icestream.records.column import Column
 from icestream.records.records import Failure
-from icestream.records.schema import ConnectSchema, Kind
-from icestream.records.values import Fields, Typed, Value
-from icestream.transforms.requirements import is_null, not_a_map, not_a_struct
+from icestream.records.values import Typed
 
 CONNECT_EXCEPTION: Final = "org.apache.kafka.connect.errors.ConnectException"
 SCHEMA_BUILDER_EXCEPTION: Final = "org.apache.kafka.connect.errors.SchemaBuilderException"
@@ -37,17 +35,3 @@ def refused_setting(key: str, message: str) -> ConfigError:
 
 def invalid_setting(key: str, value: object, reason: str) -> ConfigError:
     return refused_setting(key, f"Invalid value {value} for configuration {key}: {reason}")
-
-
-def require_map(value: Value, purpose: str) -> Fields:
-    if isinstance(value, Fields):
-        return value
-    raise Refused(not_a_map(value, purpose).reason)
-
-
-def require_struct(value: Value, purpose: str) -> tuple[Column, ConnectSchema]:
-    if isinstance(value, Column) and not is_null(value):
-        schema = value.schema
-        if schema is not None and schema.kind is Kind.STRUCT:
-            return value, schema
-    raise Refused(not_a_struct(value, purpose).reason)

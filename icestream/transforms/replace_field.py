@@ -18,8 +18,8 @@ from icestream.records.records import Applied, Failure, Records
 from icestream.records.rows import Flags
 from icestream.records.schema import ConnectSchema, Field
 from icestream.records.values import Fields, Node, Text
-from icestream.transforms.refusals import Refused, require_map, require_struct, values_failed
-from icestream.transforms.requirements import is_null
+from icestream.transforms.refusals import Refused, values_failed
+from icestream.transforms.requirements import is_null, require_map, require_struct
 from icestream.transforms.schema_cache import SchemaCache
 from icestream.transforms.side import Side, all_failed, has_schema, kept
 from icestream.transforms.structs import field_arrays, nulls_in_required, rebuilt, rebuilt_column

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
-from icestream.api.errors import ConfigError, Problem
 from icestream.records.column import Column, nulls
 from icestream.records.records import Applied, Failure, Records
 from icestream.records.schema import ConnectSchema, Kind
+from icestream.transforms.refusals import refused_setting
 from icestream.transforms.requirements import is_null
 from icestream.transforms.side import Side, all_failed, kept
 from icestream.transforms.structs import field_arrays, nulls_in_required, rebuilt_column
@@ -26,7 +26,7 @@ class SetSchemaMetadata:
     def configured(cls, settings: Mapping[str, Any], side: Side) -> Self:
         name, version = settings["schema.name"], settings["schema.version"]
         if name is None and version is None:
-            raise ConfigError([Problem("schema.name", "Neither schema name nor version configured")])
+            raise refused_setting("schema.name", "Neither schema name nor version configured")
         return cls(side, name, version, settings["replace.null.with.default"])
 
     def apply(self, records: Records) -> Applied:

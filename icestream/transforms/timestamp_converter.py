@@ -25,15 +25,8 @@ from icestream.records.schema import (
 )
 from icestream.records.values import Typed
 from icestream.transforms.java_dates import JavaDateFormat
-from icestream.transforms.refusals import (
-    CONNECT_EXCEPTION,
-    Refused,
-    refused_setting,
-    require_map,
-    require_struct,
-    values_failed,
-)
-from icestream.transforms.requirements import is_null, schema_text
+from icestream.transforms.refusals import CONNECT_EXCEPTION, Refused, refused_setting, values_failed
+from icestream.transforms.requirements import is_null, require_map, require_struct, schema_text
 from icestream.transforms.schema_cache import SchemaCache
 from icestream.transforms.side import Changed, Side, all_failed, change_field, has_schema, kept
 from icestream.transforms.structs import field_arrays, nulls_refused, rebuilt, rebuilt_column

@@ -14,7 +14,7 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
-from icestream.api.errors import ConfigError, Problem
+from icestream.api.errors import ConfigError
 from icestream.records.column import Column
 from icestream.records.java_classes import java_class
 from icestream.records.json_source import ABSENT
@@ -26,7 +26,7 @@ from icestream.records.values import Fields
 from icestream.transforms.catalog import USER_GROUP
 from icestream.transforms.function_tables import ROW, Misuse, SchemalessTable, StructTable, Tabular
 from icestream.transforms.picked_fields import picked
-from icestream.transforms.refusals import Refused
+from icestream.transforms.refusals import Refused, refused_setting
 from icestream.transforms.requirements import is_null
 from icestream.transforms.side import Side, all_failed, kept, merged
 
@@ -138,7 +138,7 @@ def _raised(error: Exception) -> Failure:
 
 
 def _refused(message: str) -> ConfigError:
-    return ConfigError([Problem("type", message)])
+    return refused_setting("type", message)
 
 
 def _checked(result: Any, given: pa.Table) -> pa.Table:

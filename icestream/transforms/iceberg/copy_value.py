@@ -12,8 +12,8 @@ from icestream.records.schema import ConnectSchema
 from icestream.transforms.iceberg.settings import SOURCE_FIELD, TARGET_FIELD
 from icestream.transforms.iceberg.sieve import null_result
 from icestream.transforms.picked_fields import got, picked
-from icestream.transforms.refusals import Refused, require_map, require_struct
-from icestream.transforms.requirements import is_null
+from icestream.transforms.refusals import Refused
+from icestream.transforms.requirements import is_null, require_map, require_struct
 from icestream.transforms.schema_cache import SchemaCache
 from icestream.transforms.side import Side, all_failed, has_schema, kept
 from icestream.transforms.structs import field_arrays, nulls_in_required, rebuilt

@@ -19,8 +19,8 @@ from icestream.transforms.iceberg.debezium_structs import flattened_structs
 from icestream.transforms.iceberg.settings import CDC_TARGET_PATTERN
 from icestream.transforms.iceberg.sieve import Sieve, held, parted
 from icestream.transforms.iceberg.targets import Targets
-from icestream.transforms.refusals import Refused, require_map, require_struct
-from icestream.transforms.requirements import is_null, not_a_map
+from icestream.transforms.refusals import Refused
+from icestream.transforms.requirements import is_null, not_a_map, require_map, require_struct
 from icestream.transforms.side import Side, all_failed, has_schema, merged
 
 _PURPOSE: Final = "Debezium transform"

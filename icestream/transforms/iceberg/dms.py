@@ -11,8 +11,8 @@ from icestream.records.records import Applied, Failure, Records
 from icestream.records.values import Fields
 from icestream.transforms.iceberg import cdc
 from icestream.transforms.iceberg.sieve import Sieve, held, parted
-from icestream.transforms.refusals import Refused, require_map
-from icestream.transforms.requirements import is_null
+from icestream.transforms.refusals import Refused
+from icestream.transforms.requirements import is_null, require_map
 from icestream.transforms.side import Side, all_failed, has_schema, merged
 
 _NO_SCHEMAS: Final = Failure("Schema not support for DMS records", "java.lang.UnsupportedOperationException")

@@ -13,8 +13,8 @@ from icestream.records.records import Applied, Failure, Records
 from icestream.records.schema import STRING, ConnectSchema, Kind, struct
 from icestream.records.values import Fields, Node
 from icestream.transforms.iceberg.settings import EXTERNAL_FIELD, FIELD_NAME, NESTED
-from icestream.transforms.refusals import Refused, refused_setting, require_map, require_struct
-from icestream.transforms.requirements import is_null
+from icestream.transforms.refusals import Refused, refused_setting
+from icestream.transforms.requirements import is_null, require_map, require_struct
 from icestream.transforms.schema_cache import SchemaCache
 from icestream.transforms.side import Side, all_failed, has_schema
 from icestream.transforms.structs import field_arrays, rebuilt
