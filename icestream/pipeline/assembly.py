@@ -17,6 +17,8 @@ from icestream.records.values import Value
 _Codes = np.ndarray[tuple[int], np.dtype[np.int64]]
 _NOWHERE = -1
 """The code of a row that did not convert."""
+_NO_TIMESTAMP = -1
+"""How Kafka writes that a record has none."""
 
 
 def assembled(
@@ -27,6 +29,7 @@ def assembled(
     key_codes, value_codes = _codes(keys, len(chunk)), _codes(values, len(chunk))
     mixed = (key_codes * len(values.groups) + value_codes) * len(signatures) + header_codes
     mixed[np.fromiter(without, np.int64, len(without))] = _NOWHERE
+    moments, offsets = chunk.timestamps(), chunk.offsets()
     groups = []
     for code in np.unique(mixed).tolist():
         if code == _NOWHERE:
@@ -39,11 +42,11 @@ def assembled(
                 rows=rows,
                 topic=chunk.partition.topic,
                 partition=chunk.partition.number,
-                timestamps=pa.array(chunk.timestamps()[rows]),
+                timestamps=pa.array(moments[rows], mask=moments[rows] == _NO_TIMESTAMP),
                 key=_cut(keys.groups[key], rows),
                 value=_cut(values.groups[value], rows),
                 headers=_headers(chunk, signatures[signature], rows),
-                offsets=chunk.offsets()[rows],
+                offsets=offsets[rows],
             )
         )
     return groups

@@ -38,6 +38,7 @@ class Sent:
 
     at: int
     content: bytes | None
+    moment: int | None = None
 
     def offset(self) -> int:
         return self.at
@@ -52,14 +53,15 @@ class Sent:
         return None
 
     def timestamp(self) -> tuple[int, int]:
-        return 1, 1000 + self.at
+        return 1, self.moment or 1000 + self.at
 
     def __len__(self) -> int:
         return len(self.content or b"")
 
 
-def chunk(values: Sequence[bytes | None], start: int = 0) -> Chunk:
-    sent = [Sent(start + at, value) for at, value in enumerate(values)]
+def chunk(values: Sequence[bytes | None], start: int = 0, moment: int | None = None) -> Chunk:
+    """Each message a millisecond after the other, or all of them of one moment."""
+    sent = [Sent(start + at, value, moment) for at, value in enumerate(values)]
     return Chunk(SOURCE, cast("list[Message]", sent))
 
 

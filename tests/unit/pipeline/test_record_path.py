@@ -42,6 +42,17 @@ def test_records_whose_envelopes_are_spelled_differently_keep_their_places() -> 
         assert found == {at: (at, 1000 + at) for at in range(10)}
 
 
+def test_records_without_a_timestamp_have_none_to_insert() -> None:
+    insert = {
+        "transforms": "when",
+        "transforms.when.type": "org.apache.kafka.connect.transforms.InsertField$Value",
+        "transforms.when.timestamp.field": "at",
+    }
+    path = record_path_from(RecordSettings({**CONFIG, **insert}))
+    (records,) = path.prepare(chunk([b'{"a":1}'], moment=-1)).records
+    assert plain(records.value, 1) == [{"a": 1}]
+
+
 def test_nulls_with_a_schema_make_no_rows(world: World) -> None:
     values = [_envelope({"a": 0}), _envelope(None), _envelope({"a": 2}), None]
     staged = world.staged(values, world.table(TABLE), config=ENVELOPES)
