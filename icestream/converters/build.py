@@ -61,7 +61,7 @@ def converter_from(config: Config, kind: str) -> Converter:
     class_name = converter_class(config, kind)
     prefix = f"{kind}.converter."
     settings = subset(config, prefix)
-    with _whole_keys(prefix):
+    with whole_keys(prefix):
         if class_name in _OURS:
             return _OURS[class_name](settings, kind == "key")
         from icestream.converters.registry.build import registry_converter
@@ -76,7 +76,7 @@ def _registry_classes() -> tuple[str, ...]:
 
 
 @contextmanager
-def _whole_keys(prefix: str) -> Iterator[None]:
+def whole_keys(prefix: str) -> Iterator[None]:
     """What a converter says of its own settings, said of the keys that they have in the config."""
     try:
         yield

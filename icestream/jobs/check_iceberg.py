@@ -1,4 +1,5 @@
-"""Opens what the config of an Iceberg sink points at: catalog, tables, warehouse, Kafka. For `check.py`.
+"""Opens what the config of an Iceberg sink points at: catalog, tables, warehouse, Kafka, registries. For
+`check.py`.
 
 All at once, each with the same time limit, so that a hanging endpoint costs one limit and is an error on its
 key.
@@ -6,6 +7,7 @@ key.
 
 from __future__ import annotations
 
+import functools
 import logging
 import re
 import threading
@@ -21,6 +23,8 @@ import sqlalchemy.exc
 
 from icestream.api.config import Config, subset
 from icestream.api.errors import ConfigError, IcestreamError, Problem, SinkUnavailable, SourceUnavailable
+from icestream.converters.registry.client import RegistryClient
+from icestream.jobs.check_registry import check_registry, named_registries
 from icestream.jobs.deadlines import Overdue, started
 from icestream.jobs.job import Job, job_from
 from icestream.kafka.clients import client_settings
@@ -64,7 +68,11 @@ def check_iceberg(config: Config, worker: Config, seconds: float) -> list[Proble
     """What is wrong with the things that the config names, by key."""
     try:
         job = job_from(config.get("name", ""), config)
-        probes = [*_catalog_probes(config, job), *_kafka_probes(config, worker, job, seconds)]
+        probes = [
+            *_catalog_probes(config, job),
+            *_kafka_probes(config, worker, job, seconds),
+            *_registry_probes(config),
+        ]
     except ConfigError as error:
         return list(error.problems)
     # One thing that is away may be met by two probes.
@@ -106,6 +114,19 @@ def _begin(doing: Doing, look: Callable[[Doing], list[Problem]]) -> Callable[[fl
 
 def _problem(key: str, message: str) -> Problem:
     return Problem(key, f"{key}: {message}.")
+
+
+def _registry_probes(config: Config) -> Iterator[Probe]:
+    for prefix, registry in named_registries(config):
+        where = " or ".join(registry.access.urls)
+        yield (
+            Doing(f"{prefix}schema.registry.url", f"the Schema Registry at {where}"),
+            functools.partial(_check_registry, prefix, registry),
+        )
+
+
+def _check_registry(prefix: str, registry: RegistryClient, doing: Doing) -> list[Problem]:
+    return check_registry(prefix, registry)
 
 
 # -- catalog and storage --

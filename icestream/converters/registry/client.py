@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
@@ -156,6 +157,11 @@ class RegistryClient:
 
     def close(self) -> None:
         self._http.close()
+
+    def reach(self) -> None:
+        """Raises SourceUnavailable or FatalError unless a registry answers us."""
+        with suppress(UnknownSchema):  # an answer, too: not every registry tells its config
+            self._get("/config")
 
     def by_id(self, schema_id: int) -> RegisteredSchema:
         """Raises UnknownSchema, or SourceUnavailable for the whole batch."""
