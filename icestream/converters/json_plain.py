@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from icestream.converters.json_alone import plain_text
 from icestream.converters.json_errors import BROKEN
-from icestream.converters.json_extremes import extreme
+from icestream.converters.json_extremes import extremes
 from icestream.records.column import Column
 from icestream.records.json_source import JsonSource, Learned
 from icestream.records.records import Converted, Failure
@@ -36,15 +36,14 @@ class PlainReader:
         return Converted([(np.flatnonzero(null), None), *found.groups], found.failed)
 
     def _read_present(self, values: Sequence[bytes], at: Indexes | None) -> Converted:
-        source = self._objects(values)
+        unreadable = extremes(values)
+        source = None if unreadable else self._objects(values)
         if source is not None:
             return Converted([(at, object_fields(source))])
-        return self._read_odd(values, np.arange(len(values)) if at is None else at)
+        return self._read_odd(values, np.arange(len(values)) if at is None else at, unreadable)
 
     def _objects(self, values: Sequence[bytes]) -> JsonSource | None:
         """All values as objects, or None if any of them is something else or broken."""
-        if any(map(extreme, values)):
-            return None
         try:
             projected = list(map(self.learned.projection().decode, values))
             # The projection does not look into strings that it skips.
@@ -53,15 +52,15 @@ class PlainReader:
             return None
         return JsonSource.projected(values, self.learned, projected)
 
-    def _read_odd(self, values: Sequence[bytes], at: Indexes) -> Converted:
+    def _read_odd(self, values: Sequence[bytes], at: Indexes, unreadable: Mapping[int, str]) -> Converted:
         good: list[int] = []
         projected: list[Any] = []
         odd: dict[int, bytes] = {}
         failed: dict[int, Failure] = {}
         decode = self.learned.projection().decode
         for position, value in enumerate(values):
-            if why := extreme(value):
-                failed[int(at[position])] = Failure(BROKEN + why)
+            if position in unreadable:
+                failed[int(at[position])] = Failure(BROKEN + unreadable[position])
                 continue
             try:
                 projected.append(_object(value, decode))

@@ -1,0 +1,42 @@
+"""Values that no reader could take apart are found among any others, and nothing else is."""
+
+import pytest
+
+from icestream.converters.json_extremes import extremes
+
+PLAIN = b'{"a":"' + b"x" * 700 + b'"}'
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        b"[" * 201 + b"]" * 201,
+        b'{"a":' * 201 + b"1" + b',"z":2}' * 201,
+        b'[{"a": ' * 150 + b"1" + b" } ]" * 150,
+        b"[" * 5000,
+        b'{"n":' + b"7" * 1001 + b"}",
+        b'{"s":"' + b"x" * 777 + b'","n":-' + b"1" * 1001 + b".5}",
+    ],
+)
+@pytest.mark.parametrize("before", [[], [b"", b"{}"], [PLAIN] * 3, [b"[" + b"4" * 900 + b"]"] * 4])
+def test_extreme_values_are_found_wherever_they_are(value: bytes, before: list[bytes]) -> None:
+    found = extremes([*before, value, PLAIN, b""])
+    assert list(found) == [len(before)]
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        b"",
+        PLAIN,
+        b"[" * 200 + b"]" * 200,
+        b"[" + b"[]," * 300 + b"[]]",
+        b'{"s":"' + b"[" * 300 + b'"}',
+        b'{"s":"\\"' + b"[{" * 300 + b'"}',
+        b'{"s":"' + b"1" * 2000 + b'"}',
+        b'{"n":' + b"7" * 1000 + b"}",
+        b"[" + b"1234567," * 300 + b"1]",
+    ],
+)
+def test_nothing_else_is_refused(value: bytes) -> None:
+    assert extremes([value, PLAIN, value]) == {}
