@@ -9,10 +9,9 @@ from typing import Final, Self
 import numpy as np
 
 from icestream.api.config import trimmed
-from icestream.converters.registry.avro_columns import decode
+from icestream.converters.registry.avro_columns import decode, decode_bare
 from icestream.converters.registry.avro_connect import Options, connect_schema
 from icestream.converters.registry.avro_schema import AvroType, BadSchema, parse
-from icestream.converters.registry.byte_columns import spans
 from icestream.converters.registry.client import RegisteredSchema, texts
 from icestream.converters.registry.converter import Read, UnusableSchema
 from icestream.converters.registry.wire import Bodies
@@ -74,10 +73,8 @@ class AvroReader:
     refuses_trailing: bool
 
     def read(self, bodies: Bodies) -> Read:
-        if self.kind.kind == "bytes":  # alone, they have no length before them
-            values = spans(bodies.text, bodies.begin, bodies.end, len(bodies), None)
-            return Read([(None, Column(values, self.schema))])
-        decoded = decode(self.kind, self.schema, bodies)
+        is_bare = self.kind.kind == "bytes"
+        decoded = decode_bare(self.schema, bodies) if is_bare else decode(self.kind, self.schema, bodies)
         about = f"Error deserializing Avro message for id {self.schema_id}: "
         failed = {row: about + why for row, why in decoded.failed.items()}
         if self.refuses_trailing:

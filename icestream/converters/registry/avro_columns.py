@@ -20,13 +20,14 @@ from icestream.converters.registry.avro_items import Items, collect
 from icestream.converters.registry.avro_lanes import Lanes, Reading, Slots
 from icestream.converters.registry.avro_schema import AvroType
 from icestream.converters.registry.avro_skip import TOO_SHORT, in_turn, skip_bytes, skipper
-from icestream.converters.registry.byte_columns import booleans, decimals, numbers, texts
+from icestream.converters.registry.byte_columns import booleans, decimals, numbers, spans, texts
 from icestream.converters.registry.map_columns import map_array
 from icestream.converters.registry.wire import Bodies
 from icestream.records.rows import Flags, Indexes
 from icestream.records.schema import DECIMAL, TIME, ConnectSchema, Kind
 
 _DAY_MS: Final = 86_400_000
+_TOO_WIDE: Final = "the decimal has more than 76 digits, which no column can hold"
 
 
 @dataclass(frozen=True)
@@ -44,6 +45,17 @@ def decode(kind: AvroType, schema: ConnectSchema, datums: Bodies) -> Decoded:
     column = _read(reader, kind, schema, lanes, Slots(len(datums)))
     reader.fail(lanes, lanes.at > lanes.end, TOO_SHORT)
     return Decoded(column, reader.failed, lanes.at < lanes.end)
+
+
+def decode_bare(schema: ConnectSchema, datums: Bodies) -> Decoded:
+    """Datums of the schema `bytes`: alone, they have no length before them."""
+    found = spans(datums.text, datums.begin, datums.end, len(datums), None)
+    trailing = np.zeros(len(datums), np.bool_)
+    if schema.name != DECIMAL:
+        return Decoded(found, {}, trailing)
+    unscaled, wide = decimals(found)
+    failed = dict.fromkeys(np.flatnonzero(wide).tolist(), _TOO_WIDE)
+    return Decoded(numbers(unscaled, None, schema.arrow_type), failed, trailing)
 
 
 def _read(reader: Reading, kind: AvroType, schema: ConnectSchema, lanes: Lanes, slots: Slots) -> pa.Array:
@@ -81,7 +93,7 @@ def _bytes(reader: Reading, kind: AvroType, schema: ConnectSchema, lanes: Lanes,
         return reader.cut(lanes, slots, size)
     found = reader.cut(lanes, Slots(len(lanes.at)), size)
     unscaled, wide = decimals(found)
-    reader.fail(lanes, wide, "the decimal has more than 76 digits, which no column can hold")
+    reader.fail(lanes, wide, _TOO_WIDE)
     return numbers(slots.spread(unscaled), slots.nulls, schema.arrow_type)
 
 

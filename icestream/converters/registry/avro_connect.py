@@ -209,13 +209,15 @@ def _scalar(kind: AvroType) -> ConnectSchema:
 
 def _decimal(kind: AvroType, parameters: Mapping[str, str]) -> ConnectSchema:
     scale, precision = kind.properties.get("scale", 0), kind.properties.get("precision")
-    known = {SCALE: str(int(scale))}
+    if not isinstance(scale, int):
+        raise BadSchema("scale property must be a JSON Integer.")
+    known = {SCALE: str(scale)}
     if precision is not None:
         if not isinstance(precision, int):
             raise BadSchema("precision property must be a JSON Integer.")
         if precision != _USUAL_PRECISION:
             known[PRECISION] = str(precision)
-    if not -76 <= int(scale) <= 76:
+    if not -76 <= scale <= 76:
         raise BadSchema(f"a decimal of scale {scale} fits into no column; at most 76 digits do")
     return ConnectSchema(
         Kind.BYTES, name=DECIMAL, version=1, parameters=tuple((known | dict(parameters)).items())
@@ -226,6 +228,8 @@ def _name(kind: AvroType, schema: ConnectSchema) -> str | None:
     name = kind.properties.get("connect.name")
     if name is None and kind.kind in ("record", "enum", "fixed") and schema.name != DECIMAL:
         name = kind.name
+    if name is not None and not isinstance(name, str):
+        raise BadSchema(f"Invalid schema name found: {name}")
     if name is None or name.startswith(DEFAULT_NAME):
         return schema.name
     if schema.name is not None and name != schema.name:
@@ -233,7 +237,7 @@ def _name(kind: AvroType, schema: ConnectSchema) -> str | None:
             f"Mismatched names: name already added to SchemaBuilder ({schema.name}) differs from name in"
             f" source schema ({name})"
         )
-    return str(name)
+    return name
 
 
 def _default(kind: AvroType, schema: ConnectSchema, given: Any) -> Any:

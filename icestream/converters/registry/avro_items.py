@@ -18,8 +18,6 @@ from icestream.converters.registry.avro_skip import TOO_SHORT, Skip, block
 from icestream.records.rows import Indexes
 
 _FEW: Final = 12
-_MANY_EMPTY: Final = 10_000
-"""Items that take no bytes at all: no datum says how many of them are still believable."""
 
 
 @dataclass
@@ -89,6 +87,7 @@ def _begins(reader: Reading, lanes: Lanes, lane: int, left: int, skip: Skip) -> 
     """Where the items of the rest of a list begin, and where the list ends."""
     text, at, end = reader.datums.text, int(lanes.at[lane]), int(lanes.end[lane])
     found: list[int] = []
+    here = np.array([lane])
     try:
         while True:
             if not left:
@@ -96,10 +95,11 @@ def _begins(reader: Reading, lanes: Lanes, lane: int, left: int, skip: Skip) -> 
                 if not left:
                     return found, at
             begin, at = at, skip(text, at)
-            if at > end or (at == begin and len(found) > _MANY_EMPTY):
+            alike = left if at == begin else 1
+            if at > end or (alike > 1 and not reader.believes_empty(lanes.take(here), alike).all()):
                 raise IndexError
-            found.append(begin)
-            left -= 1
+            found.extend([begin] * alike)
+            left -= alike
     except (IndexError, ValueError) as error:
         reason = str(error) if isinstance(error, ValueError) else TOO_SHORT
         reader.failed.setdefault(int(lanes.row[lane]), reason)
@@ -115,7 +115,10 @@ def _block(reader: Reading, lanes: Lanes, smallest: int) -> Indexes:
         reader.longs(part)  # the size of the block in bytes, for those who skip it
         lanes.at[sized] = part.at
         count[sized] = -count[sized]
-    room = np.maximum(lanes.end - lanes.at, 0) // smallest if smallest else np.full_like(count, _MANY_EMPTY)
-    wrong = (count > room) | (count < 0)
+    if smallest:
+        wrong = (count < 0) | (count > np.maximum(lanes.end - lanes.at, 0) // smallest)
+    else:
+        wrong = (count < 0) | ~reader.believes_empty(lanes, count)
     reader.fail(lanes, wrong, TOO_SHORT)
+    lanes.at[wrong] = lanes.end[wrong]  # what follows could look like ever more items
     return np.where(wrong, 0, count)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from functools import cached_property
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
@@ -53,12 +54,24 @@ class Slots:
         return full
 
 
+_MANY_EMPTY: Final = 1_000
+
+
 @dataclass
 class Reading:
     """Datums being read, and why rows failed."""
 
     datums: Bodies
     failed: dict[int, str] = field(default_factory=dict)
+
+    @cached_property
+    def _empty_items(self) -> Indexes:
+        return np.zeros(len(self.datums), np.int64)
+
+    def believes_empty(self, lanes: Lanes, counts: Indexes | int) -> Flags:
+        """Whether rows may have so many more items that take no bytes: no end of the datum bounds them."""
+        np.add.at(self._empty_items, lanes.row, np.clip(counts, 0, _MANY_EMPTY + 1))
+        return self._empty_items[lanes.row] <= _MANY_EMPTY
 
     @property
     def data(self) -> np.ndarray[tuple[int], np.dtype[np.uint8]]:

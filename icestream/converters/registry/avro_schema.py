@@ -12,6 +12,8 @@ _RESERVED: Final = frozenset(
     ("type", "name", "namespace", "fields", "items", "values", "symbols", "size", "aliases", "doc", "default")
 )
 
+_DEEPEST: Final = 100
+
 
 class BadSchema(ValueError):
     """A schema that cannot be used; says why."""
@@ -70,11 +72,19 @@ def parse(text: str, references: Sequence[str] = ()) -> AvroType:
     try:
         for reference in references:
             _Parser(names).type(_loaded(reference), "")
-        return _Parser(names).type(_loaded(text), "")
+        made = _Parser(names).type(_loaded(text), "")
+        if _depth(made) > _DEEPEST:
+            raise RecursionError
+        return made
     except (KeyError, TypeError, AttributeError) as error:
         raise BadSchema(f"the Avro schema is not valid: {error!r}") from None
     except RecursionError:
         raise BadSchema("the Avro schema is nested too deeply") from None
+
+
+def _depth(kind: AvroType) -> int:
+    inner = (*(one.type for one in kind.fields), *kind.branches, *((kind.item,) if kind.item else ()))
+    return 1 + max(map(_depth, inner), default=0)
 
 
 def _loaded(text: str) -> Any:
@@ -127,12 +137,15 @@ class _Parser:
             name = f"{space}.{name}" if space else name
         inner = name.rpartition(".")[0]
         self.names[name] = None
+        fields = tuple(self._field(one, inner) for one in node.get("fields", ()))
+        if len({one.name for one in fields}) < len(fields):
+            raise BadSchema(f"the Avro record {name} has two fields of one name")
         made = AvroType(
             "record" if node["type"] == "error" else node["type"],
             name,
-            fields=tuple(self._field(one, inner) for one in node.get("fields", ())),
-            symbols=tuple(node.get("symbols", ())),
-            size=node.get("size", 0),
+            fields=fields,
+            symbols=_symbols(node) if node["type"] == "enum" else (),
+            size=_size(node) if node["type"] == "fixed" else 0,
             doc=node.get("doc"),
             default=node.get("default"),
             properties=properties,
@@ -148,3 +161,17 @@ class _Parser:
             node.get("default", NO_DEFAULT),
             {key: value for key, value in node.items() if key not in (*_RESERVED, "order")},
         )
+
+
+def _symbols(node: Mapping[str, Any]) -> tuple[str, ...]:
+    symbols = tuple(node["symbols"])
+    if not symbols or not all(isinstance(symbol, str) for symbol in symbols):
+        raise BadSchema(f"the Avro enum {node['name']} has no symbols, or such as are no texts")
+    return symbols
+
+
+def _size(node: Mapping[str, Any]) -> int:
+    size = node["size"]
+    if not isinstance(size, int) or not 0 <= size < 2**31:
+        raise BadSchema(f"the size of the Avro type {node['name']} must be a number from 0 to 2147483647")
+    return size

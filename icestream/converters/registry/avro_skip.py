@@ -90,7 +90,9 @@ def _blocks(item: Skip) -> Skip:
                 return at
             for _ in range(count):
                 begin, at = at, item(text, at)
-                if at > len(text) or (at == begin and count > len(text)):
+                if at == begin:
+                    break  # it takes no bytes, and neither do the others
+                if at > len(text):
                     raise IndexError(TOO_SHORT)
 
     return skip
