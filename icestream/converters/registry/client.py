@@ -13,7 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
-from urllib.parse import quote, unquote, urlsplit, urlunsplit
+from urllib.parse import SplitResult, quote, unquote, urlsplit, urlunsplit
 
 from icestream.api.errors import ConfigError, FatalError, Problem, SourceUnavailable
 from icestream.converters.registry.tls import tls_context
@@ -87,10 +87,13 @@ def access(settings: Mapping[str, str]) -> Access:
 
 
 def _without_user(url: str) -> tuple[str, str | None]:
-    parts = urlsplit(url)
-    if parts.scheme not in ("http", "https") or not parts.hostname:
-        shown = url.rpartition("@")[2]
-        message = f"Invalid value {shown} for configuration schema.registry.url: write http://host:port"
+    parts = _parts(url)
+    if parts is None:
+        # The address is not shown: what is wrong with it may be a password that is not escaped.
+        message = (
+            "Invalid value for configuration schema.registry.url: write http://host:port, and signs such as "
+            "/ # , @ of a password as %2F %23 %2C %40"
+        )
         raise ConfigError([Problem("schema.registry.url", message)])
     host = parts.netloc.rpartition("@")[2]
     bare = urlunsplit((parts.scheme, host, parts.path.rstrip("/"), "", ""))
@@ -99,16 +102,31 @@ def _without_user(url: str) -> tuple[str, str | None]:
     return bare, _basic(f"{unquote(parts.username)}:{unquote(parts.password or '')}")
 
 
+def _parts(url: str) -> SplitResult | None:
+    """None: it is no address of a registry."""
+    try:
+        parts = urlsplit(url)
+        usable = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
+    except ValueError:  # a port that is no number
+        return None
+    # An @ behind the host belongs to a password that has cut the host off.
+    behind = parts.path + parts.query + parts.fragment
+    return parts if usable and url.isprintable() and " " not in url and "@" not in behind else None
+
+
 def _basic(user_info: str) -> str:
     return f"Basic {base64.b64encode(user_info.encode()).decode()}"
 
 
 def _authorization(settings: Mapping[str, str]) -> str | None:
-    token = settings.get("bearer.auth.token")
+    token = settings.get("bearer.auth.token", "").strip()
     bearer = settings.get("bearer.auth.credentials.source")
     if bearer and bearer != "STATIC_TOKEN":
         raise _unknown_source("bearer.auth.credentials.source", bearer, "STATIC_TOKEN")
     if bearer and token:
+        if not (token.isascii() and token.isprintable()):
+            message = "bearer.auth.token has signs that no HTTP header may have; check where it is taken from"
+            raise ConfigError([Problem("bearer.auth.token", message)])
         return f"Bearer {token}"
     source = settings.get("basic.auth.credentials.source", "URL").strip() or "URL"
     if source == "URL":

@@ -50,6 +50,41 @@ def test_secrets_are_not_shown() -> None:
     assert "s3cret" not in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"schema.registry.url": "http://ada:s3/cret@host:1"},
+        {"schema.registry.url": "http://ada:1/s3cret@host:1"},
+        {"schema.registry.url": "http://ada:s3#cret@host:1"},
+        {"schema.registry.url": "http://ada:s3,cret@host:1"},
+        {"schema.registry.url": "http://ada:s3[cret@host:1"},
+        {"schema.registry.url": "http://ada:s3cret@host:port"},
+        {"schema.registry.url": "http://ada:s3cret@host:1/\x01"},
+        {
+            "schema.registry.url": "http://host:1",
+            "bearer.auth.credentials.source": "STATIC_TOKEN",
+            "bearer.auth.token": "s3\ncret",
+        },
+        {
+            "schema.registry.url": "http://host:1",
+            "bearer.auth.credentials.source": "STATIC_TOKEN",
+            "bearer.auth.token": "s3crèt",
+        },
+    ],
+)
+def test_secrets_that_make_a_setting_wrong_are_not_shown(settings: Mapping[str, str]) -> None:
+    with pytest.raises(ConfigError) as caught:
+        access(settings)
+    assert "s3" not in str(caught.value)
+    assert "cr" not in str(caught.value).replace("credentials", "")
+
+
+def test_a_token_from_a_file_ends_before_its_line_does(canned: Any) -> None:
+    canned.answers[("GET", "/schemas/ids/3")] = (200, {"schema": "text"})
+    settings = {"bearer.auth.credentials.source": "STATIC_TOKEN", "bearer.auth.token": "abc\n"}
+    assert client(canned.url, **settings).by_id(3).text == "text"
+
+
 def test_references_come_before_those_who_need_them_and_ids_are_asked_once(canned: Any) -> None:
     canned.answers[("GET", "/schemas/ids/3")] = (
         200,
