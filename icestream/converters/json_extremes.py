@@ -10,9 +10,12 @@ from collections.abc import Sequence
 from typing import Final
 
 import numpy as np
+import pyarrow as pa
 
 from icestream.records.payloads import Payloads
 
+_Codes = np.ndarray[tuple[int], np.dtype[np.uint8]]
+_Starts = np.ndarray[tuple[int], np.dtype[np.int32]]
 _DEEPEST: Final = 200
 """Levels. Jackson takes 1000; whoever walks through a value recurses, and Python's stack ends at 1000."""
 _LONGEST: Final = 1000
@@ -23,6 +26,8 @@ _SHORT: Final = 2 * _DEEPEST
 """Bytes; whatever is shorter is harmless."""
 _LARGE: Final = 2**16
 """More bytes than this hold more brackets than the fast count can count."""
+_TOGETHER: Final = 256
+"""Values that are looked at together: as many as a processor's cache holds."""
 _STEPS: Final = 10
 _STEP: Final = _LONGEST // _STEPS
 _LONG_NUMBER: Final = re.compile(rb"[0-9]{%d}" % (_LONGEST + 1))
@@ -33,28 +38,31 @@ _BRACE_OF_BRACKET: Final = ord("{") - ord("[")
 """The bit that makes a brace of a bracket, opening or closing."""
 
 
-def extremes(values: Sequence[bytes]) -> dict[int, str]:
-    """Which values cannot be read, and why."""
-    long = [at for at, value in enumerate(values) if len(value) > _SHORT]
-    if not long:
-        return {}
-    payloads = Payloads.of([values[at] for at in long])
-    deep = {long[place]: _TOO_DEEP for place in _with_many_brackets(payloads) if _is_deep(payloads, place)}
-    return deep | {
-        long[place]: _TOO_LONG for place in _with_many_digits(payloads) if _is_long(payloads, place)
-    }
+def extremes(values: Sequence[bytes], held: pa.BinaryArray) -> dict[int, str]:
+    """Which values cannot be read, and why. `held` are the same values, back to back."""
+    starts = np.frombuffer(held.buffers()[1], np.int32)[: len(values) + 1]
+    codes = np.frombuffer(held.buffers()[2], np.uint8)[: starts[-1]]
+    deep = [at for at in _with_many_brackets(codes, starts) if _is_deep(values[at])]
+    long = [at for at in _with_many_digits(codes, starts) if _is_long(values[at])]
+    return dict.fromkeys(long, _TOO_LONG) | dict.fromkeys(deep, _TOO_DEEP)
 
 
-def _with_many_brackets(payloads: Payloads) -> list[int]:
-    opening = (payloads.codes | _BRACE_OF_BRACKET) == _OPENING
-    many = np.add.reduceat(opening, payloads.offsets[:-1], dtype=np.uint16) > _DEEPEST
-    many |= np.diff(payloads.offsets) > _LARGE
-    found: list[int] = np.flatnonzero(many).tolist()
+def _with_many_brackets(codes: _Codes, starts: _Starts) -> list[int]:
+    found = np.flatnonzero(np.diff(starts) > _LARGE).tolist()
+    for low in range(0, len(starts) - 1, _TOGETHER):
+        some = starts[low : low + _TOGETHER + 1]
+        if some[-1] - some[0] <= _SHORT:
+            continue
+        opening = (codes[some[0] : some[-1]] | _BRACE_OF_BRACKET) == _OPENING
+        # An empty value at the end begins where there is nothing.
+        begins = np.minimum(some[:-1] - some[0], len(opening) - 1)
+        many = np.add.reduceat(opening, begins, dtype=np.uint16) > _DEEPEST
+        found += (low + np.flatnonzero(many)).tolist()
     return found
 
 
-def _is_deep(payloads: Payloads, place: int) -> bool:
-    value = payloads[place : place + 1]
+def _is_deep(text: bytes) -> bool:
+    value = Payloads.of([text])
     braces = value.codes | _BRACE_OF_BRACKET
     at = np.flatnonzero((braces == _OPENING) | (braces == _CLOSING))
     outside = np.searchsorted(np.flatnonzero(value.quotes), at) % 2 == 0
@@ -62,21 +70,18 @@ def _is_deep(payloads: Payloads, place: int) -> bool:
     return bool(np.cumsum(steps).max(initial=0) > _DEEPEST)
 
 
-def _with_many_digits(payloads: Payloads) -> list[int]:
+def _with_many_digits(codes: _Codes, starts: _Starts) -> list[int]:
     """Those with a digit at many steps in a row: a long number has that."""
-    steps = payloads.codes[::_STEP]
+    steps = codes[::_STEP]
     others = np.flatnonzero((steps < ord("0")) | (steps > ord("9")))
     bounds = np.concatenate([[-1], others, [len(steps)]])
     runs = np.flatnonzero(np.diff(bounds) > _STEPS)
-    first = np.searchsorted(payloads.offsets, (bounds[runs] + 1) * _STEP, side="right") - 1
-    last = np.searchsorted(payloads.offsets, (bounds[runs + 1] - 1) * _STEP, side="right") - 1
+    first = np.searchsorted(starts, (bounds[runs] + 1) * _STEP, side="right") - 1
+    last = np.searchsorted(starts, (bounds[runs + 1] - 1) * _STEP, side="right") - 1
     return [
-        place
-        for low, high in zip(first.tolist(), last.tolist(), strict=True)
-        for place in range(low, high + 1)
+        at for low, high in zip(first.tolist(), last.tolist(), strict=True) for at in range(low, high + 1)
     ]
 
 
-def _is_long(payloads: Payloads, place: int) -> bool:
-    (value,) = payloads[place : place + 1]
-    return _LONG_NUMBER.search(_STRINGS.sub(b"", value)) is not None
+def _is_long(text: bytes) -> bool:
+    return _LONG_NUMBER.search(_STRINGS.sub(b"", text)) is not None

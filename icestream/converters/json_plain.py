@@ -36,18 +36,19 @@ class PlainReader:
         return Converted([(np.flatnonzero(null), None), *found.groups], found.failed)
 
     def _read_present(self, values: Sequence[bytes], at: Indexes | None) -> Converted:
-        unreadable = extremes(values)
-        source = None if unreadable else self._objects(values)
+        held = pa.array(values, pa.binary())
+        unreadable = extremes(values, held)
+        source = None if unreadable else self._objects(values, held)
         if source is not None:
             return Converted([(at, object_fields(source))])
         return self._read_odd(values, np.arange(len(values)) if at is None else at, unreadable)
 
-    def _objects(self, values: Sequence[bytes]) -> JsonSource | None:
+    def _objects(self, values: Sequence[bytes], held: pa.BinaryArray) -> JsonSource | None:
         """All values as objects, or None if any of them is something else or broken."""
         try:
             projected = list(map(self.learned.projection().decode, values))
             # The projection does not look into strings that it skips.
-            pa.array(values, pa.binary()).cast(pa.string())
+            held.cast(pa.string())
         except (ValueError, RecursionError):  # msgspec's and Arrow's errors are ValueErrors
             return None
         return JsonSource.projected(values, self.learned, projected)

@@ -1,10 +1,15 @@
 """Values that no reader could take apart are found among any others, and nothing else is."""
 
+import pyarrow as pa
 import pytest
 
-from icestream.converters.json_extremes import extremes
+from icestream.converters import json_extremes
 
 PLAIN = b'{"a":"' + b"x" * 700 + b'"}'
+
+
+def extremes(values: list[bytes]) -> dict[int, str]:
+    return json_extremes.extremes(values, pa.array(values, pa.binary()))
 
 
 @pytest.mark.parametrize(
