@@ -8,7 +8,8 @@ from collections.abc import Iterator
 from icestream.api.config import Config, subset
 from icestream.api.errors import FatalError, Problem, SourceUnavailable
 from icestream.converters.build import converter_class, whole_keys
-from icestream.converters.registry.client import RegistryClient, access
+from icestream.converters.registry.access import access
+from icestream.converters.registry.client import RegistryClient
 from icestream.converters.registry.settings import SETTINGS
 
 

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from importlib import import_module
 from typing import Any, Final
 
-from icestream.converters.registry.client import RegistryClient, access
+from icestream.converters.registry.access import access
+from icestream.converters.registry.client import RegistryClient
 from icestream.converters.registry.converter import Format, RegistryConverter
 from icestream.converters.registry.settings import AVRO, JSON_SCHEMA, PROTOBUF
 from icestream.converters.registry.writing import Writing

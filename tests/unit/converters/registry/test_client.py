@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from icestream.api.errors import ConfigError, FatalError, SourceUnavailable
-from icestream.converters.registry.client import Reference, RegistryClient, UnknownSchema, access
+from icestream.converters.registry.access import access
+from icestream.converters.registry.client import Reference, RegistryClient, UnknownSchema
 from icestream.converters.registry.subjects import NoName, strategy
 
 
