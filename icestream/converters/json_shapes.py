@@ -16,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.types as pt
 
+from icestream.records.json_source import can_be_projected
 from icestream.records.payloads import Payloads
 from icestream.records.rows import Flags
 
@@ -42,7 +43,8 @@ def _refused(decode: Callable[[bytes], Any], payloads: Payloads) -> Flags:
 
 
 def _struct(fields: Iterable[pa.Field], is_closed: bool = False) -> Any:
-    known = list(fields)
+    # A field that msgspec cannot name is not checked.
+    known = [field for field in fields if can_be_projected(field.name)]
     slots = [f"f{position}" for position in range(len(known))]
     return msgspec.defstruct(
         "Shape",

@@ -27,7 +27,7 @@ from icestream.converters.new_fields import (
     new_fields,
 )
 from icestream.records.column import Column
-from icestream.records.json_source import ABSENT, JsonSource
+from icestream.records.json_source import ABSENT, JsonSource, can_be_projected
 from icestream.records.payloads import Payloads
 from icestream.records.plain import plain
 from icestream.records.schema import DECIMAL, ConnectSchema, Kind
@@ -106,6 +106,8 @@ def _names(fields: Iterable[pa.Field], edited: frozenset[str] = frozenset()) -> 
     """A msgspec type that knows these keys and no others."""
     kinds = {one.name: msgspec.Raw if one.name in edited else _names_in(one.type) for one in fields}
     kinds |= {name: msgspec.Raw for name in edited if name not in kinds}
+    # A record with a key that msgspec cannot name is looked at closely.
+    kinds = {name: kind for name, kind in kinds.items() if can_be_projected(name)}
     slots = {name: f"f{position}" for position, name in enumerate(kinds)}
     return msgspec.defstruct(
         "Known",

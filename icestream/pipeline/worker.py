@@ -152,7 +152,8 @@ class SliceWork:
         for piece in slices:
             for chunk in self._reader.read(piece, _CHUNK_ROWS):
                 self._take(chunk)
-                if self._rejected_bytes > _REJECTED_BYTES:
+                # One record is taken whatever its size: no batch is smaller than that.
+                if self._rejected_bytes > _REJECTED_BYTES and len(self._rejected) > 1:
                     return dataclasses.replace(self._taken(), overflow=True)
         return self._taken()
 
