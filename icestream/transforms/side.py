@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
 
 import numpy as np
+import pyarrow as pa
 
 from icestream.records.column import Column
 from icestream.records.records import Applied, Failure, Records
-from icestream.records.values import Fields, Node, Typed, Value, typed
+from icestream.records.values import Fields, Node, Part, Typed, Value, typed
 
 
 class Side(Enum):
@@ -59,14 +60,35 @@ def change_field(records: Records, side: Side, name: str, change: Callable[[Type
     fields = side.get(records)
     assert isinstance(fields, Fields)
     parts = typed(fields.get(name), len(records))
+    changes = [change(part.value) for part in parts]
+    whole = _rejoined(parts, changes)
+    if whole is not None:
+        return kept(side.put(records, fields.put({name: whole.value})), whole.failed)
     outcomes = []
-    for part in parts:
+    for part, changed in zip(parts, changes, strict=True):
         group = records if part.rows is None else records.take(part.rows)
-        changed = change(part.value)
         mine = side.get(group)
         assert isinstance(mine, Fields)
         outcomes.append(kept(side.put(group, mine.put({name: changed.value})), changed.failed))
     return merged(outcomes)
+
+
+def _rejoined(parts: Sequence[Part], changes: Sequence[Changed]) -> Changed | None:
+    """Parts that are of one Java type now, as one: otherwise each further field of mixed types would double
+    the number of groups. None if they are not."""
+    if len(parts) == 1:
+        return changes[0]
+    columns = [one.value for one in changes if isinstance(one.value, Column) and one.value.absent is None]
+    kinds = {column.values.type for column in columns} - {pa.null()} or {pa.null()}
+    if len(columns) < len(parts) or len(kinds) > 1:
+        return None
+    (kind,) = kinds
+    rows = [np.empty(0, np.int64) if part.rows is None else part.rows for part in parts]
+    values = pa.concat_arrays([column.values.cast(kind) for column in columns])
+    failed = {
+        int(mine[at]): why for mine, one in zip(rows, changes, strict=True) for at, why in one.failed.items()
+    }
+    return Changed(Column(values.take(pa.array(np.argsort(np.concatenate(rows))))), failed)
 
 
 def merged(outcomes: list[Applied]) -> Applied:
