@@ -69,6 +69,8 @@ class Door:
 
     url: str
     refused: list[str] = field(default_factory=list)
+    is_away: bool = False
+    """Whether nobody is let in for now."""
 
 
 @contextmanager
@@ -85,6 +87,9 @@ def guarded(target: str, authorization: str, tls: ssl.SSLContext | None = None) 
         def _forward(self) -> None:
             body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
             given = self.headers.get("Authorization", "")
+            if door.is_away:
+                self._answer(503, b"")
+                return
             if given != authorization:
                 door.refused.append(given)
                 self._answer(401, b'{"error_code":401,"message":"Unauthorized"}')

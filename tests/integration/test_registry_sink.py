@@ -15,11 +15,12 @@ from confluent_kafka.schema_registry import SchemaRegistryClient
 from confluent_kafka.schema_registry.avro import AvroSerializer
 from confluent_kafka.serialization import MessageField, SerializationContext
 
+from icestream.api.errors import SourceUnavailable
 from icestream.converters.registry.settings import AVRO
 from icestream.embedded import kafka
 from icestream.embedded.ports import free_port
 from tests.integration.local_job import World
-from tests.integration.registry import running_registry
+from tests.integration.registry import guarded, running_registry
 
 OLD = {
     "type": "record",
@@ -91,3 +92,26 @@ def test_a_batch_of_several_schemas_evolves_the_table(
     begin = f"Failed to deserialize data for topic {world.name} to Avro: "
     assert reasons[2] == ("VALUE_CONVERTER", f"{begin}Unknown magic byte!")
     assert reasons[3][1].startswith(f"{begin}Error deserializing Avro message for id ")
+
+
+def test_while_the_registry_is_away_a_batch_waits_and_nothing_is_lost(
+    broker: kafka.Broker, registry: str, tmp_path: Path
+) -> None:
+    with guarded(registry, "") as door, SchemaRegistryClient({"url": registry}) as client:
+        options = {"value.converter": AVRO, "value.converter.schema.registry.url": door.url}
+        world = World(broker, tmp_path, options=options)
+        old = messages(client, world.name, OLD, *({"id": number, "text": "a"} for number in range(3)))
+        new = messages(client, world.name, NEW, {"id": 3, "price": Decimal(1), "tags": {}})
+        world.produce(old[:2])
+        world.drain()
+        door.is_away = True
+        world.produce([old[2], b"no message", *new])
+        for _ in range(2):
+            with pytest.raises(SourceUnavailable, match="answers HTTP 503"):
+                world.drain()
+            assert world.ids() == [0, 1]
+            assert not world.reasons()
+        door.is_away = False
+        world.drain()
+    assert world.ids() == [0, 1, 2, 3]
+    assert list(world.reasons()) == [3]
