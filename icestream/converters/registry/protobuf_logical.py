@@ -15,6 +15,8 @@ from icestream.records.rows import Flags
 from icestream.records.schema import SCALE, ConnectSchema
 
 _NANOS_A_MS: Final = 1_000_000
+_SECONDS: Final = 2**63 // 1000 - 1
+"""Before or after 1970: in milliseconds more would not fit."""
 _EXACT: Final = Context(prec=76, traps=[Inexact, InvalidOperation])
 
 
@@ -25,7 +27,7 @@ def _field(message: pa.Array, name: str) -> np.ndarray[tuple[int], np.dtype[np.i
 
 def timestamps(message: pa.Array) -> tuple[pa.Array, Flags]:
     seconds, nanos = _field(message, "seconds"), _field(message, "nanos")
-    broken = (np.abs(seconds) > 2**63 // 1000 - 1) | (nanos < 0) | (nanos >= 10**9)
+    broken = (seconds < -_SECONDS) | (seconds > _SECONDS) | (nanos < 0) | (nanos >= 10**9)
     found = np.where(broken, 0, seconds) * 1000 + nanos // _NANOS_A_MS
     return numbers(found, None, pa.timestamp("ms", "UTC")), broken
 

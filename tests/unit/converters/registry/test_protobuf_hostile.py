@@ -27,6 +27,11 @@ syntax = "proto2";
 message Inner { required int32 must = 1; repeated int32 more = 2; }
 message Outer { optional Inner inner = 1; optional int32 n = 2; }
 """
+MOMENT = """
+syntax = "proto3";
+import "google/protobuf/timestamp.proto";
+message Moment { google.protobuf.Timestamp t = 1; }
+"""
 FEW, MANY = 2, 20
 """Messages in a chunk: few are read one by one."""
 
@@ -126,3 +131,9 @@ def test_unknown_groups_are_passed_over_if_they_end(group: bytes, reason: str | 
     else:
         assert len(found.failed) == count
         assert all(reason in why for why in found.failed.values())
+
+
+@pytest.mark.parametrize("seconds", [-(2**63), -(2**63) + 1, 2**63 - 1])
+def test_a_moment_that_does_not_fit_fails(seconds: int) -> None:
+    _, found = read(MOMENT, [written(MOMENT, t={"seconds": seconds})])
+    assert set(found.failed) == {0}
