@@ -59,6 +59,13 @@ def test_records_whose_field_has_different_types_are_cast_each_in_its_way() -> N
     }
 
 
+def test_fields_of_mixed_types_are_one_group_after_they_were_cast() -> None:
+    mixed = [{"a": at % 2 or 0.5, "b": str(at) if at % 3 else at, "c": at} for at in range(12)]
+    applied = cast("a:float64", "b:int64").apply(maps(*mixed))
+    assert values(applied) == {at: {**one, "a": float(one["a"]), "b": at} for at, one in enumerate(mixed)}
+    assert [records.rows.tolist() for records in applied.records] == [list(range(12))]
+
+
 def test_one_bad_number_among_many_fails_alone() -> None:
     applied = cast("a:int64").apply(maps(*({"a": str(at) if at != 700 else "?"} for at in range(1000))))
     assert list(applied.failed) == [700]
