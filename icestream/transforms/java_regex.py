@@ -1,4 +1,4 @@
-"""Java's regular expressions and replacements in Python's terms. For RegexRouter, and for predicates and
+"""Java's regular expressions in Python's terms. For RegexRouter, and for predicates and
 settings that have a pattern."""
 
 from __future__ import annotations
