@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import base64
-import datetime as dt
 from collections import deque
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
 import click
 
 from icestream.cli.kafka_access import known, reaches_kafka
-from icestream.cli.tables import NOTHING, Column, table_lines
-from icestream.cli.where import Kind, Test, parsed
+from icestream.cli.letter_rows import COLUMNS, HEAD, cells_of, document_of, row_of
+from icestream.cli.tables import table_lines
+from icestream.cli.where import Test, parsed
 from icestream.cli.worker_options import (
     connector_names,
     output_option,
@@ -27,21 +26,6 @@ if TYPE_CHECKING:
     from icestream.jobs.letters import Letter
     from icestream.jobs.replay import Queue
 
-COLUMNS: Final[Mapping[str, Kind]] = {
-    "topic": Kind.TEXT,
-    "partition": Kind.NUMBER,
-    "offset": Kind.NUMBER,
-    "stage": Kind.TEXT,
-    "class": Kind.TEXT,
-    "exception": Kind.TEXT,
-    "reason": Kind.TEXT,
-    "time": Kind.TIME,
-    "key": Kind.TEXT,
-    "value": Kind.TEXT,
-    "replayed": Kind.FLAG,
-}
-_CELL: Final = 60
-"""How much of a long text a table shows."""
 _WHERE_HELP: Final = """\b
 --where compares columns (topic, partition, offset, stage, class, exception, reason, time, key, value,
 replayed) with =, !=, <, <=, >, >=, like (% any text, _ any sign), in (...), is [not] null, joined by and,
@@ -105,11 +89,11 @@ def show(
     finally:
         queue.close()
     if output == "json":
-        print_json([_document(letter, replayed) for letter, replayed in newest])
+        print_json([document_of(letter, replayed) for letter, replayed in newest])
     elif not newest:
         click.echo(f"no dead letters in '{queue.topic}'")
     else:
-        print_lines(_lines(newest))
+        print_lines(table_lines(HEAD, [cells_of(*found) for found in newest]))
         if count > len(newest):
             click.echo(f"the newest {len(newest):,} of {count:,}; see more with --limit")
 
@@ -171,71 +155,4 @@ def _test(where: str | None) -> Callable[[Letter, bool], bool]:
     if where is None:
         return lambda letter, replayed: True
     test: Test = parsed(where, COLUMNS)
-    return lambda letter, replayed: test(_row(letter, replayed))
-
-
-def _row(letter: Letter, replayed: bool) -> dict[str, Any]:
-    origin = letter.origin
-    return {
-        "topic": origin.topic if origin else None,
-        "partition": origin.number if origin else None,
-        "offset": letter.origin_offset,
-        "stage": letter.context.get("stage"),
-        "class": letter.context.get("class.name"),
-        "exception": letter.context.get("exception.class.name"),
-        "reason": letter.context.get("exception.message"),
-        "time": _moment(letter),
-        "key": _text(letter.key),
-        "value": _text(letter.value),
-        "replayed": replayed,
-    }
-
-
-def _moment(letter: Letter) -> dt.datetime | None:
-    if letter.timestamp_ms < 0:
-        return None
-    return dt.datetime(1970, 1, 1, tzinfo=dt.UTC) + dt.timedelta(milliseconds=letter.timestamp_ms)
-
-
-def _text(content: bytes | None) -> str | None:
-    return None if content is None else content.decode(errors="replace")
-
-
-def _lines(letters: deque[tuple[Letter, bool]]) -> list[str]:
-    columns = [
-        Column("topic"),
-        Column("partition", is_number=True),
-        Column("offset", is_number=True),
-        Column("stage"),
-        Column("error"),
-        Column("time"),
-        Column("key"),
-        Column("value"),
-        Column("replayed"),
-    ]
-    return table_lines(columns, [_cells(letter, replayed) for letter, replayed in letters])
-
-
-def _cells(letter: Letter, replayed: bool) -> list[str]:
-    row = _row(letter, replayed)
-    row["time"] = f"{row['time']:%Y-%m-%d %H:%M:%S}" if row["time"] else None
-    row["replayed"] = "yes" if replayed else "no"
-    names = ("topic", "partition", "offset", "stage", "reason", "time", "key", "value", "replayed")
-    return [NOTHING if row[name] is None else _shortened(str(row[name])) for name in names]
-
-
-def _shortened(text: str) -> str:
-    return text if len(text) <= _CELL else f"{text[: _CELL - 1]}…"
-
-
-def _document(letter: Letter, replayed: bool) -> dict[str, Any]:
-    row = _row(letter, replayed)
-    row["time"] = row["time"].isoformat() if row["time"] else None
-    bytes_of = {"key": letter.key, "value": letter.value}
-    exact = {
-        f"{name}_base64": base64.b64encode(content).decode()
-        for name, content in bytes_of.items()
-        if content is not None and row[name].encode() != content
-    }
-    queue = {"topic": letter.place.topic, "partition": letter.place.number, "offset": letter.offset}
-    return {**row, **exact, "queue": queue}
+    return lambda letter, replayed: test(row_of(letter, replayed))

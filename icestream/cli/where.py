@@ -42,6 +42,7 @@ _ORDER: Final[Mapping[str, Callable[[Any, Any], bool]]] = {
     ">=": operator.ge,
 }
 _DEEPEST: Final = 50
+_DIGITS: Final = 20
 
 
 @dataclass(frozen=True)
@@ -174,8 +175,7 @@ class _Parser:
         if kind is not Kind.TEXT:
             raise PreconditionError(f"--where: '{column}' is {kind.value}; 'like' is for texts")
         pattern = self._literal(kind)
-        parts = {"%": ".*", "_": "."}
-        matches = re.compile("".join(parts.get(sign, re.escape(sign)) for sign in pattern), re.DOTALL)
+        matches = re.compile(_expression(pattern), re.DOTALL)
         return lambda row: row[column] is not None and matches.fullmatch(row[column]) is not None
 
     def _literal(self, kind: Kind) -> Any:
@@ -187,13 +187,23 @@ class _Parser:
         return value
 
 
+def _expression(pattern: str) -> str:
+    """Each part between two % where it comes first: to try further places finds nothing more, and may take
+    for ever."""
+    texts = ["".join("." if sign == "_" else re.escape(sign) for sign in part) for part in pattern.split("%")]
+    if len(texts) == 1:
+        return texts[0]
+    first, *between, last = texts
+    return first + "".join(f"(?>.*?{text})" for text in between if text) + ".*" + last
+
+
 def _not(test: Test) -> Test:
     return lambda row: not test(row)
 
 
 def _value(token: Token, kind: Kind) -> Any:
     if kind is Kind.NUMBER:
-        return int(token.text) if token.kind == "number" else None
+        return int(token.text) if token.kind == "number" and len(token.text) <= _DIGITS else None
     if kind is Kind.FLAG:
         return {"true": True, "false": False}.get(token.text.lower()) if token.kind == "word" else None
     if token.kind != "text":

@@ -15,6 +15,8 @@ CONTEXT: Final = "__connect.errors."
 """What the names of the ten headers about the error begin with."""
 _FIRST: Final = f"{CONTEXT}topic"
 _CHUNK: Final = 10_000
+_DIGITS: Final = 19
+"""Of an offset, at most."""
 
 
 @dataclass(frozen=True)
@@ -43,7 +45,7 @@ class Letter:
 
     def _number(self, name: str) -> int | None:
         told = self.context.get(name, "")
-        return int(told) if told.isdecimal() else None
+        return int(told) if told.isdecimal() and len(told) <= _DIGITS else None
 
     def may_be_of(self, connector: str) -> bool:
         """Queues may be shared; a letter that names no connector may be of any."""

@@ -70,6 +70,7 @@ def test_a_comparison_with_nothing_is_false(text: str) -> None:
         ("valeu = 'x'", "expected a column (topic, offset, reason, time, replayed), found valeu"),
         ("topic = orders", "expected a text in single quotes, found orders"),
         ("offset = '7'", "expected a number, found '7'"),
+        ("offset = " + "9" * 5000, "expected a number, found 999"),
         ("time > 'noon'", "expected a time in single quotes"),
         ("topic", "expected a comparison (=, !=, <, <=, >, >=, like, in, is null), found the end"),
         ("offset like '7'", "'offset' is a number; 'like' is for texts"),
@@ -86,3 +87,23 @@ def test_what_is_not_understood(text: str, complaint: str) -> None:
     with pytest.raises(PreconditionError) as refused:
         parsed(text, COLUMNS)
     assert f"--where: {complaint}" in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "text", "matches"),
+    [
+        ("%a%b%", "xaxbx", True),
+        ("%ab%ab", "abab", True),
+        ("%ab%ab", "aab", False),
+        ("a%%b", "ab", True),
+        ("a_%", "a", False),
+        ("%", "", True),
+        ("", "x", False),
+        ("%a%bc", "abcbc", True),
+        ("%.%", "dot", False),
+        ("%a" * 30 + "%b", "a" * 10_000, False),
+    ],
+)
+def test_like(pattern: str, text: str, matches: bool) -> None:
+    row = {"topic": text}
+    assert parsed(f"topic like '{pattern}'", COLUMNS)(row) is matches

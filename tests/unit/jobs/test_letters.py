@@ -37,8 +37,9 @@ def test_a_letter_of_another_connector_is_not_ours() -> None:
 
 
 def test_context_that_somebody_else_made_up_is_from_nowhere() -> None:
-    letter = _letter(0, {"topic": "t", "partition": "-1", "offset": "many"})
-    assert (letter.origin, letter.origin_offset) == (None, None)
+    for partition, offset in (("-1", "many"), ("9" * 5000, "9" * 5000)):
+        letter = _letter(0, {"topic": "t", "partition": partition, "offset": offset})
+        assert (letter.origin, letter.origin_offset) == (None, None)
 
 
 def test_what_was_sent_is_remembered_by_its_records_alone() -> None:
