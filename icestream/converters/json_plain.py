@@ -13,7 +13,7 @@ from icestream.converters.json_alone import plain_text
 from icestream.converters.json_errors import BROKEN
 from icestream.converters.json_extremes import extremes
 from icestream.records.column import Column
-from icestream.records.json_source import JsonSource, Learned
+from icestream.records.json_source import JsonSource, Learned, parsed
 from icestream.records.records import Converted, Failure
 from icestream.records.rows import Indexes
 from icestream.records.values import Text, Typed, Value, object_fields, typed
@@ -70,7 +70,9 @@ class PlainReader:
             except (ValueError, RecursionError):
                 pass
             try:
-                odd[position] = plain_text(value)
+                text = plain_text(value)
+                parsed(text or b"null")
+                odd[position] = text
             except ValueError as error:
                 failed[int(at[position])] = Failure(str(error))
         groups: list[tuple[Indexes, Value]] = []

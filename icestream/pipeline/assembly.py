@@ -15,6 +15,7 @@ from icestream.records.rows import Indexes
 from icestream.records.values import Value
 
 _Codes = np.ndarray[tuple[int], np.dtype[np.int64]]
+_Headers = tuple[tuple[str, bytes | None], ...]
 _NOWHERE = -1
 """The code of a row that did not convert."""
 _NO_TIMESTAMP = -1
@@ -25,7 +26,8 @@ def assembled(
     chunk: Chunk, keys: Converted, values: Converted, without: Collection[int], *, with_headers: bool
 ) -> list[Records]:
     """The rows that converted; rows part ways where their keys, values or header names are not alike."""
-    signatures, header_codes = _signatures(chunk) if with_headers else ([()], np.zeros(len(chunk), np.int64))
+    headers: Sequence[_Headers] = chunk.headers() if with_headers else ()
+    signatures, header_codes = _signatures(headers) if headers else ([()], np.zeros(len(chunk), np.int64))
     key_codes, value_codes = _codes(keys, len(chunk)), _codes(values, len(chunk))
     mixed = (key_codes * len(values.groups) + value_codes) * len(signatures) + header_codes
     mixed[np.fromiter(without, np.int64, len(without))] = _NOWHERE
@@ -45,7 +47,7 @@ def assembled(
                 timestamps=pa.array(moments[rows], mask=moments[rows] == _NO_TIMESTAMP),
                 key=_cut(keys.groups[key], rows),
                 value=_cut(values.groups[value], rows),
-                headers=_headers(chunk, signatures[signature], rows),
+                headers=_headers(headers, signatures[signature], rows),
                 offsets=offsets[rows],
             )
         )
@@ -72,19 +74,19 @@ def _cut(group: tuple[Indexes | None, Value], rows: Indexes) -> Value:
     return value.take(order[np.searchsorted(held, rows, sorter=order)])
 
 
-def _signatures(chunk: Chunk) -> tuple[list[tuple[str, ...]], _Codes]:
+def _signatures(rows: Sequence[_Headers]) -> tuple[list[tuple[str, ...]], _Codes]:
     """The distinct lists of header names, and which of them each row has."""
     found: dict[tuple[str, ...], int] = {}
-    names = (tuple(name for name, _ in headers) for headers in chunk.headers())
-    codes = np.fromiter((found.setdefault(one, len(found)) for one in names), np.int64, len(chunk))
+    names = (tuple(name for name, _ in headers) for headers in rows)
+    codes = np.fromiter((found.setdefault(one, len(found)) for one in names), np.int64, len(rows))
     return list(found), codes
 
 
-def _headers(chunk: Chunk, names: Sequence[str], rows: Indexes) -> tuple[Header, ...]:
+def _headers(headers: Sequence[_Headers], names: Sequence[str], rows: Indexes) -> tuple[Header, ...]:
     if not names:
         return ()
-    mine = [chunk.headers()[row] for row in rows.tolist()]
+    mine = [headers[row] for row in rows.tolist()]
     return tuple(
-        Header(name, Column(pa.array([headers[at][1] for headers in mine], pa.binary())), raw=True)
+        Header(name, Column(pa.array([one[at][1] for one in mine], pa.binary())), raw=True)
         for at, name in enumerate(names)
     )

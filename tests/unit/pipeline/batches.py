@@ -32,13 +32,16 @@ CONFIG = {
 }
 
 
-@dataclass(frozen=True)
+@dataclass
 class Sent:
     """A message of Kafka, as far as the pipeline asks."""
 
     at: int
     content: bytes | None
     moment: int | None = None
+    named: list[tuple[str, bytes]] | None = None
+    asked: int = 0
+    """How often for its headers."""
 
     def offset(self) -> int:
         return self.at
@@ -49,8 +52,9 @@ class Sent:
     def key(self) -> None:
         return None
 
-    def headers(self) -> None:
-        return None
+    def headers(self) -> list[tuple[str, bytes]] | None:
+        self.asked += 1
+        return self.named
 
     def timestamp(self) -> tuple[int, int]:
         return 1, self.moment or 1000 + self.at

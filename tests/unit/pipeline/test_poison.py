@@ -31,6 +31,7 @@ POISON = {
     "deep number": b'{"text":' + b"[" * 600 + b"1" + b"]" * 600 + b"}",
     "huge number": b'{"new":' + b"9" * 5000 + b"}",
     "huge text": b'{"text":' + b"9" * 5000 + b"}",
+    "half a character and a huge number": b'{"text":"\\ud800","new":1e400}',
     "not a number": b'{"price":"NaN"}',
 }
 

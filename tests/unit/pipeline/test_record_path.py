@@ -3,15 +3,17 @@
 import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
+from confluent_kafka import Message
 from pyiceberg import types as it
 from pyiceberg.schema import Schema
 
+from icestream.kafka.reader import Chunk
 from icestream.pipeline.record_path import RecordSettings, record_path_from
 from icestream.records.plain import plain
-from tests.unit.pipeline.batches import CONFIG, World, chunk, reasons, rows_of
+from tests.unit.pipeline.batches import CONFIG, SOURCE, Sent, World, chunk, reasons, rows_of
 
 ENVELOPES = {"value.converter.schemas.enable": "true"}
 TABLE = Schema(it.NestedField(1, "a", it.LongType()))
@@ -71,3 +73,18 @@ def test_nulls_that_a_transform_leaves_make_no_rows_and_are_not_rejected(world: 
     staged = world.staged(values, world.table(TABLE), config=extract)
     assert rows_of(staged) == [{"a": 0}, {"a": 4}]
     assert list(reasons(staged)) == [2]
+
+
+def test_headers_are_fetched_once_however_many_records_have_them() -> None:
+    drop = {
+        "transforms": "t",
+        "transforms.t.type": "org.apache.kafka.connect.transforms.DropHeaders",
+        "transforms.t.headers": "a",
+    }
+    path = record_path_from(RecordSettings({**CONFIG, **drop}))
+    sent = [Sent(at, b"{}", named=[(str(at % 7), b"x")]) for at in range(100)]
+    found = path.prepare(Chunk(SOURCE, cast("list[Message]", sent))).records
+    assert {int(row): records.headers[0].name for records in found for row in records.rows} == {
+        at: str(at % 7) for at in range(100)
+    }
+    assert max(message.asked for message in sent) <= 2
