@@ -154,7 +154,9 @@ def _timestamp(value: Any, kind: pa.TimestampType, path: str) -> dt.datetime:
     return moment if moment.tzinfo else moment.replace(tzinfo=dt.UTC)
 
 
-def _parsed_moment(text: str) -> dt.datetime:
+def _parsed_moment(text: Any) -> dt.datetime:
+    if not isinstance(text, str):
+        raise _NotOfThisKind
     # Python reads six digits of a second at most.
     head, dot, tail = text.partition(".")
     if dot:

@@ -32,6 +32,8 @@ POISON = {
     "huge number": b'{"new":' + b"9" * 5000 + b"}",
     "huge text": b'{"text":' + b"9" * 5000 + b"}",
     "half a character and a huge number": b'{"text":"\\ud800","new":1e400}',
+    "an object for a moment": b'{"at":{}}',
+    "a list for a moment": b'{"at":[1]}',
     "not a number": b'{"price":"NaN"}',
 }
 
