@@ -47,7 +47,8 @@ def exact(value: bytes) -> Any:
 def exact_one(value: bytes) -> Any:
     """As `exact`, of a text that must be one value and nothing else."""
     try:
-        return json.loads(value, parse_float=Decimal, parse_constant=_refuse)
+        found = json.loads(value, parse_float=Decimal, parse_constant=_refuse)
+        return exact(value) if b"\\ud" in value.lower() else found
     except RecursionError:
         raise ValueError(BROKEN + _DEPTH_MESSAGE) from None
     except ValueError as error:

@@ -31,6 +31,7 @@ _OBJECT_WORDS: Final = ("properties", "required", "additionalProperties", "patte
 _ARRAY_WORDS: Final = ("items", "minItems", "maxItems", "uniqueItems")
 _NUMBER_WORDS: Final = ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf")
 _STRING_WORDS: Final = ("minLength", "maxLength", "pattern", "format")
+_DEEPEST: Final = 100
 _COMBINED: Final = ("oneOf", "anyOf", "allOf")
 
 
@@ -51,7 +52,21 @@ def connect_schema(text: str, references: Sequence[Reference], options: Options)
         others = {one.name: json.loads(one.text) for one in references}
     except ValueError as error:
         raise UnusableSchema(f"the JSON Schema is no JSON: {error}") from None
-    return _Translation(options, others).schema(_Place(root, root))
+    try:
+        made = _Translation(options, others).schema(_Place(root, root))
+        if _depth(made) > _DEEPEST:
+            raise RecursionError
+    except (TypeError, ValueError, AttributeError) as error:
+        raise UnusableSchema(f"the JSON Schema is not valid: {error!r}") from None
+    except RecursionError:
+        raise UnusableSchema("the JSON Schema is nested too deeply") from None
+    return made
+
+
+def _depth(schema: ConnectSchema) -> int:
+    inner = [one.schema for one in schema.fields]
+    inner += [] if schema.value is None else [schema.value]
+    return 1 + max(map(_depth, inner), default=0)
 
 
 @dataclass(frozen=True)

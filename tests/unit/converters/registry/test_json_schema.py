@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 from collections.abc import Mapping
 from typing import Any
@@ -127,11 +128,26 @@ def test_all_of_joins_properties() -> None:
         {"$ref": "#"},
         {"$ref": "elsewhere.json"},
         {"$ref": "#/nowhere"},
+        {"type": 5},
+        {"type": "object", "properties": 5},
+        {"enum": 5},
+        {"type": "string", "connect.parameters": 5},
+        functools.reduce(lambda inner, _: {"type": "array", "items": inner}, range(150), {"type": "string"}),
     ],
 )
 def test_schemas_that_no_column_holds_say_so(node: Any) -> None:
     with pytest.raises(UnusableSchema):
         schema_of(node)
+
+
+@pytest.mark.parametrize(
+    "other", [{"type": "integer"}, {"oneOf": [{"type": "integer"}, {"type": "boolean"}]}]
+)
+def test_half_of_a_surrogate_pair_is_a_question_mark_as_in_java(other: Any) -> None:
+    schema = schema_of({"type": "object", "properties": {"a": {"type": "string"}, "b": other}})
+    found = read(schema, b'{"a":"x\\uD800"}', {"a": "good"}, b'{"a":"\\ud83d\\ude00"}')
+    assert not found.failed
+    assert [row["a"] for row in rows(found)] == ["x?", "good", "\U0001f600"]
 
 
 def test_a_property_may_be_missing_but_not_null() -> None:
