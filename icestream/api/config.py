@@ -164,7 +164,7 @@ def _boolean(text: str) -> bool:
 
 
 def _items(text: str) -> list[str]:
-    return [item.strip() for item in text.split(",")] if text.strip() else []
+    return [trimmed(item) for item in text.split(",")] if trimmed(text) else []
 
 
 def _list(text: str) -> list[str]:

@@ -19,6 +19,7 @@ from icestream.transforms.java_casts import cast_one, cast_values, unsupported
 from icestream.transforms.refusals import Refused, values_failed
 from icestream.transforms.requirements import is_null, require_map, require_struct
 from icestream.transforms.schema_cache import SchemaCache
+from icestream.transforms.setting_rules import at_colons
 from icestream.transforms.side import Changed, Side, all_failed, change_field, has_schema, kept, merged
 from icestream.transforms.structs import field_arrays, nulls_refused, rebuilt, rebuilt_column
 
@@ -42,11 +43,11 @@ class Cast:
         casts: dict[str, Kind] = {}
         whole = None
         for one in settings["spec"]:
-            name, colon, kind = one.partition(":")
-            if colon:
-                casts[name.strip()] = Kind(kind.strip().upper())
+            *names, kind = (part.strip() for part in at_colons(one))
+            if names:
+                casts[names[0]] = Kind(kind.upper())
             else:
-                whole = Kind(name.strip().upper())
+                whole = Kind(kind.upper())
         ordered = {name: casts[name] for name in hash_order(casts)}
         return cls(side, ordered, whole, settings["replace.null.with.default"])
 

@@ -21,6 +21,7 @@ from icestream.records.values import Fields, Node, Text
 from icestream.transforms.refusals import Refused, values_failed
 from icestream.transforms.requirements import is_null, require_map, require_struct
 from icestream.transforms.schema_cache import SchemaCache
+from icestream.transforms.setting_rules import at_colons
 from icestream.transforms.side import Side, all_failed, has_schema, kept
 from icestream.transforms.structs import field_arrays, nulls_in_required, rebuilt, rebuilt_column
 
@@ -48,8 +49,7 @@ class ReplaceField:
 
     @classmethod
     def configured(cls, settings: Mapping[str, Any], side: Side) -> Self:
-        pairs = [one.split(":") for one in settings["renames"]]
-        renames = {pair[0]: pair[1] for pair in pairs}
+        renames = dict(map(at_colons, settings["renames"]))
         return cls(
             side,
             frozenset(settings["include"]),

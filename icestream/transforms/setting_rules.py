@@ -64,7 +64,7 @@ def filled_regex(key: str, value: str | None) -> str | None:
 
 def renames(key: str, items: Names) -> str | None:
     """Pairs such as `old:new`."""
-    wrong = next((item for item in items or () if len(_split(item)) != 2), None)
+    wrong = next((item for item in items or () if len(at_colons(item)) != 2), None)
     return None if wrong is None else _wrong_pair(items, wrong)
 
 
@@ -73,12 +73,12 @@ def casts(key: str, items: Names) -> str | None:
     if not items:
         return "Must specify at least one field to cast."
     for item in items:
-        parts = _split(item)
+        parts = at_colons(item)
         if not 1 <= len(parts) <= 2:
             return _wrong_pair(items, item)
         if problem := _cast_type(parts[-1].strip()):
             return problem
-    if len(items) > 1 and any(len(_split(item)) == 1 for item in items):
+    if len(items) > 1 and any(len(at_colons(item)) == 1 for item in items):
         return (
             "Cast transformations that specify a type to cast the entire value to may only specify a single "
             "cast in their spec"
@@ -102,8 +102,8 @@ def _cast_type(name: str) -> str | None:
     )
 
 
-def _split(pair: str) -> list[str]:
-    """At colons, as Java does: empty parts at the end do not count."""
+def at_colons(pair: str) -> list[str]:
+    """Cut as Java cuts: empty parts at the end do not count."""
     parts = pair.split(":")
     while len(parts) > 1 and not parts[-1]:
         parts.pop()

@@ -104,10 +104,16 @@ class Java:
         """The config as the class's own ConfigDef parses it, whether or not its validators like it."""
         asked = (class_name, json.dumps(dict(config)))
         if asked not in self._settings:
-            parsed = self._new(class_name).config().validate(dict(config))
-            found = json.loads(self._plain.writeValueAsBytes(parsed))
-            self._settings[asked] = {one["name"]: one["value"] for one in found}
+            self._settings[asked] = {one["name"]: one["value"] for one in self._validated(class_name, config)}
         return dict(self._settings[asked])
+
+    def mistakes(self, class_name: str, config: Mapping[str, str]) -> list[str]:
+        """What the class's own ConfigDef says against the config."""
+        return [reason for one in self._validated(class_name, config) for reason in one["errorMessages"]]
+
+    def _validated(self, class_name: str, config: Mapping[str, str]) -> list[dict[str, Any]]:
+        found = self._new(class_name).config().validate(dict(config))
+        return list(json.loads(self._plain.writeValueAsBytes(found)))
 
     def transformed(self, steps: Sequence[JavaStep], given: Given) -> list[Result]:
         return self._gathered(self.records(given), lambda record: _applied(steps, record))

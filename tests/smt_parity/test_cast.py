@@ -164,7 +164,7 @@ def test_defaults_are_cast_too(parity: Parity, defaults: str) -> None:
 
 @pytest.mark.parametrize(
     "spec",
-    ["a: int8 , b:STRING", ":int8", "a:int8,a:string", " String "],
+    ["a: int8 , b:STRING", ":int8", "a:int8,a:string", " String ", "a:int8:", "string::"],
 )
 def test_specs_that_are_odd(parity: Parity, spec: str) -> None:
     parity.check([Smt(Cast, {"spec": spec})], Given(Json([{"a": 5, "b": 6, "": 7}])))

@@ -27,6 +27,7 @@ CONFIGS = [
     {"renames": "a:b,b:c.d"},
     {"renames": "a:x,b:x"},
     {"renames": "a:a"},
+    {"renames": "a:x:,:b"},
     {"include": "a,c.d", "renames": "a:b"},
     {"include": "a,b", "renames": "a:b"},
     {"include": "a", "renames": "b:x"},
