@@ -179,6 +179,8 @@ class _Compiler:
             return None
         if not isinstance(others, bool):
             return None if properties or required else self._map(others, pointer)
+        if not others and not properties.keys() >= set(required):
+            return None  # no object can be valid
         parts = {
             name: self.part(schema, f"{pointer}/properties/{_escaped(name)}")
             for name, schema in properties.items()

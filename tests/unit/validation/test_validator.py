@@ -71,6 +71,12 @@ def test_what_is_missing_is_missing_at_the_root() -> None:
     assert _reasons(_STATUS, _text({})) == {0: '(root): "time" is a required property (rule /required)'}
 
 
+def test_what_is_required_and_not_allowed_is_not_allowed() -> None:
+    schema = {"type": "object", "required": ["time"], "additionalProperties": False}
+    (reason,) = _reasons(schema, _text({"time": 1})).values()
+    assert reason.endswith("(rule /additionalProperties)")
+
+
 def test_all_bad_records_leave_no_group() -> None:
     applied = _checked(_STATUS, _text({}, {"time": 1}))
     assert applied.records == []
