@@ -124,25 +124,37 @@ class _Type:
 
 
 def _by_path(bodies: Bodies, failed: dict[int, str]) -> list[tuple[Path, Indexes, Bodies]]:
-    """Messages by their type. Almost always it is the first of the file, which is written as one zero."""
-    first = bodies.data.take(bodies.begin, mode="clip")
-    usual = np.flatnonzero((first == 0) & (bodies.begin < bodies.end))
-    begin = bodies.begin + 1
-    parts: dict[Path, list[int]] = {}
-    for row in np.setdiff1d(np.arange(len(bodies)), usual).tolist():
-        path, begin[row] = _path(bodies, row)
+    """Messages by their type. All that begin alike are taken together."""
+    begin = bodies.begin.copy()
+    rows_by_path: dict[Path, Indexes] = {}
+    left = np.arange(len(bodies))
+    while len(left):
+        first = int(left[0])
+        path, behind = _path(bodies, first)
         if path is None:
-            failed[row] = "the message indexes are broken"
-        else:
-            parts.setdefault(path, []).append(row)
-    rows_by_path = {path: np.array(rows, np.int64) for path, rows in parts.items()}
-    if len(usual):
-        others = rows_by_path.get((0,), usual[:0])
-        rows_by_path[0,] = np.sort(np.concatenate((usual, others)))
+            failed[first] = "the message indexes are broken"
+            left = left[1:]
+            continue
+        size = behind - int(bodies.begin[first])
+        alike = _alike(bodies, left, size)
+        begin[alike] += size
+        others = rows_by_path.get(path)
+        rows_by_path[path] = alike if others is None else np.sort(np.concatenate((others, alike)))
+        left = np.setdiff1d(left, alike, assume_unique=True)
     return [
         (path, rows, Bodies(bodies.text, begin[rows], bodies.end[rows]))
         for path, rows in rows_by_path.items()
     ]
+
+
+def _alike(bodies: Bodies, rows: Indexes, size: int) -> Indexes:
+    """Of some messages those that begin with the same bytes as the first of them."""
+    begin = bodies.begin
+    start = int(begin[rows[0]])
+    rows = rows[begin[rows] + size <= bodies.end[rows]]
+    for place in range(size):
+        rows = rows[bodies.data[begin[rows] + place] == bodies.text[start + place]]
+    return rows
 
 
 def _path(bodies: Bodies, row: int) -> tuple[Path | None, int]:

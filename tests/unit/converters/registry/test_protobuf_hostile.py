@@ -137,3 +137,12 @@ def test_unknown_groups_are_passed_over_if_they_end(group: bytes, reason: str | 
 def test_a_moment_that_does_not_fit_fails(seconds: int) -> None:
     _, found = read(MOMENT, [written(MOMENT, t={"seconds": seconds})])
     assert set(found.failed) == {0}
+
+
+def test_messages_of_several_types_in_one_chunk() -> None:
+    inner, outer = written(NESTED, must=1), written(NESTED, (1,), n=5)
+    messages = [b"\x00" + inner, b"\x02\x02" + outer, b"", b"\x02\x00" + inner, b"\x02", b"\x02\x02" + outer]
+    rows, found = read(NESTED, messages, b"")
+    assert set(found.failed) == {2, 4}
+    assert {row: value.get("n") for row, value in rows.items()} == {0: None, 1: 5, 3: None, 5: 5}
+    assert rows[0] == rows[3] == {"must": 1, "more": []}
