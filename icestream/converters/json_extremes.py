@@ -20,8 +20,8 @@ _DEEPEST: Final = 200
 """Levels. Jackson takes 1000; whoever walks through a value recurses, and Python's stack ends at 1000."""
 _LONGEST: Final = 1000
 """Digits of a number, as in Jackson."""
-_TOO_DEEP: Final = f"the value is nested deeper than {_DEEPEST} levels"
-_TOO_LONG: Final = f"the value has a number of more than {_LONGEST} digits"
+_TOO_DEEP: Final = f"Document nesting depth ({_DEEPEST + 1}) exceeds the maximum allowed ({_DEEPEST})"
+_TOO_LONG: Final = f"Number value length exceeds the maximum allowed ({_LONGEST})"
 _SHORT: Final = 2 * _DEEPEST
 """Bytes; whatever is shorter is harmless."""
 _LARGE: Final = 2**16
