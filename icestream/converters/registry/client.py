@@ -96,7 +96,7 @@ class RegistryClient:
 
     def latest(self, subject: str) -> RegisteredSchema:
         found = self._get(f"/subjects/{quote(subject, safe='')}/versions/latest")
-        return self._registered(int(found["id"]), found)
+        return self._registered(int(_told(found, "id")), found)
 
     def register(self, subject: str, kind: str, text: str) -> int:
         """The id of a schema of a subject, new or not."""
@@ -111,28 +111,28 @@ class RegistryClient:
         if key not in self._ids:
             body = {"schema": text} | ({} if kind == "AVRO" else {"schemaType": kind})
             answer = self._ask("POST", f"/subjects/{quote(subject, safe='')}{action}", body)
-            self._ids[key] = int(answer["id"])
+            self._ids[key] = int(_told(answer, "id"))
         return self._ids[key]
 
     def _registered(self, schema_id: int, found: Mapping[str, Any]) -> RegisteredSchema:
         references: dict[str, Reference] = {}
         self._resolve(found.get("references") or (), references, ())
         kind = str(found.get("schemaType") or "AVRO")
-        return RegisteredSchema(schema_id, kind, str(found["schema"]), tuple(references.values()))
+        return RegisteredSchema(schema_id, kind, str(_told(found, "schema")), tuple(references.values()))
 
     def _resolve(
         self, wanted: Sequence[Mapping[str, Any]], into: dict[str, Reference], above: tuple[str, ...]
     ) -> None:
         for one in wanted:
-            name = str(one["name"])
+            name = str(_told(one, "name"))
             if name in into:
                 continue
             if name in above:
                 raise UnknownSchema(f"the schema reference {name} leads to itself")
-            subject, version = quote(str(one["subject"]), safe=""), one["version"]
+            subject, version = quote(str(_told(one, "subject")), safe=""), _told(one, "version")
             found = self._get(f"/subjects/{subject}/versions/{version}")
             self._resolve(found.get("references") or (), into, (*above, name))
-            into[name] = Reference(name, str(found["schema"]))
+            into[name] = Reference(name, str(_told(found, "schema")))
 
     def _get(self, path: str) -> Mapping[str, Any]:
         return self._ask("GET", path)
@@ -180,6 +180,12 @@ def _content(answer: httpx.Response, url: str) -> Mapping[str, Any]:
     raise SourceUnavailable(
         f"what answers at {url} is no Schema Registry (HTTP {answer.status_code}); check schema.registry.url"
     )
+
+
+def _told(answer: Mapping[str, Any], name: str) -> Any:
+    if name not in answer:
+        raise SourceUnavailable(f"the Schema Registry answers without '{name}'; check schema.registry.url")
+    return answer[name]
 
 
 def texts(references: Sequence[Reference]) -> Iterator[str]:

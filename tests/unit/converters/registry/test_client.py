@@ -131,6 +131,14 @@ def test_an_unknown_id_is_told_apart_from_trouble(canned: Any) -> None:
         asking.by_id(7)
 
 
+def test_an_answer_that_no_registry_gives_is_trouble(canned: Any) -> None:
+    canned.answers[("GET", "/schemas/ids/3")] = (200, {"status": "up"})
+    canned.answers[("GET", "/schemas/ids/4")] = (200, {"schema": "s", "references": [{"name": "n"}]})
+    for schema_id, missing in ((3, "schema"), (4, "subject")):
+        with pytest.raises(SourceUnavailable, match=f"without '{missing}'"):
+            client(canned.url).by_id(schema_id)
+
+
 def test_strategies_of_subjects() -> None:
     package = "io.confluent.kafka.serializers.subject."
 
