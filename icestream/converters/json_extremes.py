@@ -16,8 +16,8 @@ from icestream.records.payloads import Payloads
 
 _Codes = np.ndarray[tuple[int], np.dtype[np.uint8]]
 _Starts = np.ndarray[tuple[int], np.dtype[np.int32]]
-_DEEPEST: Final = 200
-"""Levels. Jackson takes 1000; whoever walks through a value recurses, and Python's stack ends at 1000."""
+_DEEPEST: Final = 910
+"""Levels. Jackson takes 1000; so do the decoders, less what is on Python's stack already when they begin."""
 _LONGEST: Final = 1000
 """Digits of a number, as in Jackson."""
 _TOO_DEEP: Final = f"Document nesting depth ({_DEEPEST + 1}) exceeds the maximum allowed ({_DEEPEST})"

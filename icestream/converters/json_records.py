@@ -67,7 +67,7 @@ def coerced(value: Any, kind: pa.DataType, path: str) -> Any:
                 return convert(value, kind, path)
             except Misfit:
                 raise
-            except (ValueError, TypeError, OverflowError, decimal.InvalidOperation):
+            except (ValueError, TypeError, OverflowError, RecursionError, decimal.InvalidOperation):
                 break
     raise Misfit(f"field '{path}' is {_shown(value)}, which does not fit {_kind_name(kind)}")
 
@@ -114,7 +114,10 @@ def _floating(value: Any, kind: pa.DataType, path: str) -> float:
         if found is None:
             raise _NotOfThisKind
         value = found[1]
-    return float(value)
+    try:
+        return float(value)
+    except OverflowError:  # a whole number beyond all doubles
+        return math.inf if value > 0 else -math.inf
 
 
 def _decimal(value: Any, kind: pa.Decimal128Type, path: str) -> decimal.Decimal:
@@ -245,7 +248,10 @@ def _kind_name(kind: pa.DataType) -> str:
 
 
 def _shown(value: Any) -> str:
-    text = json.dumps(value, ensure_ascii=False, default=_plain)
+    try:
+        text = json.dumps(value, ensure_ascii=False, default=_plain)
+    except RecursionError:
+        return "nested very deeply"
     return text if len(text) <= 80 else f"{text[:77]}..."
 
 

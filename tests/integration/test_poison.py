@@ -5,6 +5,7 @@ Config in, table and dead letter queue out.
 
 from __future__ import annotations
 
+import math
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -185,8 +186,10 @@ def test_ten_thousand_levels(make_world: MakeWorld) -> None:
 
 def test_numbers_that_are_none_and_those_that_are_too_large(make_world: MakeWorld) -> None:
     world = make_world()
-    bad = [b"NaN", b"Infinity", b"-Infinity", b"1e400", b"1" + b"0" * 400, b"1e99999999999", b".5", b"+1"]
+    bad = [b"NaN", b"Infinity", b"-Infinity", b".5", b"+1"]
     good = {b"1e308": 1e308, b"1e-400": 0.0, b"1" + b"0" * 30: 1e30, b"-0.0": -0.0, b"5e-324": 5e-324}
+    # As Java reads them.
+    good |= dict.fromkeys([b"1e400", b"1" + b"0" * 400, b"1e99999999999"], math.inf)
     ids = [b"9223372036854775808", b"1" + b"0" * 30, b"1e30", b"NaN"]
     world.produce([b'{"id":-1,"amount":%s}' % text for text in bad])
     world.produce([b'{"id":%d,"amount":%s}' % (number, text) for number, text in enumerate(good)])

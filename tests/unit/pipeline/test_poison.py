@@ -27,8 +27,8 @@ CHAINS: dict[str, dict[str, str]] = {
 }
 POISON = {
     "deep list": b'{"new":' + b"[" * 950 + b"]" * 950 + b"}",
-    "deep objects": b'{"text":' + b'{"a":' * 300 + b"1" + b"}" * 300 + b"}",
-    "deep number": b'{"text":' + b"[" * 600 + b"1" + b"]" * 600 + b"}",
+    "deep objects": b'{"text":' + b'{"a":' * 920 + b"1" + b"}" * 920 + b"}",
+    "deep number": b'{"text":' + b"[" * 915 + b"1" + b"]" * 915 + b"}",
     "huge number": b'{"new":' + b"9" * 5000 + b"}",
     "huge text": b'{"text":' + b"9" * 5000 + b"}",
     "half a character and a huge number": b'{"text":"\\ud800","new":1e400}',
@@ -62,7 +62,7 @@ def test_only_the_poison_is_rejected(world: World, poison: str, chain: str) -> N
 def test_a_value_that_is_nested_deeply_becomes_a_column_of_text_below_some_level(
     world: World, chain: str
 ) -> None:
-    values = [b'{"id":0}', b'{"id":1,"new":' + b"[" * 150 + b"1" + b"]" * 150 + b"}", b'{"id":2}']
+    values = [b'{"id":0}', b'{"id":1,"new":' + b"[" * 500 + b"1" + b"]" * 500 + b"}", b'{"id":2}']
     staged = world.staged(values, world.table(TABLE), config=_config(chain))
     assert [row["id"] for row in rows_of(staged)] == [0, 1, 2]
     assert not reasons(staged)
