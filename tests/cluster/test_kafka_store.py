@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from icestream.api.errors import NotReadyError, SourceUnavailable
+from icestream.api.errors import FatalError, NotReadyError, SourceUnavailable
 from icestream.cluster.kafka_store import KafkaStore
 from icestream.cluster.roster import task_configs
 from icestream.cluster.service import ConnectorService
@@ -57,7 +57,7 @@ def test_a_connector_that_is_too_large_for_kafka_ends_no_later_change(
     monkeypatch.setattr("icestream.cluster.kafka_store._MOST_BYTES", 10_000_000)
     store = open_store()
     store.lead()
-    with pytest.raises(SourceUnavailable, match="too large"):
+    with pytest.raises(FatalError, match="too large"):
         store.put("large", StoredConnector({**SMALL.config, "file": "x" * 1_500_000}))
     assert not store.can_write
     with pytest.raises(NotReadyError):

@@ -15,7 +15,7 @@ from typing import Any
 from icestream import logs
 from icestream.jobs.build_file_sink import file_sink_manager
 from icestream.jobs.build_sources import source_manager
-from icestream.kafka.bulk_producer import BulkProducer
+from icestream.kafka.bulk_producer import BulkProducer, Outgoing
 from icestream.sinks.file_stream import LineFile
 from tests.crashes.faults import Fault, Faults, say
 
@@ -24,8 +24,8 @@ def spoil(faults: Faults) -> None:
     """More points: records sent but not their offset, half of a batch in the file."""
     send, write = BulkProducer.send, LineFile._write
 
-    def spoiled_send(self: BulkProducer, topic: str, values: Any) -> None:
-        send(self, topic, values)
+    def spoiled_send(self: BulkProducer, outgoing: Outgoing) -> None:
+        send(self, outgoing)
         self.flush(10)
         faults.reached("records sent")
 
