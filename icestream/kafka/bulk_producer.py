@@ -12,7 +12,7 @@ from typing import Any
 from confluent_kafka import KafkaError, KafkaException, Producer
 
 from icestream.api.errors import FatalError, SourceUnavailable
-from icestream.kafka.clients import ANSWER_SECONDS, kafka_errors, quiet
+from icestream.kafka.clients import ANSWER_SECONDS, flush, kafka_errors, quiet
 
 _QUEUE_MESSAGES = 400_000
 _SETTINGS: Mapping[str, str | int | bool] = {
@@ -126,7 +126,7 @@ class BulkProducer:
     def flush(self, seconds: float) -> bool:
         """Whether Kafka has all records; those that it lacks still wait for it."""
         with kafka_errors(self._doing):
-            left = self._producer.flush(seconds)
+            left = flush(self._producer, seconds)
         self._raise_failures()
         return left == 0
 

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka import KafkaError, KafkaException, Producer
 
 from icestream.api.config import subset
 from icestream.api.errors import ConfigError, FatalError, Fenced, IcestreamError, Problem, SourceUnavailable
@@ -138,6 +138,18 @@ def kafka_errors(doing: str, ask: Callable[[float], object] | None = None) -> It
         raise
     finally:
         _met.errors = before
+
+
+def flush(producer: Producer, seconds: float) -> int:
+    """How many messages Kafka has not taken in time. For transactional producers, within `kafka_errors`."""
+    try:
+        return int(producer.flush(seconds))
+    except SystemError as error:
+        if error.__cause__ is None:
+            # With several callbacks to call the client loses its error; a fatal one it tells whoever asks
+            # again.
+            producer.begin_transaction()
+        raise
 
 
 def _hear(ask: Callable[[float], object] | None) -> None:

@@ -11,7 +11,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Produ
 
 from icestream.api.errors import FatalError, SourceUnavailable
 from icestream.api.offsets import Offsets, Partition
-from icestream.kafka.clients import ANSWER_SECONDS, kafka_errors, quiet
+from icestream.kafka.clients import ANSWER_SECONDS, flush, kafka_errors, quiet
 
 _ANY = -1
 
@@ -99,7 +99,7 @@ class Transactions:
                     if error.args[0].code() == KafkaError.MSG_SIZE_TOO_LARGE:
                         raise self._too_large(message.topic, len(message.value or b"")) from None
                     raise
-        undelivered = self._producer.flush(ANSWER_SECONDS)
+        undelivered = flush(self._producer, ANSWER_SECONDS)
         for refusal, letter in failures:
             if refusal.code() == KafkaError.MSG_SIZE_TOO_LARGE:
                 raise self._too_large(str(letter.topic()), len(letter))

@@ -80,7 +80,7 @@ def _run(worker: WorkerProcess, bootstrap: str, folder: Path, topic: str, **more
     queue = f"{topic}-{worker.name}"
     file = folder / f"{worker.name}.txt"
     config = {**_CONFIG, "topics": topic, "file": str(file), "errors.deadletterqueue.topic.name": queue}
-    call(worker.url, "POST", "/connectors", {"name": "sink", "config": {**config, **more}})
+    call(worker.url, "POST", "/connectors", {"name": "rejecting", "config": {**config, **more}})
     eventually(lambda: file.exists() and len(file.read_bytes().splitlines()) == 2, lambda: worker.text())
     return _letters(bootstrap, queue, len(_RECORDS) - 2)
 
