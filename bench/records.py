@@ -24,7 +24,6 @@ from bench import machine
 from bench.one_core import CHUNK_ROWS, Case, Speed, chunks_of, in_turn
 from bench.record_kinds import KINDS
 from icestream.api.offsets import Offsets, Partition
-from icestream.converters.fit_records import RecordFitter
 from icestream.embedded.minio_logs import generate
 from icestream.embedded.minio_tables import LOG_TABLES, sqlite_catalog
 from icestream.kafka.reader import Chunk
@@ -33,6 +32,7 @@ from icestream.pipeline.record_path import RecordPath, RecordSettings, record_pa
 from icestream.pipeline.worker import TableWork
 from icestream.records.records import Converter
 from icestream.records.rows import Indexes
+from icestream.rows.fit_records import RecordFitter
 from icestream.sinks.iceberg.catalogs import open_catalog
 from icestream.sinks.iceberg.stage import TablePlan
 from icestream.sinks.iceberg.table import IcebergTable

@@ -11,9 +11,9 @@ import pyarrow as pa
 from icestream.api.batch import Batch, Counts, Staged, Taken
 from icestream.api.errors import FatalError
 from icestream.api.offsets import Offsets
-from icestream.converters.new_fields import Path, combined
 from icestream.jobs.borders import BatchRunner, SinkTable
 from icestream.pipeline.plan import TableTask
+from icestream.rows.new_fields import Path, combined
 from icestream.sinks.iceberg.stage import TablePlan
 from icestream.sinks.iceberg.table import NewFields
 

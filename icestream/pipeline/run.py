@@ -16,12 +16,12 @@ from pyspark.sql import SparkSession
 from icestream.api.batch import Batch, Staged, Taken, add_counts, deal
 from icestream.api.errors import Cancelled, FatalError, RetriableError, SinkUnavailable
 from icestream.api.offsets import Partition
-from icestream.converters.new_fields import combined
 from icestream.kafka.reader import process_reader
 from icestream.pipeline.plan import RESULT_SCHEMA, Plan, TableTask, TaskFailed, unpacked
 from icestream.pipeline.record_path import RecordSettings
 from icestream.pipeline.session import open_session, slots
 from icestream.pipeline.worker import run_tasks, settle_process
+from icestream.rows.new_fields import combined
 
 _ROWS_A_TASK = 20_000
 """A batch below this runs as one task: fewer files, less overhead."""

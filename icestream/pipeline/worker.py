@@ -19,15 +19,15 @@ import pyarrow as pa
 from icestream.api.batch import Counts, Rejected, Slice, Staged, Taken, add_counts
 from icestream.api.errors import RetriableError
 from icestream.api.offsets import Partition
-from icestream.converters.fit_records import RecordFitter
-from icestream.converters.json import Refused
-from icestream.converters.surplus import Surplus
 from icestream.kafka.reader import Chunk, process_reader
 from icestream.pipeline.plan import Plan, TableTask, TaskFailed, packed
 from icestream.pipeline.record_path import TASK_PUT, VALUE_CONVERTER, Refusal, process_record_path
 from icestream.records.column import Column
 from icestream.records.records import Records
 from icestream.records.rows import Flags, Indexes
+from icestream.rows.fit_records import RecordFitter
+from icestream.rows.json_decoder import Refused
+from icestream.rows.surplus import Surplus
 from icestream.sinks.iceberg.required import missing_required
 from icestream.sinks.iceberg.stage import StageWriter
 

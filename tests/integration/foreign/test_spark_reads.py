@@ -21,8 +21,8 @@ from pyiceberg.schema import Schema
 
 from icestream.api.batch import Batch, Counts, StagedFile
 from icestream.api.offsets import NOTHING, Offsets, Partition
-from icestream.converters.json import JsonDecoder
 from icestream.records.payloads import Payloads
+from icestream.rows.json_decoder import JsonDecoder
 from icestream.sinks.iceberg.catalogs import open_catalog
 from icestream.sinks.iceberg.marks import Source, mark_after
 from icestream.sinks.iceberg.stage import StageWriter

@@ -8,7 +8,7 @@ from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.schema import Schema
 from pyiceberg.table import Transaction
 
-from icestream.converters.new_fields import NO_LONGER_REQUIRED
+from icestream.rows.new_fields import NO_LONGER_REQUIRED
 from icestream.sinks.iceberg.schemas import arrow_schema, change_fields
 
 TABLE = Schema(

@@ -8,14 +8,14 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from icestream.converters.fit_records import Fitted, RecordFitter
-from icestream.converters.new_fields import NO_LONGER_REQUIRED
-from icestream.converters.surplus import Surplus
 from icestream.records import schema as schemas
 from icestream.records.column import Column
 from icestream.records.json_source import JsonSource
 from icestream.records.schema import ConnectSchema, Kind
 from icestream.records.values import Fields, Listing, Text, object_fields
+from icestream.rows.fit_records import Fitted, RecordFitter
+from icestream.rows.new_fields import NO_LONGER_REQUIRED
+from icestream.rows.surplus import Surplus
 
 TABLE = pa.schema(
     [

@@ -17,9 +17,9 @@ import pyarrow.compute as pc
 import pyarrow.types as pt
 
 from icestream.api.records import is_uuid
-from icestream.converters import json_casts
-from icestream.converters.json_records import Misfit, coerced
 from icestream.records.java_text import java_double, java_float
+from icestream.rows import json_casts
+from icestream.rows.json_records import Misfit, coerced
 
 _SPLIT = 8
 _ONE_BY_ONE = 16

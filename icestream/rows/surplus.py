@@ -15,7 +15,13 @@ import msgspec
 import pyarrow as pa
 import pyarrow.types as pt
 
-from icestream.converters.new_fields import (
+from icestream.records.column import Column
+from icestream.records.json_source import ABSENT, JsonSource, can_be_projected
+from icestream.records.payloads import Payloads
+from icestream.records.plain import plain
+from icestream.records.schema import DECIMAL, ConnectSchema, Kind
+from icestream.records.values import Fields, Node, Text
+from icestream.rows.new_fields import (
     LIST_ELEMENT,
     MAP_VALUE,
     NO_LONGER_REQUIRED,
@@ -26,12 +32,6 @@ from icestream.converters.new_fields import (
     missing_in,
     new_fields,
 )
-from icestream.records.column import Column
-from icestream.records.json_source import ABSENT, JsonSource, can_be_projected
-from icestream.records.payloads import Payloads
-from icestream.records.plain import plain
-from icestream.records.schema import DECIMAL, ConnectSchema, Kind
-from icestream.records.values import Fields, Node, Text
 
 _MOMENT = pa.timestamp("us", "UTC")
 

@@ -12,16 +12,16 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from icestream.converters.fit_columns import fitted
-from icestream.converters.fit_text import TextFitter, Wanted
-from icestream.converters.json import JsonDecoder, Refused
-from icestream.converters.json_records import Misfit, coerced
-from icestream.converters.surplus import Surplus
 from icestream.records.column import Column, children, filled_deep
 from icestream.records.plain import plain
 from icestream.records.rows import Indexes
 from icestream.records.schema import Kind
 from icestream.records.values import Fields, Listing, Node, Text, Value
+from icestream.rows.fit_columns import fitted
+from icestream.rows.fit_text import TextFitter, Wanted
+from icestream.rows.json_decoder import JsonDecoder, Refused
+from icestream.rows.json_records import Misfit, coerced
+from icestream.rows.surplus import Surplus
 
 
 @dataclass(frozen=True)

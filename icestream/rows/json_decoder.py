@@ -13,10 +13,11 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from icestream.converters import json_bulk, json_casts, json_records, json_shapes, json_text
+from icestream.converters import json_bulk, json_shapes, json_text
 from icestream.converters.json_bulk import BulkReader, Piece
 from icestream.records.payloads import Payloads
 from icestream.records.rows import Indexes
+from icestream.rows import json_casts, json_records
 
 
 class Refused(NamedTuple):

@@ -13,11 +13,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from icestream.converters.json import JsonDecoder, Refused
 from icestream.records.json_source import JsonSource, Path
 from icestream.records.payloads import Payloads
 from icestream.records.rows import Indexes
 from icestream.records.values import Text
+from icestream.rows.json_decoder import JsonDecoder, Refused
 
 _WRAPPER = "value"
 

@@ -10,9 +10,9 @@ import pyarrow as pa
 import pytest
 
 from icestream.converters import json_bulk, json_casts, json_records
-from icestream.converters.json import JsonDecoder
 from icestream.converters.json_text import Payloads, keys_agree, not_one_value
-from icestream.converters.new_fields import combined, new_fields
+from icestream.rows.json_decoder import JsonDecoder
+from icestream.rows.new_fields import combined, new_fields
 
 STRING_MAP = pa.map_(pa.string(), pa.string())
 SCHEMA = pa.schema(

@@ -7,8 +7,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from icestream.converters.fit_columns import fitted
 from icestream.records.schema import MOMENT
+from icestream.rows.fit_columns import fitted
 
 US = pa.timestamp("us", "UTC")
 NOON = dt.datetime(2023, 11, 14, 12, tzinfo=dt.UTC)
