@@ -9,8 +9,9 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from icestream.converters import json_bulk, json_casts, json_records
+from icestream.converters import json_bulk
 from icestream.converters.json_text import Payloads, keys_agree, not_one_value
+from icestream.rows import json_casts, json_records
 from icestream.rows.json_decoder import JsonDecoder
 from icestream.rows.new_fields import combined, new_fields
 
