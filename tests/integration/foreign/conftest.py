@@ -83,7 +83,12 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[kafka.Broker]:
 def start_job(broker: kafka.Broker) -> JobStarter:
     from icestream.jobs.build import job_starter
 
-    return job_starter({"bootstrap.servers": broker.bootstrap, "spark.master": "local[2]"})
+    start = job_starter({"bootstrap.servers": broker.bootstrap, "spark.master": "local[2]"})
+
+    def start_plain_json(name: str, config: Mapping[str, str], *, paused: bool) -> RunningJob:
+        return start(name, {**config, "value.converter.schemas.enable": "false"}, paused=paused)
+
+    return start_plain_json
 
 
 @pytest.fixture
