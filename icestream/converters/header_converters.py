@@ -13,9 +13,9 @@ from typing import Any, Final, Self
 import pyarrow as pa
 import pyarrow.types as pt
 
-from icestream.converters.row_objects import row_objects
 from icestream.records.column import Column
 from icestream.records.java_text import Verbatim, hash_order, java_double, java_float, java_long
+from icestream.records.plain import plain
 from icestream.records.records import Converted
 from icestream.records.schema import DATE, TIME, TIMESTAMP, ConnectSchema, Kind
 from icestream.records.values import Value
@@ -38,7 +38,7 @@ class SimpleHeaderConverter:
     def from_connect(self, topic: str, value: Value, length: int) -> Sequence[bytes | None]:
         if value is None:
             return [None] * length
-        texts = [_shown(row, False) for row in row_objects(value, _leaves)]
+        texts = [_shown(row, False) for row in plain(value, length, _leaves)]
         return [None if text is None else text.encode(errors="replace") for text in texts]
 
 

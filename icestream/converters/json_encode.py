@@ -16,10 +16,10 @@ import pyarrow.types as pt
 
 from icestream.api.jackson import jackson_bytes
 from icestream.converters.json_schemas import schema_node
-from icestream.converters.row_objects import row_objects
 from icestream.records.column import Column, children
 from icestream.records.java_text import Verbatim, java_double, java_float, java_long
 from icestream.records.json_source import ABSENT
+from icestream.records.plain import plain
 from icestream.records.records import ConversionError, Failure
 from icestream.records.rows import Flags
 from icestream.records.schema import DECIMAL, SCALE, ConnectSchema, Kind
@@ -61,7 +61,7 @@ class JsonWriter:
             if failed.any():
                 raise ConversionError(dict.fromkeys(np.flatnonzero(failed).tolist(), _REQUIRED))
             return texts
-        return pa.array([_object_text(row) for row in row_objects(value, self._leaves)], pa.string())
+        return pa.array([_object_text(row) for row in plain(value, len(value), self._leaves)], pa.string())
 
     def _schema_text(self, schema: ConnectSchema | None) -> str:
         if schema is None:

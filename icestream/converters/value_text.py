@@ -10,7 +10,6 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.types as pt
 
-from icestream.converters.row_objects import row_objects
 from icestream.records.column import Column
 from icestream.records.java_text import (
     Verbatim,
@@ -20,6 +19,7 @@ from icestream.records.java_text import (
     java_float,
     java_text,
 )
+from icestream.records.plain import plain
 from icestream.records.schema import DATE, DECIMAL, TIME, TIMESTAMP, ConnectSchema, Kind
 from icestream.records.values import Value
 
@@ -32,7 +32,7 @@ def value_texts(value: Value, length: int) -> Sequence[str | None]:
     if value is None:
         return [None] * length
     if not isinstance(value, Column):
-        return [java_text(row) for row in row_objects(value, _verbatim)]
+        return [java_text(row) for row in plain(value, length, _verbatim)]
     return _column_texts(value)
 
 

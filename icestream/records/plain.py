@@ -1,4 +1,4 @@
-"""Values as Python's own, row by row: for what is rare, and for tests."""
+"""Values as Python's own, row by row. For who must see every key, and for tests; columns are the rule."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def plain(node: Node | None, length: int, of_column: Callable[[Column], list[Any
 
 
 def _maps(fields: Fields, of_column: Callable[[Column], list[Any]]) -> list[dict[str, Any]]:
-    rest = [{}] * len(fields) if fields.rest is None else fields.rest.objects()
+    rest = [{} for _ in range(len(fields))] if fields.rest is None else fields.rest.objects()
     if not fields.named:
         return rest
     rows = [dict(row) for row in rest]
