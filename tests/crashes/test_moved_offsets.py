@@ -23,6 +23,7 @@ from icestream.jobs.group_ledger import ALTERED, RESET
 from icestream.jobs.iceberg_ledger import InProcessRunner
 from icestream.jobs.manager import JobManager
 from icestream.jobs.sink_offsets import SinkOffsets
+from icestream.pipeline.record_path import RecordSettings
 from icestream.pipeline.run import SparkPlane
 from tests.crashes.conftest import MakePipeline
 from tests.crashes.pipeline import PARTITIONS, SCHEMA, SPEC, Pipeline, drain
@@ -30,7 +31,9 @@ from tests.crashes.processes import ROOT
 
 
 def manager(pipeline: Pipeline, reached: Callable[[str], None] = lambda point: None) -> JobManager:
-    runner: Any = InProcessRunner({"bootstrap.servers": pipeline.bootstrap})
+    runner: Any = InProcessRunner(
+        {"bootstrap.servers": pipeline.bootstrap}, RecordSettings.of(pipeline.config)
+    )
     return job_manager(pipeline.name, pipeline.config, pipeline.worker, runner, reached)
 
 
