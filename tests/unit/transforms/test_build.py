@@ -98,11 +98,11 @@ def test_what_is_wrong_is_told_with_the_whole_key(settings: dict[str, str], prob
 @pytest.fixture
 def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A package with a function, as pip leaves it behind."""
-    (tmp_path / "shop.py").write_text("def same(table, settings):\n    return table\n")
+    (tmp_path / "corner_shop.py").write_text("def same(table, settings):\n    return table\n")
     folder = tmp_path / "shop-2.1.dist-info"
     folder.mkdir()
     (folder / "METADATA").write_text("Metadata-Version: 2.1\nName: shop\nVersion: 2.1\n")
-    (folder / "entry_points.txt").write_text("[icestream.transforms]\nsame = shop:same\n")
+    (folder / "entry_points.txt").write_text("[icestream.transforms]\nsame = corner_shop:same\n")
     monkeypatch.syspath_prepend(str(tmp_path))
 
 
