@@ -10,7 +10,9 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Protocol
 
 from icestream.api.batch import Rejected
+from icestream.api.errors import SourceUnavailable
 from icestream.api.offsets import Offsets
+from icestream.jobs.deadlines import Overdue, within
 from icestream.jobs.events import Event, Payload, encoded
 from icestream.jobs.job import DeadLetters, Job
 from icestream.jobs.letters import CONTEXT
@@ -20,6 +22,8 @@ from icestream.kafka.transactions import Outgoing, Transactions
 
 _TOPIC_CONFIG = {"max.message.bytes": str(16 * 1024 * 1024)}
 """A dead letter is the record and its headers: it must fit where the record did."""
+_LONGEST_TRANSACTION = 60.0
+"""Seconds: four of its requests may take 15 each."""
 
 
 class Channel(Protocol):
@@ -37,8 +41,15 @@ class Channel(Protocol):
 class KafkaChannel:
     """Opening it fences every older channel of the same job."""
 
-    def __init__(self, job: Job, settings: dict[str, str], clock: Callable[[], dt.datetime]) -> None:
+    def __init__(
+        self,
+        job: Job,
+        settings: dict[str, str],
+        clock: Callable[[], dt.datetime],
+        seconds: float = _LONGEST_TRANSACTION,
+    ) -> None:
         self._job = job
+        self._seconds = seconds
         self._clock = clock
         self._sender = str(uuid.uuid4()).encode()
         self._transactions = Transactions(settings, job.transactional_id, job.group)
@@ -47,7 +58,18 @@ class KafkaChannel:
         self, commit: str, rejected: Sequence[Rejected], events: Sequence[Payload], offsets: Offsets
     ) -> None:
         messages = [*self._letters(rejected), *self._events(events)]
-        self._transactions.write(messages, offsets, f"{NOTE_PREFIX}{commit}")
+        try:
+            # librdkafka keeps no time limit when its broker goes away in the middle of a transaction.
+            within(
+                self._seconds,
+                lambda: self._transactions.write(messages, offsets, f"{NOTE_PREFIX}{commit}"),
+                "publishing",
+            )
+        except Overdue:
+            raise SourceUnavailable(
+                f"Kafka did not end the transaction of {self._job.transactional_id} "
+                f"in {self._seconds:.0f} s; is the broker up?"
+            ) from None
 
     def close(self) -> None:
         self._transactions.close()

@@ -1,0 +1,49 @@
+"""A transaction that Kafka's client never ends is given up, as an outage."""
+
+import datetime as dt
+import threading
+from typing import Any
+
+import pytest
+
+from icestream.api.errors import Fenced, SourceUnavailable
+from icestream.api.offsets import Offsets
+from icestream.jobs import channel
+from icestream.jobs.channel import KafkaChannel
+from icestream.jobs.job import job_from
+
+CONFIG = {"connector.class": "IcebergSinkConnector", "topics": "t", "iceberg.tables": "ns.t"}
+
+
+class Transactions:
+    """Kafka's client, as it is when its broker is gone."""
+
+    def __init__(self, *_: Any) -> None:
+        self.ended = threading.Event()
+        self.error: Exception | None = None
+
+    def write(self, *_: Any) -> int:
+        if self.error is not None:
+            raise self.error
+        self.ended.wait(60)
+        return -1
+
+
+@pytest.fixture
+def made(monkeypatch: pytest.MonkeyPatch) -> KafkaChannel:
+    monkeypatch.setattr(channel, "Transactions", Transactions)
+    return KafkaChannel(job_from("slow", CONFIG), {}, lambda: dt.datetime.now(dt.UTC), seconds=0.1)
+
+
+def test_a_transaction_that_never_ends_is_given_up(made: KafkaChannel) -> None:
+    with pytest.raises(SourceUnavailable, match=r"did not end the transaction of connect-slow-coordinator"):
+        made.publish("commit", [], [], Offsets({}))
+    transactions: Any = made._transactions
+    transactions.ended.set()
+
+
+def test_what_the_client_says_in_time_is_told(made: KafkaChannel) -> None:
+    transactions: Any = made._transactions
+    transactions.error = Fenced("another one")
+    with pytest.raises(Fenced):
+        made.publish("commit", [], [], Offsets({}))
