@@ -5,7 +5,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test unit check format bench bench-records lock machine
+.PHONY: help setup demo test test-long unit check format bench bench-records lock machine
 
 help: ## Show this help
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -16,7 +16,10 @@ demo: machine $(VENV)/.run ## MinIO logs through Kafka into Iceberg on this mach
 	@$(BIN)/icestream demo $(ARGS)
 
 test: machine $(VENV)/.dev ## Run all tests
-	@$(BIN)/python -m pytest $(ARGS)
+	@$(BIN)/python -m pytest -m "not long" $(ARGS)
+
+test-long: machine $(VENV)/.dev ## Run the long forms: minutes of chaos, full parity tables, attacks, steady rates
+	@$(BIN)/python -m pytest -m long $(ARGS)
 
 unit: machine $(VENV)/.dev ## Run the tests that need no Kafka and no Spark, in seconds
 	@$(BIN)/python -m pytest tests/unit $(ARGS)
