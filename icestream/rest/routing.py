@@ -37,6 +37,8 @@ class PathRoute(Route):
     def matches(self, scope: Scope) -> tuple[Match, Scope]:
         if scope["type"] != "http":
             return Match.NONE, {}
+        if b"#" in scope["query_string"]:
+            raise BadPath("The query has a '#'; write %23")
         parameters = _parameters(self._template, segments_of(raw_path(scope)))
         if parameters is None:
             return Match.NONE, {}
@@ -67,7 +69,10 @@ def raw_path(scope: Scope) -> str:
 
 def segments_of(raw_path: str) -> list[str]:
     """The parts between the slashes, decoded; a trailing slash and `;name=value` do not count."""
-    raw = raw_path.partition("#")[0].removeprefix("/").removesuffix("/")
+    if "#" in raw_path:
+        # What comes after it is for browsers alone; a path that two readers cut in two places is an attack.
+        raise BadPath("The path has a '#'; write %23")
+    raw = raw_path.removeprefix("/").removesuffix("/")
     if not raw:
         if raw_path.startswith("//"):
             raise BadPath("The path has an empty segment")

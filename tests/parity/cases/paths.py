@@ -70,7 +70,6 @@ _UNKNOWN = [
     "/health/",
     "/health/x",
     "/connectors?",
-    "/connectors#x",
     "/?x=1",
     "/connectors/a%2Fb",
     "/connectors/a%2fb/status",
@@ -131,6 +130,7 @@ SCENARIOS = [
     *each("verb", *(_bodyless(verb, path) for path in _PATHS for verb in _VERBS)),
     *each("other verb", Request("TRACE", "/connectors"), Request("NOPE", "/connectors"), Request("get", "/")),
     *each("path", *(GET(path) for path in _UNKNOWN)),
+    *each("fragment", GET("/connectors#x", differs="fragment"), GET("/connectors?x#y", differs="fragment")),
     *each(
         "whole URL",
         GET("http://worker/connectors", headers={"Host": "worker"}),

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import base64
-import re
 import socket
 import ssl
 from collections.abc import Callable, Iterator
@@ -18,16 +17,14 @@ from typing import Any, cast
 
 import httpx
 import pytest
-from starlette.routing import Route
 
 from icestream.api.errors import NotLeader, PreconditionError
 from icestream.cluster.rest_settings import CrossOrigin, HeaderRule, RestConfig, parse_rest
 from icestream.cluster.service import ConnectorService
 from icestream.embedded.certificates import Certificates, certificates
 from icestream.kafka.keystores import identity
-from icestream.rest.app import build_app
 from icestream.rest.headers import ResponseHeaders
-from icestream.rest.security import BasicAuthentication, client_context, guarded
+from icestream.rest.security import client_context
 from icestream.rest.server import HERE, RestServer, bind, listen, serve
 
 USERS = {"alice": "wonder land", "bob": "b:ob", "zoë": "süß"}
@@ -150,35 +147,6 @@ def test_all_others_are_refused(serving: Serve, headers: dict[str, str]) -> None
     assert "www-authenticate" not in answer.headers
 
 
-SPELLINGS: tuple[Callable[[str], str], ...] = (
-    str,
-    lambda path: path.rstrip("/") + "/",
-    lambda path: path.replace("o", "%6F"),
-    lambda path: path + ";x=y",
-    lambda path: path + "?x=/connectors/c/tasks",
-)
-
-
-def test_users_are_asked_for_on_every_route_however_it_is_spelt(serving: Serve) -> None:
-    server = serving(replace(HERE, credentials=USERS))
-    asked = 0
-    for route in build_app(SERVICE).routes:
-        assert isinstance(route, Route)
-        path = re.sub(r"{\w+}", "x", route.path)
-        for method in route.methods or ():
-            for spelt in (spell(path) for spell in SPELLINGS if path != "/"):
-                assert status_of(server, method, spelt) == 401, (method, spelt)
-                asked += 1
-    assert asked > 200
-
-
-def status_of(server: RestServer, method: str, target: str) -> int:
-    """Asks for exactly this target: clients would tidy it up."""
-    with socket.create_connection(("127.0.0.1", server.port), timeout=5) as connection:
-        connection.sendall(f"{method} {target} HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n".encode())
-        return int(connection.recv(1000).split()[1])
-
-
 def test_what_does_not_exist_is_told_to_everybody(serving: Serve) -> None:
     server = serving(replace(HERE, credentials=USERS))
     assert ask("GET", f"{server.url}/nope").status_code == 404
@@ -188,36 +156,6 @@ def test_what_does_not_exist_is_told_to_everybody(serving: Serve) -> None:
 def test_options_are_refused_in_plain_text(serving: Serve) -> None:
     answer = ask("OPTIONS", f"{serving(replace(HERE, credentials=USERS)).url}/connectors")
     assert (answer.status_code, answer.headers["content-type"]) == (401, "text/plain")
-
-
-def test_requests_between_workers_carry_no_password() -> None:
-    seen = []
-
-    async def app(scope: Any, receive: Any, send: Any) -> None:
-        seen.append((scope["method"], scope["raw_path"]))
-
-    async def nothing(*_: Any) -> None:
-        return None
-
-    guard = BasicAuthentication(app, USERS)
-    for method, path in (
-        ("POST", b"/connectors/x/tasks"),
-        ("PUT", b"/connectors/x/fence/"),
-        ("GET", b"/connectors/x/tasks"),
-        ("POST", b"/connectors/x/tasks/0/restart"),
-        ("POST", b"/connectors/x%2Ftasks"),
-        ("POST", b"/connectors/x/y/tasks"),
-    ):
-        scope = {"type": "http", "method": method, "raw_path": path, "headers": []}
-        asyncio.run(guard(scope, nothing, nothing))
-    assert seen == [("POST", b"/connectors/x/tasks"), ("PUT", b"/connectors/x/fence/")]
-
-
-def test_an_app_that_cannot_be_guarded_is_refused() -> None:
-    app = build_app(SERVICE)
-    app.mount("/files", app)
-    with pytest.raises(TypeError, match="cannot be guarded"):
-        guarded(app, USERS)
 
 
 def cors(answer: httpx.Response) -> dict[str, str]:
