@@ -16,7 +16,7 @@ demo: machine $(VENV)/.run ## MinIO logs through Kafka into Iceberg on this mach
 	@$(BIN)/icestream demo $(ARGS)
 
 test: machine $(VENV)/.dev ## Run all tests
-	@$(BIN)/python -m pytest -m "not long" $(ARGS)
+	@$(BIN)/python -m pytest -n 2 -m "not long" $(ARGS)
 
 test-long: machine $(VENV)/.dev ## Run the long forms: minutes of chaos, full parity tables, attacks, steady rates
 	@$(BIN)/python -m pytest -m long $(ARGS)

@@ -9,10 +9,11 @@ from icestream.api.errors import NotFoundError, SourceUnavailable
 
 _ANSWER_S: Final = 10.0
 _WAIT_S: Final = 0.3
+_POLL_S: Final = 0.02
 
 
 def ensure_topic(bootstrap: str, topic: str, partitions: int = 3) -> bool:
-    """Create the topic unless it exists; True if it is new."""
+    """Create the topic unless it exists, and wait until other connections see it; True if it is new."""
     from confluent_kafka import KafkaError, KafkaException
     from confluent_kafka.cimpl import NewTopic
 
@@ -28,7 +29,20 @@ def ensure_topic(bootstrap: str, topic: str, partitions: int = 3) -> bool:
         raise SourceUnavailable(
             f"topic '{topic}' cannot be created at {bootstrap}: {error.args[0].str()}"
         ) from error
+    _wait_until_led(bootstrap, topic)
     return True
+
+
+def _wait_until_led(bootstrap: str, topic: str) -> None:
+    """A broker tells of a new topic a moment after the controller has made it."""
+    admin = _admin(bootstrap)
+    deadline = time.monotonic() + _ANSWER_S
+    while time.monotonic() < deadline:
+        found = _topics(admin, bootstrap).get(topic)
+        partitions = found.partitions.values() if found is not None else ()
+        if partitions and all(partition.leader >= 0 for partition in partitions):
+            return
+        time.sleep(_POLL_S)
 
 
 def partition_count(bootstrap: str, topic: str) -> int:

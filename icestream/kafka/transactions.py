@@ -98,15 +98,20 @@ class Transactions:
                 except KafkaException as error:
                     if error.args[0].code() == KafkaError.MSG_SIZE_TOO_LARGE:
                         raise self._too_large(message.topic, len(message.value or b"")) from None
+                    if error.args[0].code() == KafkaError._STATE:
+                        # The broker has refused an earlier message meanwhile, and only its report says why.
+                        self._raise_refusals(failures, flush(self._producer, ANSWER_SECONDS))
                     raise
-        undelivered = flush(self._producer, ANSWER_SECONDS)
+        self._raise_refusals(failures, flush(self._producer, ANSWER_SECONDS))
+        return offsets[0]
+
+    def _raise_refusals(self, failures: Sequence[tuple[KafkaError, Message]], undelivered: int) -> None:
         for refusal, letter in failures:
             if refusal.code() == KafkaError.MSG_SIZE_TOO_LARGE:
                 raise self._too_large(str(letter.topic()), len(letter))
         if undelivered or failures:
             reason = failures[0][0].str() if failures else "the broker does not answer"
             raise SourceUnavailable(f"{self._doing}: a message could not be delivered: {reason}")
-        return offsets[0]
 
     def _too_large(self, topic: str, size: int) -> FatalError:
         return FatalError(

@@ -1,4 +1,4 @@
-"""One broker for all tests of clusters; a group of workers of its own for each test."""
+"""A group of workers of its own for each test of clusters."""
 
 from __future__ import annotations
 
@@ -8,17 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from icestream.embedded.kafka import Broker, running_broker
+from icestream.embedded.kafka import Broker
 from tests.cluster.workers import WorkerProcess, cluster_properties, eventually, ours, theirs
 
 StartWorker = Callable[..., WorkerProcess]
 _NUMBERS = itertools.count(1)
-
-
-@pytest.fixture(scope="session")
-def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
-    with running_broker(tmp_path_factory.mktemp("cluster") / "kafka") as running:
-        yield running
 
 
 @pytest.fixture

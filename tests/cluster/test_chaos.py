@@ -22,7 +22,8 @@ from icestream.cli.verify import holds
 from icestream.embedded.kafka import Broker
 from tests.cluster.conftest import StartWorker
 from tests.cluster.workers import WorkerProcess, call, eventually
-from tests.crashes.pipeline import SPARK, Pipeline, record
+from tests.crashes.pipeline import Pipeline, record
+from tests.spark_settings import SPARK
 
 SECONDS = float(os.environ.get("ICESTREAM_CHAOS_SECONDS", "300"))
 CONNECTORS = 12

@@ -1,4 +1,4 @@
-"""One broker and one Spark session for all crash tests; a connector of its own for each."""
+"""A connector of its own for each crash test, on the broker and the Spark session that all tests share."""
 
 from __future__ import annotations
 
@@ -8,9 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from icestream.embedded.kafka import Broker, running_broker
-from icestream.pipeline.run import SparkPlane
-from tests.crashes.pipeline import SPARK, Pipeline
+from icestream.embedded.kafka import Broker
+from tests.crashes.pipeline import Pipeline
 from tests.crashes.processes import Fault, Halt, ManagerProcess
 
 MakePipeline = Callable[..., Pipeline]
@@ -25,17 +24,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             # Sockets that py4j leaves to the garbage collector.
             item.add_marker(pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning"))
             item.add_marker(pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"))
-
-
-@pytest.fixture(scope="session")
-def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
-    with running_broker(tmp_path_factory.mktemp("crashes") / "kafka") as running:
-        yield running
-
-
-@pytest.fixture(scope="session")
-def spark() -> SparkPlane:
-    return SparkPlane(SPARK)
 
 
 @pytest.fixture

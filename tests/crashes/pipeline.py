@@ -24,6 +24,7 @@ from icestream.jobs.manager import JobManager
 from icestream.kafka.topics import Topics
 from icestream.pipeline.run import SparkPlane
 from icestream.sinks.iceberg.catalogs import open_catalog
+from tests.spark_settings import SPARK
 
 _T = TypeVar("_T", int, bytes)
 
@@ -36,11 +37,6 @@ SCHEMA = Schema(
     NestedField(3, "bucket", StringType(), required=False),
 )
 SPEC = PartitionSpec(PartitionField(source_id=3, field_id=1000, transform=IdentityTransform(), name="bucket"))
-SPARK: Mapping[str, str] = {
-    "spark.master": "local[2]",
-    "spark.driver.memory": "512m",
-    "spark.driver.extraJavaOptions": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1",
-}
 
 
 def record(number: int) -> bytes:

@@ -7,6 +7,7 @@ import pytest
 
 from icestream.embedded.home import home
 from icestream.embedded.kafka import Login, SecureBroker, running_secure_broker
+from tests.integration.worker_world import World, running_world
 
 
 @pytest.fixture
@@ -43,3 +44,10 @@ def secure_settings(secure_broker: SecureBroker) -> dict[str, str]:
         "ssl.truststore.location": str(secure_broker.certificates.truststore_pkcs12),
         "ssl.truststore.password": secure_broker.certificates.password,
     }
+
+
+@pytest.fixture(scope="session")
+def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+    """A standalone worker with Spark and a broker of its own: tests kill both, and start them again."""
+    with running_world(tmp_path_factory.mktemp("worker")) as running:
+        yield running

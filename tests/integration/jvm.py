@@ -22,7 +22,10 @@ def java_gateway(*class_path: str, heap: str = "64m") -> Iterator[JavaGateway]:
     assert spec is not None and spec.origin is not None
     jar = next((Path(spec.origin).parent / "jars").glob("py4j-*.jar"))
     path = ":".join([str(jar), *class_path])
-    command = [java(), f"-Xmx{heap}", "-cp", path, "py4j.GatewayServer", "--die-on-broken-pipe", "0"]
+    # Quick to start; and exceptions keep their messages, however often the same line throws one.
+    quick = ["-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-OmitStackTraceInFastThrow"]
+    gateway = ["py4j.GatewayServer", "--die-on-broken-pipe", "0"]
+    command = [java(), f"-Xmx{heap}", *quick, "-cp", path, *gateway]
     process = subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
     )
@@ -34,4 +37,4 @@ def java_gateway(*class_path: str, heap: str = "64m") -> Iterator[JavaGateway]:
         yield opened
     opened.close()
     # Its standard input is its life line.
-    process.communicate(timeout=20)
+    process.communicate(timeout=60)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,7 @@ from confluent_kafka import Consumer, Message, Producer, TopicPartition
 from icestream.api.batch import Rejected
 from icestream.api.offsets import NOTHING, Partition
 from icestream.cli import main
-from icestream.embedded.kafka import Broker, running_broker
+from icestream.embedded.kafka import Broker
 from icestream.jobs.channel import dead_letter
 from icestream.jobs.job import DeadLetters
 from icestream.kafka.topics import Topics
@@ -113,12 +113,6 @@ class Queue:
                 left -= 1
         consumer.close()
         return found
-
-
-@pytest.fixture(scope="module")
-def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
-    with running_broker(tmp_path_factory.mktemp("dlq") / "kafka") as running:
-        yield running
 
 
 @pytest.fixture

@@ -22,7 +22,7 @@ from icestream.client import ConnectClient
 from icestream.embedded import launch
 from icestream.embedded.jars import fetch_all
 from icestream.embedded.java import java
-from icestream.embedded.kafka import Broker, running_broker
+from icestream.embedded.kafka import Broker
 from icestream.embedded.ports import free_port
 from icestream.kafka.topics import Topics
 from icestream.sources.offset_file import OffsetFile
@@ -72,12 +72,6 @@ def eventually(holds: Callable[[], bool], otherwise: Callable[[], str], seconds:
     while not holds():
         assert time.monotonic() < deadline, otherwise()
         time.sleep(0.1)
-
-
-@pytest.fixture(scope="module")
-def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
-    with running_broker(tmp_path_factory.mktemp("kafka")) as running:
-        yield running
 
 
 def properties(path: Path, settings: Mapping[str, str]) -> str:

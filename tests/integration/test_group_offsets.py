@@ -2,27 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 
 from icestream.api.offsets import Offsets, Partition
-from icestream.embedded.kafka import Broker, running_broker
+from icestream.embedded.kafka import Broker
 from icestream.kafka import topics as topics_module
 from icestream.kafka.topics import GroupOffset, Topics
 from icestream.kafka.transactions import Transactions
 
 pytestmark = pytest.mark.network
 
-WHERE = Partition("t", 0)
-
-
-@pytest.fixture
-def broker(tmp_path: Path) -> Iterator[Broker]:
-    with running_broker(tmp_path / "kafka") as running:
-        yield running
+WHERE = Partition("endless", 0)
 
 
 def test_a_transaction_without_an_end_keeps_nobody_waiting(
@@ -31,17 +22,19 @@ def test_a_transaction_without_an_end_keeps_nobody_waiting(
     monkeypatch.setattr(topics_module, "ANSWER_SECONDS", 3.0)
     settings = {"bootstrap.servers": broker.bootstrap}
     topics = Topics(settings)
-    topics.create("t", 1, 1)
-    ours = Transactions(settings, "ours", "g")
+    topics.create("endless", 1, 1)
+    ours = Transactions(settings, "ending", "endless-group")
     ours.write([], Offsets({WHERE: 5}), "good")
     endless = Producer({**settings, "transactional.id": "endless"})
     endless.init_transactions(20)
     endless.begin_transaction()
-    member = Consumer({**settings, "group.id": "g"})
-    endless.send_offsets_to_transaction([TopicPartition("t", 0, 99)], member.consumer_group_metadata(), 20)
-    assert topics.group_offsets("g", [WHERE]) == {WHERE: GroupOffset(5, "good")}
+    member = Consumer({**settings, "group.id": "endless-group"})
+    endless.send_offsets_to_transaction(
+        [TopicPartition("endless", 0, 99)], member.consumer_group_metadata(), 20
+    )
+    assert topics.group_offsets("endless-group", [WHERE]) == {WHERE: GroupOffset(5, "good")}
     ours.write([], Offsets({WHERE: 6}), "better")
-    assert topics.group_offsets("g", [WHERE]) == {WHERE: GroupOffset(6, "better")}
+    assert topics.group_offsets("endless-group", [WHERE]) == {WHERE: GroupOffset(6, "better")}
     endless.abort_transaction(20)
     ours.close()
     member.close()

@@ -18,16 +18,10 @@ from pyiceberg.schema import Schema
 from pyiceberg.types import ListType, LongType, MapType, NestedField, StringType, StructType
 
 from icestream.api.errors import FatalError, RecordRejected
-from icestream.embedded.kafka import Broker, running_broker
+from icestream.embedded.kafka import Broker
 from tests.integration.local_job import JSON, MEGABYTE, SCHEMA, World
 
 MakeWorld = Callable[..., World]
-
-
-@pytest.fixture(scope="module")
-def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
-    with running_broker(tmp_path_factory.mktemp("poison") / "kafka") as running:
-        yield running
 
 
 @pytest.fixture

@@ -4,21 +4,14 @@ from __future__ import annotations
 
 import datetime
 import json
-import signal
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
-import pytest
 from confluent_kafka import Consumer, Message, Producer
 from pyiceberg.schema import Schema
 from pyiceberg.types import DoubleType, LongType, NestedField, StringType, TimestamptzType
 
-from icestream.embedded import kafka
-from icestream.embedded.ports import free_port
-from icestream.embedded.process import Process
 from icestream.kafka.topics import Topics
-from tests.integration.test_worker import World, eventually, start_worker
+from tests.integration.worker_world import World, eventually
 
 KAFKA = "org.apache.kafka.connect.transforms."
 ORDERS = Schema(
@@ -75,25 +68,6 @@ SCHEMA = {
 }
 
 
-@pytest.fixture(scope="module")
-def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
-    folder = tmp_path_factory.mktemp("worker")
-    with kafka.running_broker(folder / "kafka", free_port()) as broker:
-        port = free_port()
-        worker = start_worker(folder, broker.bootstrap, port)
-        try:
-            made = World(folder, broker.bootstrap, f"http://127.0.0.1:{port}", worker)
-            eventually(made.client.is_healthy, 300)
-            yield made
-        finally:
-            stop(worker, folder)
-
-
-def stop(worker: Process, folder: Path) -> None:
-    worker.send(signal.SIGTERM)
-    assert worker.wait(20), (folder / "worker.log").read_text()[-2000:]
-
-
 def send(world: World, topic: str, *orders: dict[str, Any] | None, **headers: str) -> None:
     producer = Producer({"bootstrap.servers": world.bootstrap})
     for order in orders:
@@ -112,7 +86,7 @@ def dead_letters(world: World, topic: str, count: int) -> list[tuple[dict[str, A
     consumer = Consumer(settings)
     consumer.subscribe([topic])
     try:
-        messages = consumer.consume(count, timeout=30)
+        messages = consumer.consume(count, timeout=120)
     finally:
         consumer.close()
     return [(json.loads(message.value() or b""), context(message)) for message in messages]
@@ -155,6 +129,6 @@ def test_a_config_with_everything_on_the_way(world: World) -> None:
     assert told[0]["stage"] == "VALUE_CONVERTER" and "/id" in told[0]["exception.message"]
     assert told[3]["stage"] == "TRANSFORMATION"
     assert told[3]["class.name"] == f"{KAFKA}TimestampConverter$Value"
-    (view,) = world.client.overview()
+    (view,) = [view for view in world.client.overview() if view.name == "orders"]
     progress = view.progress
     assert progress is not None and (progress.rejected, progress.filtered) == (2, 2)

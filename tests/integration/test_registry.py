@@ -29,7 +29,7 @@ from icestream.kafka.keystores import identity
 from icestream.records.column import Column
 from icestream.records.records import ConversionError, Converted
 from icestream.records.schema import STRING, ConnectSchema, Kind, struct
-from tests.integration.registry import basic, guarded, running_registry
+from tests.integration.registry import basic, guarded
 
 ORDER = {
     "type": "record",
@@ -41,12 +41,6 @@ ORDER = {
     ],
 }
 ORDER_WITH_TOTAL = {**ORDER, "fields": [*ORDER["fields"], {"name": "total", "type": "double", "default": 0}]}
-
-
-@pytest.fixture(scope="module")
-def registry(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    with running_registry(tmp_path_factory.mktemp("registry")) as url:
-        yield url
 
 
 @pytest.fixture(scope="module")

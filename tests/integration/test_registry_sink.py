@@ -4,7 +4,6 @@ dead letter."""
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from datetime import date
 from decimal import Decimal
 from pathlib import Path
@@ -18,9 +17,8 @@ from confluent_kafka.serialization import MessageField, SerializationContext
 from icestream.api.errors import SourceUnavailable
 from icestream.converters.registry.settings import AVRO
 from icestream.embedded import kafka
-from icestream.embedded.ports import free_port
 from tests.integration.local_job import World
-from tests.integration.registry import guarded, running_registry
+from tests.integration.registry import guarded
 
 OLD = {
     "type": "record",
@@ -40,18 +38,6 @@ NEW = {
         {"name": "tags", "type": {"type": "map", "values": "string"}, "default": {}},
     ],
 }
-
-
-@pytest.fixture(scope="module")
-def registry(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    with running_registry(tmp_path_factory.mktemp("registry")) as url:
-        yield url
-
-
-@pytest.fixture(scope="module")
-def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[kafka.Broker]:
-    with kafka.running_broker(tmp_path_factory.mktemp("kafka"), free_port()) as running:
-        yield running
 
 
 def messages(client: SchemaRegistryClient, topic: str, schema: Any, *values: Any) -> list[bytes]:

@@ -108,11 +108,10 @@ def config(folder: Path, ports: Worker, more: Mapping[str, str]) -> Path:
 
 
 @pytest.fixture(scope="module")
-def sides(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Worker, Worker]]:
+def sides(tmp_path_factory: pytest.TempPathFactory, broker: kafka.Broker) -> Iterator[tuple[Worker, Worker]]:
     """The real one and ours."""
     folder = tmp_path_factory.mktemp("security")
     with ExitStack() as stack:
-        broker = stack.enter_context(kafka.running_broker(folder / "kafka", *free_ports(1)))
         real = Worker(*free_ports(3))
         file = config(folder, real, {"bootstrap.servers": broker.bootstrap})
         stack.enter_context(kafka_connect(file, folder, real))

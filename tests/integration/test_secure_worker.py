@@ -13,7 +13,8 @@ from icestream.cli.verify import holds
 from icestream.embedded.kafka import SecureBroker
 from icestream.kafka.clients import client_settings, quiet
 from tests.cluster.workers import WorkerProcess, call, cluster_properties, eventually, ours
-from tests.crashes.pipeline import SPARK, Pipeline, record
+from tests.crashes.pipeline import Pipeline, record
+from tests.spark_settings import SPARK
 
 pytestmark = [pytest.mark.slow, pytest.mark.network]
 

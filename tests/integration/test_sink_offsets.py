@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterator
 
 import pytest
 from confluent_kafka import Consumer, Producer
@@ -11,17 +10,11 @@ from confluent_kafka import Consumer, Producer
 from icestream.api.errors import BadOffsets, Fenced, NotReadyError
 from icestream.api.offset_admin import OffsetEntry
 from icestream.api.offsets import Offsets, Partition
-from icestream.embedded.kafka import Broker, running_broker
+from icestream.embedded.kafka import Broker
 from icestream.jobs.group_ledger import ALTERED, RESET
 from icestream.jobs.sink_offsets import SinkOffsets
 from icestream.kafka.topics import Topics
 from icestream.kafka.transactions import Outgoing, Transactions
-
-
-@pytest.fixture(scope="module")
-def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
-    with running_broker(tmp_path_factory.mktemp("kafka")) as running:
-        yield running
 
 
 @pytest.fixture

@@ -19,7 +19,7 @@ from icestream.client import ConnectClient
 from icestream.embedded import launch
 from icestream.embedded.jars import fetch_all
 from icestream.embedded.java import java
-from icestream.embedded.kafka import Broker, running_broker
+from icestream.embedded.kafka import Broker
 from icestream.embedded.ports import free_port
 from icestream.jobs.build_sources import source_manager
 from icestream.jobs.offsets_admin import offset_admin
@@ -39,12 +39,6 @@ DISTRIBUTED = {
     "status.storage.replication.factor": "1",
     "offset.flush.interval.ms": "1000",
 }
-
-
-@pytest.fixture(scope="module")
-def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
-    with running_broker(tmp_path_factory.mktemp("kafka")) as running:
-        yield running
 
 
 @pytest.fixture(params=["disabled", "enabled"])

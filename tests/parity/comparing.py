@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from tests.parity.differences import ALLOWED
@@ -41,18 +41,6 @@ class Outcome:
     def __str__(self) -> str:
         differing = "\n  ".join(_differing(self.theirs.body, self.ours.body, "body"))
         return f"{self.request}\n  theirs {_shown(self.theirs)}\n  ours   {_shown(self.ours)}\n  {differing}"
-
-
-@dataclass
-class Tally:
-    """All outcomes of a run."""
-
-    outcomes: list[Outcome] = field(default_factory=list)
-
-    def __str__(self) -> str:
-        agreeing = sum(outcome.agrees for outcome in self.outcomes)
-        allowed = sum(bool(outcome.allowed) for outcome in self.outcomes)
-        return f"parity: {agreeing} of {len(self.outcomes)} requests agree, {allowed} allowed differences"
 
 
 def compare(request: Request, theirs: Side, ours: Side) -> Outcome:

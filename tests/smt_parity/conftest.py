@@ -1,4 +1,4 @@
-"""One JVM with the real classes for all tests of this folder; a line per subject ends the run."""
+"""One JVM with the real classes for all tests of this folder."""
 
 from __future__ import annotations
 
@@ -7,15 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.smt_parity.harness import Parity, Tally
+from tests.smt_parity.harness import Parity
 from tests.smt_parity.java_side import running_java
-
-TALLY = pytest.StashKey[Tally]()
+from tests.tally import Tally
 
 
 @pytest.fixture(scope="session")
-def parity(request: pytest.FixtureRequest) -> Iterator[Parity]:
-    tally = request.config.stash.setdefault(TALLY, Tally())
+def parity(tally: Tally) -> Iterator[Parity]:
     with running_java() as java:
         yield Parity(java, tally)
 
@@ -26,9 +24,3 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if item.path.is_relative_to(Path(__file__).parent):
             item.add_marker(pytest.mark.network)
             item.add_marker(pytest.mark.slow)
-
-
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    tally = terminalreporter.config.stash.get(TALLY, None)
-    for line in tally.lines() if tally is not None else ():
-        terminalreporter.write_line(line)

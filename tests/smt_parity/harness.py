@@ -34,7 +34,6 @@ The run ends with a line per subject: "parity Cast: 812 of 812 cases agree".
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -51,6 +50,7 @@ from icestream.transforms.side import Side
 from tests.smt_parity.given import Data, Given, our_records, our_value
 from tests.smt_parity.java_side import Java, JavaStep, Refused
 from tests.smt_parity.neutral import Dropped, Failed, Result, our_data, our_rows
+from tests.tally import Tally
 
 PREDICATES: Final = f"{KAFKA}predicates."
 
@@ -85,18 +85,6 @@ class Smt:
         package = ICEBERG if ".iceberg." in self.ours.__module__ else KAFKA
         suffix = "" if self.side is None else f"${self.side.value}"
         return f"{package}{self.ours.__name__}{suffix}"
-
-
-@dataclass
-class Tally:
-    """How many cases of each subject were tried, and how many agreed."""
-
-    tried: Counter[str] = field(default_factory=Counter)
-    agreed: Counter[str] = field(default_factory=Counter)
-
-    def lines(self) -> list[str]:
-        counts = [f"{name}: {self.agreed[name]} of {self.tried[name]}" for name in sorted(self.tried)]
-        return [f"parity {count} cases agree" for count in counts]
 
 
 def generated(examples: int) -> Callable[[Any], Any]:
@@ -200,8 +188,7 @@ class Parity:
 
     def _compare(self, subject: str, pairs: Sequence[tuple[Any, Any]], given: Any = None) -> None:
         different = [(row, *pair) for row, pair in enumerate(pairs) if pair[0] != pair[1]]
-        self.tally.tried[subject] += len(pairs)
-        self.tally.agreed[subject] += len(pairs) - len(different)
+        self.tally.add(subject, tried=len(pairs), agreed=len(pairs) - len(different))
         if different:
             row, theirs, ours = different[0]
             raise AssertionError(

@@ -15,7 +15,7 @@ from icestream.api.errors import Problem
 from icestream.embedded import kafka, ports
 from icestream.jobs.check import check_connector
 from icestream.sinks.iceberg.catalogs import open_catalog
-from tests.integration.foreign.conftest import SECRET
+from tests.conftest import SECRET
 from tests.integration.foreign.test_catalogs import PASSWORD, postgresql
 
 __all__ = ["postgresql"]

@@ -1,0 +1,182 @@
+"""What is started once for a run: Kafka, Spark, a Schema Registry, S3; and how two processes share the run.
+
+With `-n 2` each of the two processes has its own of these, so names need to be unique only within one. A test
+that kills, stops or configures a broker or a worker has one of its own. Fixtures import what they start: most
+tests need none of it.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+import uuid
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from confluent_kafka import Producer
+
+from icestream.embedded import ports
+from icestream.embedded.kafka import Broker, running_broker
+from icestream.embedded.topics import ensure_topic
+from tests.spark_settings import SPARK
+from tests.tally import Tally
+from tests.work_units import work_unit
+
+if TYPE_CHECKING:
+    from icestream.api.status import JobStarter, RunningJob
+    from icestream.pipeline.run import SparkPlane
+
+Produce = Callable[[str, Sequence[Mapping[str, Any]]], None]
+
+SECRET = "s3cret/and+odd@signs"
+TALLY = pytest.StashKey[Tally]()
+
+
+# -- two processes --
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Hand out tests by file, and files that share something costly together, in the order of collection."""
+    from xdist.scheduler import LoadScopeScheduling
+
+    class ByWorkUnit(LoadScopeScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            return work_unit(nodeid)
+
+    config.option.loadscopereorder = False
+    return ByWorkUnit(config, log)
+
+
+@pytest.fixture(scope="session")
+def tally(request: pytest.FixtureRequest) -> Tally:
+    """What was compared with the real thing, and how often it agreed; told at the end of the run."""
+    return request.config.stash.setdefault(TALLY, Tally())
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    if hasattr(session.config, "workeroutput"):
+        session.config.workeroutput["tally"] = session.config.stash.get(TALLY, Tally()).packed()
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any) -> None:
+    # A process that crashed has told nothing.
+    told = getattr(node, "workeroutput", {}).get("tally", {})
+    node.config.stash.setdefault(TALLY, Tally()).merge(told)
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    for line in terminalreporter.config.stash.get(TALLY, Tally()).lines():
+        terminalreporter.write_line(line)
+
+
+# -- what tests share --
+
+
+@pytest.fixture(scope="session")
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
+    """Kafka for all tests that only use it."""
+    with running_broker(tmp_path_factory.mktemp("kafka"), ports.free_port()) as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def spark() -> SparkPlane:
+    """The Spark session of this process."""
+    from icestream.pipeline.run import SparkPlane
+
+    return SparkPlane(SPARK)
+
+
+@pytest.fixture(scope="session")
+def start_job(broker: Broker) -> JobStarter:
+    """Starts jobs in this process, on its Spark session; values are JSON without schemas."""
+    from icestream.jobs.build import job_starter
+
+    start = job_starter({"bootstrap.servers": broker.bootstrap, **SPARK})
+
+    def start_plain_json(name: str, config: Mapping[str, str], *, paused: bool) -> RunningJob:
+        return start(name, {**config, "value.converter.schemas.enable": "false"}, paused=paused)
+
+    return start_plain_json
+
+
+@pytest.fixture
+def sqlite_catalog(tmp_path: Path) -> dict[str, str]:
+    return {
+        # Its own name: a Spark session opens a catalog once, and this one serves many tests.
+        "iceberg.catalog": f"demo_{uuid.uuid4().hex[:8]}",
+        "iceberg.catalog.type": "jdbc",
+        "iceberg.catalog.uri": f"jdbc:sqlite:{tmp_path}/catalog.db",
+        "iceberg.catalog.warehouse": f"file://{tmp_path}/warehouse",
+    }
+
+
+@pytest.fixture(scope="session")
+def produce(broker: Broker) -> Produce:
+    """Write records as JSON to a topic of 3 partitions, in turn."""
+    producer = Producer(
+        {
+            "bootstrap.servers": broker.bootstrap,
+            "linger.ms": 5,
+            "queue.buffering.max.messages": 1_000_000,
+            "log_level": 0,
+        }
+    )
+
+    def write(topic: str, records: Sequence[Mapping[str, Any]]) -> None:
+        ensure_topic(broker.bootstrap, topic)
+        for number, record in enumerate(records):
+            producer.produce(topic, json.dumps(record).encode(), partition=number % 3)
+            producer.poll(0)
+        assert producer.flush(120) == 0
+
+    return write
+
+
+@pytest.fixture
+def drained() -> Callable[[RunningJob, int], None]:
+    """Wait until a job has written so many rows since its first batch."""
+
+    def wait(job: RunningJob, rows: int, patience: float = 180) -> None:
+        deadline = time.monotonic() + patience
+        while (status := job.status()).progress.rows < rows:
+            assert status.trace is None, status.trace
+            assert time.monotonic() < deadline, status
+            time.sleep(0.05)
+
+    return wait
+
+
+@pytest.fixture(scope="session")
+def registry(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The address of a Schema Registry."""
+    from tests.integration.registry import running_registry
+
+    with running_registry(tmp_path_factory.mktemp("registry")) as url:
+        yield url
+
+
+@pytest.fixture(scope="session")
+def s3() -> Iterator[dict[str, str]]:
+    """An S3 server with the bucket `warehouse`: the catalog settings that lead to it."""
+    import boto3
+    from moto.server import ThreadedMotoServer
+
+    port = ports.free_port()
+    server = ThreadedMotoServer(ip_address=ports.HOST, port=port, verbose=False)
+    server.start()
+    endpoint = f"http://{ports.HOST}:{port}"
+    keys = {"aws_access_key_id": "some-key", "aws_secret_access_key": SECRET, "region_name": "us-east-1"}
+    boto3.client("s3", endpoint_url=endpoint, **keys).create_bucket(Bucket="warehouse")
+    yield {
+        "iceberg.catalog.s3.endpoint": endpoint,
+        "iceberg.catalog.s3.path-style-access": "true",
+        "iceberg.catalog.s3.access-key-id": "some-key",
+        "iceberg.catalog.s3.secret-access-key": SECRET,
+        "iceberg.catalog.client.region": "us-east-1",
+    }
+    server.stop()

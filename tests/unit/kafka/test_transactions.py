@@ -1,0 +1,69 @@
+"""What a transaction says of a message that its broker refuses, however soon the refusal comes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from confluent_kafka import KafkaError, KafkaException
+
+from icestream.api.errors import FatalError
+from icestream.api.offsets import NOTHING
+from icestream.kafka import transactions
+from icestream.kafka.transactions import Outgoing, Transactions
+
+
+class Letter:
+    def topic(self) -> str:
+        return "configs"
+
+    def offset(self) -> None:
+        return None
+
+    def __len__(self) -> int:
+        return 1_500_000
+
+
+class Refused:
+    """A producer whose broker refuses the first message before the second one is sent."""
+
+    def __init__(self, settings: object) -> None:
+        self._reports: list[Callable[..., None]] = []
+
+    def produce(self, topic: str, *, on_delivery: Callable[..., None], **_: Any) -> None:
+        if self._reports:
+            raise KafkaException(KafkaError(KafkaError._STATE))
+        self._reports.append(on_delivery)
+
+    def flush(self, seconds: float) -> int:
+        for report in self._reports:
+            report(KafkaError(KafkaError.MSG_SIZE_TOO_LARGE), Letter())
+        return 0
+
+    def poll(self, seconds: float = 0) -> int:
+        return 0
+
+    def init_transactions(self, seconds: float) -> None: ...
+    def begin_transaction(self) -> None: ...
+    def __len__(self) -> int:
+        return 0
+
+
+class Member:
+    def __init__(self, settings: object) -> None: ...
+    def consumer_group_metadata(self) -> None: ...
+    def close(self) -> None: ...
+
+
+@pytest.fixture
+def refused(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setattr(transactions, "Producer", Refused)
+    monkeypatch.setattr(transactions, "Consumer", Member)
+    yield
+
+
+def test_a_refusal_that_comes_between_two_messages_is_told_as_what_it_is(refused: None) -> None:
+    messages = [Outgoing("configs", b"large", b"x"), Outgoing("configs", b"commit", b"x")]
+    with pytest.raises(FatalError, match=r"1,500,000 bytes is too large for topic 'configs'"):
+        Transactions({}, "connect-cluster", "group").write(messages, NOTHING, "")
