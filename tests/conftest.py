@@ -20,6 +20,7 @@ from confluent_kafka import Producer
 from icestream.embedded import ports
 from icestream.embedded.kafka import Broker, running_broker
 from icestream.embedded.topics import ensure_topic
+from tests import long_form
 from tests.spark_settings import SPARK
 from tests.tally import Tally
 from tests.work_units import work_unit
@@ -32,6 +33,10 @@ Produce = Callable[[str, Sequence[Mapping[str, Any]]], None]
 
 SECRET = "s3cret/and+odd@signs"
 TALLY = pytest.StashKey[Tally]()
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    long_form.ask(config)
 
 
 # -- two processes --

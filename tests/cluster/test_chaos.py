@@ -1,4 +1,4 @@
-"""Three workers, twelve connectors, records all the time, and a worker killed or frozen every few seconds.
+"""Three workers, many connectors, records all the time, and a worker killed or frozen every few seconds.
 
 At the end every connector runs, the load is even, and every record of every topic is in its table once.
 """
@@ -26,7 +26,6 @@ from tests.crashes.pipeline import Pipeline, record
 from tests.spark_settings import SPARK
 
 SECONDS = float(os.environ.get("ICESTREAM_CHAOS_SECONDS", "300"))
-CONNECTORS = 12
 RECORDS_A_SECOND = 240
 WORKERS = 3
 
@@ -51,7 +50,7 @@ class Feed:
                 pipeline.send(producer, number, record(number))
                 pipeline.sent[number] += 1
             producer.poll(0)
-            if self._enough.wait(CONNECTORS / RECORDS_A_SECOND):
+            if self._enough.wait(len(self._pipelines) / RECORDS_A_SECOND):
                 break
         assert producer.flush(60) == 0
         producer.close()
@@ -80,16 +79,32 @@ def owners(worker: WorkerProcess) -> Counter[str]:
     return Counter(state["worker_id"] for state in states if state["state"] == "RUNNING")
 
 
-def is_even(counts: Counter[str]) -> bool:
-    return counts.total() == CONNECTORS and set(counts.values()) == {CONNECTORS // WORKERS}
+def is_even(counts: Counter[str], connectors: int) -> bool:
+    return counts.total() == connectors and set(counts.values()) == {connectors // WORKERS}
 
 
-def test_kills_at_random(broker: Broker, start_worker: StartWorker, tmp_path: Path, group: str) -> None:
+@pytest.mark.parametrize(
+    ("connectors", "disturbances", "seconds"),
+    [
+        pytest.param(3, 3, 0, id="short"),
+        pytest.param(12, 1, SECONDS, id="long", marks=pytest.mark.long),
+    ],
+)
+def test_kills_at_random(
+    broker: Broker,
+    start_worker: StartWorker,
+    tmp_path: Path,
+    group: str,
+    connectors: int,
+    disturbances: int,
+    seconds: float,
+) -> None:
+    """At least so many disturbances, and for so long."""
     seed = random.randrange(10_000)
     print(f"seed {seed}")
     chance = random.Random(seed)
     pipelines = []
-    for number in range(CONNECTORS):
+    for number in range(connectors):
         folder = tmp_path / str(number)
         folder.mkdir()
         options = {"iceberg.control.commit.interval-ms": "2000", "tasks.max": "1"}
@@ -101,27 +116,29 @@ def test_kills_at_random(broker: Broker, start_worker: StartWorker, tmp_path: Pa
     for pipeline in pipelines:
         config = {**pipeline.config, "errors.deadletterqueue.topic.replication.factor": "1"}
         call(chance.choice(workers).url, "POST", "/connectors", {"name": pipeline.name, "config": config})
-    eventually(lambda: is_even(owners(workers[0])), lambda: f"{owners(workers[0])} {workers[0].text()}")
+    eventually(
+        lambda: is_even(owners(workers[0]), connectors), lambda: f"{owners(workers[0])} {workers[0].text()}"
+    )
     feed = Feed(pipelines)
-    deadline = time.monotonic() + SECONDS
-    disturbances = 0
-    while time.monotonic() < deadline:
+    deadline = time.monotonic() + seconds
+    done = 0
+    while done < disturbances or time.monotonic() < deadline:
         disturb(chance.choice(workers), chance)
-        disturbances += 1
-        time.sleep(chance.uniform(2, 15))
+        done += 1
+        time.sleep(chance.uniform(2, 15 if seconds else 6))
     feed.end()
-    print(f"{disturbances} disturbances, {sum(one.sent.total() for one in pipelines)} records")
+    print(f"{done} disturbances, {sum(one.sent.total() for one in pipelines)} records")
     for worker in workers:
         eventually(
-            lambda worker=worker: is_even(owners(worker)),
+            lambda worker=worker: is_even(owners(worker), connectors),
             lambda worker=worker: f"{owners(worker)} {worker.text()}",
-            180,
+            240,
         )
     for pipeline in pipelines:
         eventually(
             lambda pipeline=pipeline: pipeline.group_offsets() == pipeline.topics.ends(pipeline.partitions),
             lambda pipeline=pipeline: f"{pipeline.name} is at {pipeline.group_offsets()}",
-            180,
+            240,
         )
         pipeline.check()
         assert holds(pipeline.name, pipeline.config, pipeline.worker, deep=True)

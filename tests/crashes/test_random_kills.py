@@ -18,8 +18,8 @@ from icestream.embedded.ports import free_port
 from tests.crashes.pipeline import PARTITIONS, Pipeline, broken, record, values
 from tests.crashes.processes import JobProcess, ManagerProcess, WorkerProcess
 
-TARGETS = ["worker"] * 6 + ["manager"] * 8 + ["broker"] * 8
-RECORDS = 100_000
+SHORT = ["worker"] + ["manager"] * 2 + ["broker"] * 2
+LONG = ["worker"] * 6 + ["manager"] * 8 + ["broker"] * 8
 RECORDS_A_SECOND = 500
 BROKEN_EVERY = 1000
 
@@ -27,8 +27,9 @@ BROKEN_EVERY = 1000
 class Feed:
     """Sends records in the background, and sends them again while the broker is away."""
 
-    def __init__(self, pipeline: Pipeline) -> None:
+    def __init__(self, pipeline: Pipeline, records: int) -> None:
         self._pipeline = pipeline
+        self._records = records
         self._enough = threading.Event()
         self._thread = threading.Thread(target=self._run)
         self._thread.start()
@@ -44,7 +45,7 @@ class Feed:
             }
         )
         number = 0
-        while number < RECORDS or not self._enough.is_set():
+        while number < self._records or not self._enough.is_set():
             for _ in range(RECORDS_A_SECOND // 10):
                 self._send(producer, number)
                 number += 1
@@ -112,16 +113,23 @@ def jobs(own_pipeline: Pipeline) -> Iterator[Jobs]:
     jobs.close()
 
 
+@pytest.mark.parametrize(
+    ("victims", "records"),
+    [
+        pytest.param(SHORT, 10_000, id="short"),
+        pytest.param(LONG, 100_000, id="long", marks=pytest.mark.long),
+    ],
+)
 def test_no_record_is_lost_or_repeated_when_anything_is_killed_at_any_moment(
-    own_pipeline: Pipeline, jobs: Jobs, data: Path
+    own_pipeline: Pipeline, jobs: Jobs, data: Path, victims: list[str], records: int
 ) -> None:
     pipeline = own_pipeline
     seed = int(os.environ.get("ICESTREAM_CRASH_SEED", time.time_ns() % 1_000_000))
     print("ICESTREAM_CRASH_SEED", seed)
     chance = random.Random(seed)
-    targets = chance.sample(TARGETS, len(TARGETS))
+    targets = chance.sample(victims, len(victims))
     kinds = iter([target for target in targets if target != "broker"] + ["manager"])
-    feed = Feed(pipeline)
+    feed = Feed(pipeline, records)
     job = jobs.start(next(kinds))
     try:
         for target in targets:
@@ -145,5 +153,5 @@ def test_no_record_is_lost_or_repeated_when_anything_is_killed_at_any_moment(
     job.wait_settled(pipeline)
     job.kill()
     topic = Counter(values(pipeline.bootstrap, pipeline.name, PARTITIONS))
-    assert RECORDS <= topic.total() == len(topic) == len(pipeline.sent) + len(pipeline.spoiled)
+    assert records <= topic.total() == len(topic) == len(pipeline.sent) + len(pipeline.spoiled)
     pipeline.check()

@@ -20,6 +20,7 @@ from pyiceberg.types import ListType, LongType, MapType, NestedField, StringType
 from icestream.api.errors import FatalError, RecordRejected
 from icestream.embedded.kafka import Broker
 from tests.integration.local_job import JSON, MEGABYTE, SCHEMA, World
+from tests.long_form import sized
 
 MakeWorld = Callable[..., World]
 
@@ -57,13 +58,15 @@ def _good(ids: Iterable[int]) -> Iterator[bytes]:
 
 
 @pytest.mark.slow
-def test_one_bad_record_in_a_million(make_world: MakeWorld) -> None:
-    world, bad = make_world(), b'{"id":654321,"text":"not closed'
-    world.produce(bad if number == 654_321 else value for number, value in enumerate(_good(range(1_000_000))))
+@pytest.mark.parametrize("count", sized(100_000, 1_000_000))
+def test_one_bad_record_among_very_many(make_world: MakeWorld, count: int) -> None:
+    at = count * 6 // 10 + 321
+    world, bad = make_world(), b'{"id":%d,"text":"not closed' % at
+    world.produce(bad if number == at else value for number, value in enumerate(_good(range(count))))
     world.drain()
-    assert world.ids() == [*range(654_321), *range(654_322, 1_000_000)]
+    assert world.ids() == [*range(at), *range(at + 1, count)]
     (letter,) = world.letters()
-    assert (letter.value, letter.origin_offset, letter.context["stage"]) == (bad, 654_321, "VALUE_CONVERTER")
+    assert (letter.value, letter.origin_offset, letter.context["stage"]) == (bad, at, "VALUE_CONVERTER")
     assert letter.context["class.name"] == JSON
 
 
@@ -199,22 +202,23 @@ def test_numbers_that_are_none_and_those_that_are_too_large(make_world: MakeWorl
     )
 
 
-def test_a_million_distinct_keys(make_world: MakeWorld) -> None:
+@pytest.mark.parametrize("many", sized(200_000, 1_000_000))
+def test_very_many_distinct_keys(make_world: MakeWorld, many: int) -> None:
     """In a map column, and in fields that the table does not have, whole and spread over records."""
     schema = Schema(
         *SCHEMA.fields,
         NestedField(4, "counts", MapType(5, StringType(), 6, LongType(), value_required=False)),
     )
-    world, many = make_world(schema), 1_000_000
+    world, until = make_world(schema), 2 + many // 200
     keys = b",".join(b'"key-%d":%d' % (number, number) for number in range(many // 2))
     spread = (
         b'{"id":%d,%s}' % (number, b",".join(b'"new-%d-%d":1' % (number, at) for at in range(100)))
-        for number in range(2, 5_002)
+        for number in range(2, until)
     )
     world.produce([b'{"id":0,"counts":{%s}}' % keys, b'{"id":1,"unknown":{%s}}' % keys, *spread])
     with memory_grows_by_at_most(1_000 * MEGABYTE):
         world.drain()
-    assert world.ids() == list(range(5_002))
+    assert world.ids() == list(range(until))
     table = world.catalog.load_table(f"ns.{world.name}")
     counts = dict(table.scan("id == 0").to_arrow()["counts"].to_pylist()[0])
     assert len(counts) == many // 2

@@ -39,14 +39,14 @@ def test_pause_resume_stop_restart_and_delete(world: World) -> None:
     client = world.client
     client.create("steered", world.config("steered"))
     client.pause("steered")
-    eventually(lambda: client.status("steered").state == "PAUSED", 5)
+    eventually(lambda: client.status("steered").state == "PAUSED")
     world.produce("steered", *({"id": number} for number in range(30)))
     time.sleep(1)
     assert world.ids("steered") == []
     client.resume("steered")
     eventually(lambda: len(world.ids("steered")) == 30)
     client.stop("steered")
-    eventually(lambda: client.status("steered").state == "STOPPED", 5)
+    eventually(lambda: client.status("steered").state == "STOPPED")
     world.produce("steered", *({"id": number} for number in range(30, 60)))
     client.resume("steered")
     client.restart("steered")

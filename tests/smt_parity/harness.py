@@ -39,6 +39,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 import numpy as np
+import pytest
 from hypothesis import HealthCheck, settings
 
 from icestream.api.errors import ConfigError
@@ -47,12 +48,15 @@ from icestream.records.values import Value
 from icestream.transforms.catalog import ICEBERG, KAFKA
 from icestream.transforms.chain import Chain, Step
 from icestream.transforms.side import Side
+from tests import long_form
 from tests.smt_parity.given import Data, Given, our_records, our_value
 from tests.smt_parity.java_side import Java, JavaStep, Refused
 from tests.smt_parity.neutral import Dropped, Failed, Result, our_data, our_rows
 from tests.tally import Tally
 
 PREDICATES: Final = f"{KAFKA}predicates."
+_SHORTER: Final = 4
+_LEAST_EXAMPLES: Final = 10
 
 
 @dataclass(frozen=True)
@@ -88,16 +92,23 @@ class Smt:
 
 
 def generated(examples: int) -> Callable[[Any], Any]:
-    """Hypothesis settings: the same examples in every run, no time limit of their own."""
+    """Hypothesis settings: the same examples in every run, a part of them unless the long form was asked for;
+    no time limit of their own."""
     checks = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.function_scoped_fixture]
-    return settings(
-        max_examples=examples,
+    chosen = settings(
+        max_examples=examples if long_form.is_asked() else max(_LEAST_EXAMPLES, examples // _SHORTER),
         derandomize=True,
         database=None,
         deadline=None,
         print_blob=False,
         suppress_health_check=checks,
     )
+
+    def marked(test: Any) -> Any:
+        test = chosen(test)
+        return pytest.mark.long(test) if long_form.is_asked() else test
+
+    return marked
 
 
 @dataclass(frozen=True)
