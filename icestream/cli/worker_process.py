@@ -64,9 +64,10 @@ def extras(config: WorkerConfig, plane: DataPlane, cluster_id: ClusterId) -> Ext
     from icestream.kafka.clients import ClientVerdict, judge_overrides
 
     def judge(connector: Config) -> ClientVerdict:
-        verdict = judge_overrides(config.raw, connector)
-        forbidden = policy_problems(config.raw, connector)
-        return ClientVerdict((*forbidden, *verdict.problems), verdict.warnings)
+        # The policy first: Kafka's client is not even asked about a setting that nobody may override.
+        if forbidden := policy_problems(config.raw, connector):
+            return ClientVerdict(tuple(forbidden), ())
+        return judge_overrides(config.raw, connector)
 
     return Extras(
         deep_check=plane.deep_check,

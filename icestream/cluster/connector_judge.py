@@ -32,10 +32,10 @@ class ConnectorJudge:
         resolved = self.resolve(given)
         secrets = secrets_of(given, resolved)
         with concealing(secrets):
-            validation = validate_connector(
-                {**config, **resolved}, self.worker, self.deep_check if deep else None
-            )
+            # Before anything is opened with settings that are not allowed.
             verdict = self.judge_overrides(resolved)
+            opens = self.deep_check if deep and not verdict.problems else None
+            validation = validate_connector({**config, **resolved}, self.worker, opens)
         problems = [*validation.problems, *verdict.problems]
         return replace(
             validation,

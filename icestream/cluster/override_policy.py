@@ -8,10 +8,11 @@ from typing import Final
 
 from icestream.api.config import Config
 from icestream.api.errors import ConfigError, Problem
+from icestream.kafka.clients import OF_ICEBERG
 
 POLICY: Final = "connector.client.config.override.policy"
 ALLOWLIST: Final = "connector.client.config.override.allowlist"
-_PREFIXES: Final = ("producer.override.", "consumer.override.", "admin.override.")
+_PREFIXES: Final = ("producer.override.", "consumer.override.", "admin.override.", OF_ICEBERG)
 _NAMES: Final = ("All", "None", "Principal", "Allowlist")
 _CLASS: Final = "ConnectorClientConfigOverridePolicy"
 _PACKAGE: Final = "org.apache.kafka.connect.connector.policy."
@@ -62,8 +63,18 @@ def override_policy_from(worker: Config) -> OverridePolicy:
 
 
 def policy_problems(worker: Config, config: Config) -> list[Problem]:
-    """What the worker's policy forbids in a connector's config."""
-    return override_policy_from(worker).problems(config)
+    """What the worker's policy forbids in a connector's config.
+
+    The Iceberg sink is often told the worker's own settings again, which changes nothing.
+    """
+    same = {
+        key
+        for key, value in config.items()
+        if key.startswith(OF_ICEBERG) and worker.get(key.removeprefix(OF_ICEBERG)) == value
+    }
+    return override_policy_from(worker).problems(
+        {key: value for key, value in config.items() if key not in same}
+    )
 
 
 def _overrides(config: Config) -> dict[str, str]:

@@ -10,12 +10,13 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from confluent_kafka import KafkaError, KafkaException, Producer
 
 from icestream.api.config import subset
 from icestream.api.errors import ConfigError, FatalError, Fenced, IcestreamError, Problem, SourceUnavailable
+from icestream.kafka.connector_keys import goes_elsewhere
 from icestream.kafka.java_settings import (
     ROLES,
     is_connection_key,
@@ -23,6 +24,9 @@ from icestream.kafka.java_settings import (
     judged,
     translated,
 )
+
+OF_ICEBERG: Final = "iceberg.kafka."
+"""The Iceberg sink's own prefix for the client that writes to its control topic."""
 
 _log = logging.getLogger(__name__)
 _met = threading.local()
@@ -63,8 +67,8 @@ def client_settings(
     names = {key: key for key in _shared(worker, role)}
     names |= {key: f"{role}.{key}" for key in _own(worker, role)}
     names |= {key: f"{role}.override.{key}" for key in override or {}}
-    given = {**_worker_settings(worker, role), **(override or {})}
-    found = translated(given, role, lambda key: names.get(key, key))
+    given = {**_inherited(worker, role, override or {}), **(override or {})}
+    found = translated(given, role, lambda key: names.get(key, key), override or ())
     if found.problems:
         raise ConfigError(found.problems)
     return dict(found.settings)
@@ -78,10 +82,10 @@ def judge_worker(worker: Mapping[str, str]) -> ClientVerdict:
 
 def judge_overrides(worker: Mapping[str, str], config: Mapping[str, str]) -> ClientVerdict:
     """A connector's `<role>.override.*` keys, on top of the worker's settings."""
-    prefixes = {f"{role}.override.": role for role in ROLES}
+    prefixes = {f"{role}.override.": role for role in ROLES} | {OF_ICEBERG: "producer"}
     return _verdict(
         [
-            (own, prefix, _worker_settings(worker, role))
+            (own, prefix, _inherited(worker, role, own))
             for prefix, role in prefixes.items()
             if (own := subset(config, prefix))
         ]
@@ -96,8 +100,16 @@ def _verdict(parts: Iterable[tuple[Mapping[str, str], str, Mapping[str, str]]]) 
     )
 
 
-def _worker_settings(worker: Mapping[str, str], role: str | None) -> dict[str, str]:
-    return {**_shared(worker, role), **_own(worker, role)}
+def _inherited(worker: Mapping[str, str], role: str | None, override: Mapping[str, str]) -> dict[str, str]:
+    """The worker's settings; without its login if the override leads to another Kafka."""
+    settings = {**_shared(worker, role), **_own(worker, role)}
+    if not goes_elsewhere(settings, override):
+        return settings
+    return {
+        key: value
+        for key, value in settings.items()
+        if key == "bootstrap.servers" or not is_connection_key(key)
+    }
 
 
 def _shared(worker: Mapping[str, str], role: str | None) -> dict[str, str]:

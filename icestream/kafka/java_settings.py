@@ -1,11 +1,11 @@
 """From the settings of Kafka's Java clients to librdkafka's, by the table. Used by `clients.py`.
 
-A key of librdkafka that Java does not have is passed on as it is.
+A key of librdkafka that Java does not have is passed on as it is, of a connector only if it is allowed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -14,6 +14,7 @@ from icestream.api.errors import ConfigError, Problem
 from icestream.kafka import connection as connections
 from icestream.kafka import keystores, librdkafka
 from icestream.kafka.connection import Connection
+from icestream.kafka.connector_keys import FILES, NATIVE
 from icestream.kafka.java_table import (
     OF_EVERY_CLIENT,
     OTHERWISE_FOR_PRODUCERS,
@@ -32,6 +33,7 @@ from icestream.kafka.java_table import (
 from icestream.kafka.keystores import Named
 
 ROLES: Final = ("consumer", "producer", "admin")
+_OF_WORKERS: Final = ("", *(f"{role}." for role in ROLES))
 
 _KNOWN: Final = ConfigDef([Setting(key, Type.STRING, None, "") for key in TABLE])
 _TLS_ONLY: Final = ("ssl.", "enable.ssl.", "https.")
@@ -73,6 +75,7 @@ def judged(settings: Mapping[str, str], prefix: str, under: Mapping[str, str]) -
         {**under, **own},
         role,
         lambda key: key if key in inherited else f"{prefix}{key}",
+        own if prefix not in _OF_WORKERS else (),
     )
     # What is to say about the settings below is told where those are checked.
     return Translation(
@@ -82,10 +85,14 @@ def judged(settings: Mapping[str, str], prefix: str, under: Mapping[str, str]) -
     )
 
 
-def translated(settings: Mapping[str, str], role: str | None, named: Named = str) -> Translation:
-    """All settings of one client in librdkafka's words."""
-    used = {key: value for key, value in settings.items() if _matters(key, settings)}
+def translated(
+    settings: Mapping[str, str], role: str | None, named: Named = str, brought: Collection[str] = ()
+) -> Translation:
+    """All settings of one client in librdkafka's words. `brought` are the keys that a connector brings."""
+    forbidden = {key for key in brought if not _is_allowed(key)}
+    used = {key: value for key, value in settings.items() if _matters(key, settings) and key not in forbidden}
     translator = _Translator(role, named)
+    translator.problems += [_forbidden(named(key)) for key in settings if key in forbidden]
     for key, value in used.items():
         translator.take(key, value)
     translator.reconcile_backoff()
@@ -93,6 +100,23 @@ def translated(settings: Mapping[str, str], role: str | None, named: Named = str
     if role == "producer":
         translator.settings.setdefault("partitioner", librdkafka.JAVAS_PARTITIONER)
     return Translation(translator.settings, tuple(translator.problems), tuple(translator.warnings))
+
+
+def _is_allowed(key: str) -> bool:
+    """Whether a connector may bring it. What nobody knows is told later, and has no effect."""
+    return key not in FILES and (key in TABLE or key in NATIVE or _is_unknown(key))
+
+
+def _is_unknown(key: str) -> bool:
+    # Asked with a value that does nothing: to set some keys is to load a library or to run a command.
+    return (librdkafka.complaint(key, "") or "").startswith(librdkafka.UNKNOWN)
+
+
+def _forbidden(name: str) -> Problem:
+    return Problem(
+        name,
+        f"'{name}' is not among the settings that a connector may override; set it in the worker's config",
+    )
 
 
 def _matters(key: str, settings: Mapping[str, str]) -> bool:

@@ -35,6 +35,8 @@ _RETRIEVER: Final = "sasl.oauthbearer.jwt.retriever.class"
 _BY_CREDENTIALS: Final = ("", "DefaultJwtRetriever", "ClientCredentialsJwtRetriever")
 _BY_ASSERTION: Final = "JwtBearerJwtRetriever"
 _ASSERTION_GRANT: Final = "urn:ietf:params:oauth:grant-type:jwt-bearer"
+# librdkafka writes these names into a command line that a shell runs.
+_IN_A_COMMAND: Final = re.compile(r"[\w.\-/@]*", re.ASCII)
 
 JAVA_KEYS: Final = (
     "sasl.mechanism",
@@ -229,11 +231,16 @@ def _kerberos(settings: Mapping[str, str], login: jaas.LoginModule | None, named
     if not service:
         key = named("sasl.kerberos.service.name")
         raise _problem(key, f"'{key}' is not set; set it to the broker's Kerberos name, usually kafka")
-    return Kerberos(
-        service,
-        options.get("principal", "") or settings.get("sasl.kerberos.principal", ""),
-        options.get("keyTab", "") or settings.get("sasl.kerberos.keytab", ""),
-    )
+    principal = options.get("principal", "") or settings.get("sasl.kerberos.principal", "")
+    keytab = options.get("keyTab", "") or settings.get("sasl.kerberos.keytab", "")
+    for value in (service, principal, keytab):
+        if not _IN_A_COMMAND.fullmatch(value):
+            key = named(_JAAS)
+            raise _problem(
+                key,
+                f"'{key}': '{value}' has signs that a Kerberos name may not have; use letters, digits, ._-/@",
+            )
+    return Kerberos(service, principal, keytab)
 
 
 def _problem(key: str, message: str) -> ConfigError:

@@ -8,19 +8,26 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from urllib.parse import SplitResult, parse_qsl, quote, urlencode, urlsplit
 
-from pyiceberg.catalog import Catalog, load_catalog
+from pyiceberg.catalog import Catalog
 
 from icestream.api.config import Config, subset
 from icestream.api.errors import ConfigError, Problem, SinkUnavailable
+from icestream.sinks.iceberg.catalog_keys import PREFIX, catalog_settings
 
-PREFIX = "iceberg.catalog."
+__all__ = ["PREFIX", "catalog_kind", "catalog_name", "catalog_properties", "new_catalog", "open_catalog"]
+
 _TYPES = {"rest": "rest", "sql": "sql", "jdbc": "sql"}
 _CLASSES = {
     "org.apache.iceberg.rest.RESTCatalog": "rest",
     "org.apache.iceberg.jdbc.JdbcCatalog": "sql",
 }
 _RENAMED = {"client.region": "s3.region"}
-_JAVA_ONLY = {"name", "catalog-impl", "type", "uri", "io-impl"}
+_DATABASES = {
+    "sqlite": "sqlite",
+    "sqlite+pysqlite": "sqlite",
+    "postgresql": "postgresql+psycopg2",
+    "postgresql+psycopg2": "postgresql+psycopg2",
+}
 _JDBC_CATALOG_KEYS = {"user", "password", "schema-version", "strict-mode", "initialize"}
 _POSTGRESQL_PARAMETERS = {
     "sslmode": "sslmode",
@@ -41,16 +48,12 @@ def catalog_properties(config: Config) -> dict[str, str]:
     """The settings of a connector's catalog in PyIceberg's names."""
     java = subset(config, PREFIX)
     kind = catalog_kind(java)
-    properties = {
-        _RENAMED.get(key, key): value
-        for key, value in java.items()
-        if key not in _JAVA_ONLY and not key.startswith("jdbc.")
-    }
+    properties = catalog_settings(kind, {_RENAMED.get(key, key): value for key, value in java.items()})
     properties["type"] = kind
     if not java.get("uri"):
         raise _problem("uri", "the catalog's address is missing; set it")
     properties["uri"] = _sql_uri(java) if kind == "sql" else java["uri"]
-    if (path_style := properties.pop("s3.path-style-access", None)) is not None:
+    if (path_style := java.get("s3.path-style-access")) is not None:
         properties["s3.force-virtual-addressing"] = "false" if path_style.lower() == "true" else "true"
     return properties
 
@@ -79,7 +82,7 @@ def _sql_uri(java: Mapping[str, str]) -> str:
     """SQLAlchemy's form of a JDBC address; an address without `jdbc:` is SQLAlchemy's already."""
     uri = java["uri"]
     if not uri.startswith("jdbc:"):
-        return uri
+        return _checked_uri(uri)
     address = uri.removeprefix("jdbc:")
     if address.startswith("sqlite:"):
         path = address.removeprefix("sqlite:").removeprefix("file:").partition("?")[0]
@@ -89,6 +92,20 @@ def _sql_uri(java: Mapping[str, str]) -> str:
     # Only the scheme is shown: the rest may hold a password.
     scheme = ":".join(uri.split(":")[:2])
     raise _problem("uri", f"Invalid value '{scheme}:…': use jdbc:sqlite:PATH or jdbc:postgresql://HOST/DB")
+
+
+def _checked_uri(uri: str) -> str:
+    """SQLAlchemy loads whatever driver an address names, and drivers read files that parameters name."""
+    address = urlsplit(uri)
+    if address.scheme not in _DATABASES:
+        shown = f"{address.scheme}:…" if address.scheme else "…"
+        raise _problem("uri", f"Invalid value '{shown}': use jdbc:sqlite:PATH or jdbc:postgresql://HOST/DB")
+    if _DATABASES[address.scheme] == "sqlite":
+        return uri.partition("?")[0]
+    known = {*_POSTGRESQL_PARAMETERS.values()}
+    if unknown := sorted({key for key, _ in parse_qsl(address.query)} - known):
+        raise _problem("uri", f"the parameter '{unknown[0]}' is not among those that are taken; remove it")
+    return uri
 
 
 def _postgresql_uri(address: SplitResult, properties: Mapping[str, str]) -> str:
@@ -127,9 +144,12 @@ def _opened(name: str, properties: str) -> Catalog:
 
 
 def _new(name: str, properties: Mapping[str, str]) -> Catalog:
+    # Late: this module is read by whoever only wants to know an address.
+    from icestream.sinks.iceberg.guarded_catalogs import guarded_catalog
+
     with sink_errors(f"opening catalog '{name}'"):
         try:
-            return load_catalog(name, **properties)
+            return guarded_catalog(name, properties)
         except ModuleNotFoundError as error:
             raise _problem(
                 "uri", f"Python's '{error.name}' is missing; install it: pip install 'icestream[postgres]'"

@@ -8,10 +8,19 @@ from urllib.parse import unquote, urlsplit
 
 from icestream.api.config import Config, subset
 from icestream.api.errors import ConfigError, Problem
-from icestream.sinks.iceberg.catalogs import PREFIX, catalog_kind, catalog_name
+from icestream.sinks.iceberg.catalog_keys import catalog_settings
+from icestream.sinks.iceberg.catalogs import PREFIX, catalog_kind, catalog_name, catalog_properties
 
 _S3_IO = "org.apache.iceberg.aws.s3.S3FileIO"
-_REPLACED = ("name", "catalog-impl", "type", "uri")
+_ICEBERGS_OWN = "org.apache.iceberg."
+_OF_JAVA = (
+    *("cache-enabled", "cache.", "s3.path-style-access", "s3.remote-signing-enabled", "s3.multipart."),
+    *("s3.sse.", "s3.acl", "s3.delete.", "s3.checksum-enabled", "s3.dualstack-enabled", "s3.tags."),
+    *("s3.use-arn-region-enabled", "s3.acceleration-enabled", "s3.cross-region-access-enabled"),
+    *("client.assume-role.", "http-client."),
+)
+"""Settings that only Java has; none names a class."""
+_JDBC = ("jdbc.user", "jdbc.password", "jdbc.strict-mode", "jdbc.sslmode", "jdbc.sslrootcert", "jdbc.sslcert")
 _JAVA_TYPES = {"sql": "jdbc", "rest": "rest"}
 
 
@@ -36,14 +45,26 @@ def java_catalog(config: Config) -> JavaCatalog:
         reason = f"Catalog '{name}' has a dot in its name, which Spark SQL does not allow; rename it."
         raise ConfigError([Problem("iceberg.catalog", reason)])
     kind = catalog_kind(given)
-    properties = {key: value for key, value in given.items() if key not in _REPLACED}
+    properties = {
+        **catalog_settings(kind, given),
+        **{key: value for key, value in given.items() if _is_of_java(key, value)},
+    }
     properties["type"] = _JAVA_TYPES[kind]
     if "uri" in given:
+        catalog_properties(config)  # refuses an address whose parameters are not known
+        properties.pop("uri", None)
         properties |= _jdbc_address(given["uri"]) if kind == "sql" else {"uri": given["uri"]}
     if kind == "sql":
         # The layout that PyIceberg's SQL catalog writes.
         properties["jdbc.schema-version"] = "V1"
     return JavaCatalog(name, _with_s3(properties))
+
+
+def _is_of_java(key: str, value: str) -> bool:
+    """Not an arbitrary key: Java's catalogs and JDBC drivers load classes that some of them name."""
+    if key == "io-impl":
+        return value.startswith(_ICEBERGS_OWN)
+    return key in _JDBC or key.startswith(_OF_JAVA)
 
 
 def _with_s3(properties: dict[str, str]) -> dict[str, str]:

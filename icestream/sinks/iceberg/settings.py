@@ -11,6 +11,10 @@ from typing import Final
 
 from icestream.api.config import Config, ConfigDef, Setting, Type, subset
 from icestream.api.errors import Problem
+from icestream.sinks.iceberg.catalog_keys import key_problems, key_warnings
+from icestream.sinks.iceberg.write_properties import write_problems, write_warnings
+
+WRITE_PREFIXES: Final = ("iceberg.tables.write-props.", "iceberg.table.write-props.")
 
 
 def _setting(name: str, type_: Type, default: object, doc: str, *, at_least: int | None = None) -> Setting:
@@ -147,17 +151,32 @@ def tables(config: Config) -> list[str]:
 
 def write_props(config: Config) -> dict[str, str]:
     """The table properties that the connector sets for its own writes."""
-    prefixes = ("iceberg.tables.write-props.", "iceberg.table.write-props.")
-    return {key: value for prefix in prefixes for key, value in subset(config, prefix).items()}
+    return {key: value for prefix in WRITE_PREFIXES for key, value in subset(config, prefix).items()}
 
 
 def problems(config: Config) -> list[Problem]:
     """What this version cannot honour, and what no version could."""
-    return [*_not_yet(config), *_table_problems(config), *_catalog_problems(config)]
+    return [
+        *_not_yet(config),
+        *_table_problems(config),
+        *_catalog_problems(config),
+        *key_problems(config),
+        *write_problems(config, WRITE_PREFIXES),
+    ]
 
 
 def warnings(config: Config) -> list[str]:
-    return [f"'{key}' has no effect: {reason}" for key, reason in _WITHOUT_EFFECT.items() if config.get(key)]
+    kind = "sql" if _is_of_sql(config) else "rest"
+    return [
+        *(f"'{key}' has no effect: {reason}" for key, reason in _WITHOUT_EFFECT.items() if config.get(key)),
+        *key_warnings(kind, config),
+        *write_warnings(config, WRITE_PREFIXES),
+    ]
+
+
+def _is_of_sql(config: Config) -> bool:
+    given = config.get("iceberg.catalog.catalog-impl") or config.get("iceberg.catalog.type", "")
+    return given.lower() in ("jdbc", "sql", "org.apache.iceberg.jdbc.jdbccatalog")
 
 
 def _not_yet(config: Config) -> list[Problem]:

@@ -29,6 +29,7 @@ from pyiceberg.table.locations import LocationProvider, load_location_provider
 from icestream.api.batch import StagedFile
 from icestream.api.offsets import Partition
 from icestream.sinks.iceberg.catalogs import sink_errors
+from icestream.sinks.iceberg.guarded_catalogs import refuse_foreign_code
 from icestream.sinks.iceberg.origins import Origins
 from icestream.sinks.iceberg.partitions import Partitioner, PartitionValue
 from icestream.sinks.iceberg.schemas import arrow_schema
@@ -112,6 +113,7 @@ class StageWriter:
     """Takes rows in any order of partitions; `close` tells the files that were written."""
 
     def __init__(self, plan: TablePlan) -> None:
+        refuse_foreign_code()
         self._plan = plan
         self._io = load_file_io(dict(plan.io_properties), plan.location)
         self._places: LocationProvider = load_location_provider(plan.location, dict(plan.properties))
@@ -202,7 +204,9 @@ def _row_groups(pieces: Sequence[_Piece], limit: int) -> Iterator[list[_Piece]]:
 
 def _parquet_options(properties: Mapping[str, str]) -> dict[str, Any]:
     """Table properties in pyarrow's words."""
-    codec = properties.get(TableProperties.PARQUET_COMPRESSION, TableProperties.PARQUET_COMPRESSION_DEFAULT)
+    codec = properties.get(
+        TableProperties.PARQUET_COMPRESSION, TableProperties.PARQUET_COMPRESSION_DEFAULT
+    ).lower()
     level = properties.get(TableProperties.PARQUET_COMPRESSION_LEVEL)
     options: dict[str, Any] = {"compression": "none" if codec == "uncompressed" else codec}
     if level is not None and codec in ("zstd", "gzip", "brotli"):

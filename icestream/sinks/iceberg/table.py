@@ -41,10 +41,12 @@ from icestream.api.errors import (
 )
 from icestream.api.offsets import Offsets
 from icestream.sinks.iceberg import marks
+from icestream.sinks.iceberg.catalog_keys import storage_properties
 from icestream.sinks.iceberg.catalogs import sink_errors
 from icestream.sinks.iceberg.marks import JobMark
 from icestream.sinks.iceberg.schemas import change_fields
 from icestream.sinks.iceberg.stage import TablePlan
+from icestream.sinks.iceberg.write_properties import property_problems, taken_properties
 
 _log = logging.getLogger(__name__)
 
@@ -92,28 +94,27 @@ class IcebergTable:
         """How to write files for the table as it is, or as it will be with new fields."""
         table = self._table or self._loaded()
         metadata = self._grown(table, new_fields).table_metadata if new_fields else table.metadata
-        self._refuse_other_formats({**metadata.properties, **self._write_props})
+        properties = {**metadata.properties, **self._write_props}
+        self._refuse_bad_properties(properties)
         return TablePlan(
             name=self.name,
             location=metadata.location,
             schema_json=metadata.schema().model_dump_json(),
             spec_json=metadata.spec().model_dump_json(),
-            properties={**metadata.properties, **self._write_props},
-            io_properties={key: str(value) for key, value in table.io.properties.items()},
+            properties=taken_properties(properties),
+            io_properties=storage_properties(table.io.properties),
         )
 
-    def _refuse_other_formats(self, properties: Mapping[str, str]) -> None:
-        wanted = properties.get("write.format.default", "parquet")
-        if wanted.lower() != "parquet":
-            raise ConfigError(
-                [
-                    Problem(
-                        "iceberg.tables",
-                        f"Table '{self.name}' wants {wanted} files (write.format.default), and this version "
-                        "writes Parquet; set iceberg.tables.write-props.write.format.default=parquet.",
-                    )
-                ]
+    def _refuse_bad_properties(self, properties: Mapping[str, str]) -> None:
+        problems = [
+            Problem(
+                "iceberg.tables",
+                f"Table '{self.name}' has {key}: {why}, or set iceberg.tables.write-props.{key} here.",
             )
+            for key, why in property_problems(properties)
+        ]
+        if problems:
+            raise ConfigError(problems)
 
     def commit(
         self,

@@ -56,3 +56,11 @@ def test_the_sentence_is_kafkas() -> None:
 def test_a_policy_of_java_is_refused() -> None:
     with pytest.raises(ConfigError, match=r"'.*policy=com\.x\.Mine' is a Java class that cannot run here"):
         policy_problems({KEY: "com.x.Mine"}, CONFIG)
+
+
+def test_the_sinks_own_client_is_a_client_too() -> None:
+    worker = {KEY: "None", "bootstrap.servers": "kafka:9092"}
+    again = {"iceberg.kafka.bootstrap.servers": "kafka:9092"}
+    assert policy_problems(worker, again) == []
+    (problem,) = policy_problems(worker, {**again, "iceberg.kafka.security.protocol": "SSL"})
+    assert problem.key == "iceberg.kafka.security.protocol"

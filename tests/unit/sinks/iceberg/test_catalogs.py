@@ -42,11 +42,11 @@ def test_login_and_parameters_come_from_the_address_or_from_their_keys() -> None
 
 
 def test_the_class_name_decides_before_the_type() -> None:
-    for implementation, kind in (
-        ("org.apache.iceberg.jdbc.JdbcCatalog", "sql"),
-        ("org.apache.iceberg.rest.RESTCatalog", "rest"),
+    for implementation, kind, uri in (
+        ("org.apache.iceberg.jdbc.JdbcCatalog", "sql", POSTGRESQL),
+        ("org.apache.iceberg.rest.RESTCatalog", "rest", "http://a"),
     ):
-        assert properties(catalog__impl=implementation, uri="http://a")["type"] == kind
+        assert properties(catalog__impl=implementation, uri=uri)["type"] == kind
 
 
 def test_settings_of_rest_and_s3_keep_their_names_but_for_two() -> None:

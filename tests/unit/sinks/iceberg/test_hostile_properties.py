@@ -1,0 +1,198 @@
+"""No connector, catalog server or table makes a worker load code, by whatever property."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator
+from dataclasses import replace
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyiceberg.schema import Schema
+from pyiceberg.types import LongType, NestedField
+
+from icestream.api.errors import ConfigError
+from icestream.sinks.iceberg.catalogs import catalog_properties, new_catalog
+from icestream.sinks.iceberg.settings import problems, warnings
+from icestream.sinks.iceberg.stage import StageWriter
+from icestream.sinks.iceberg.table import IcebergTable
+
+SCHEMA = Schema(NestedField(1, "id", LongType()))
+
+
+@pytest.fixture
+def ran(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A file that appears when `attack.Run` is imported or made."""
+    mark = tmp_path / "ran"
+    (tmp_path / "attack.py").write_text(
+        f"import pathlib\npathlib.Path({str(mark)!r}).touch()\n"
+        "class Run:\n    def __init__(self, *given, **named): pass\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    return mark
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> dict[str, str]:
+    return {
+        "iceberg.tables": "ns.t",
+        "iceberg.catalog.type": "sql",
+        "iceberg.catalog.uri": f"jdbc:sqlite:{tmp_path}/catalog.db",
+        "iceberg.catalog.warehouse": f"file://{tmp_path}/warehouse",
+    }
+
+
+def with_table(config: dict[str, str], folder: Path, **properties: str) -> Path:
+    """A table whose metadata somebody has edited; the file with its metadata."""
+    catalog = new_catalog(config)
+    catalog.create_namespace("ns")
+    catalog.create_table("ns.t", SCHEMA)
+    catalog.close()
+    (file,) = (folder / "warehouse" / "ns" / "t" / "metadata").glob("*.metadata.json")
+    metadata = json.loads(file.read_text())
+    file.write_text(json.dumps({**metadata, "properties": {**metadata["properties"], **properties}}))
+    return file
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        "py-io-impl",
+        "py-catalog-impl",
+        "s3.retry-strategy-impl",
+        "auth.impl",
+        "auth",
+        "ssl",
+        "ssl.client.key",
+        "s3.signer",
+        "metrics-reporter-impl",
+        "gcs.session-kwargs",
+    ],
+)
+def test_a_connector_names_no_code_and_no_files(key: str, config: dict[str, str]) -> None:
+    hostile = {**config, f"iceberg.catalog.{key}": "attack.Run"}
+    (problem,) = problems(hostile)
+    assert problem.key == f"iceberg.catalog.{key}"
+    assert "cannot be used" in problem.message
+    assert key not in catalog_properties(hostile)
+
+
+def test_a_config_that_was_stored_before_loads_no_code(ran: Path, config: dict[str, str]) -> None:
+    hostile = {**config, "iceberg.catalog.py-io-impl": "attack.Run"}
+    new_catalog(hostile).close()
+    with pytest.raises(ConfigError):
+        new_catalog({**hostile, "iceberg.catalog.uri": "attack+run://x"})
+    assert not ran.exists()
+
+
+@pytest.mark.parametrize(
+    "uri",
+    [
+        "mysql+attack://host/db",
+        "postgresql+attack://host/db",
+        "postgresql://host/db?service=other&passfile=/etc/passwd",
+        "sqlite+attack:///x",
+        "",
+    ],
+)
+def test_an_address_names_no_driver_and_no_file(uri: str, config: dict[str, str]) -> None:
+    with pytest.raises(ConfigError, match=r"iceberg.catalog.uri"):
+        catalog_properties({**config, "iceberg.catalog.uri": uri})
+
+
+def test_a_key_that_is_not_on_the_list_goes_nowhere_and_is_told(config: dict[str, str]) -> None:
+    strange = {**config, "iceberg.catalog.s3.multipart.size": "1", "iceberg.catalog.anything": "x"}
+    assert catalog_properties(strange) == catalog_properties(config)
+    assert [one.split("'")[1] for one in warnings(strange)] == [
+        "iceberg.catalog.anything",
+        "iceberg.catalog.s3.multipart.size",
+    ]
+    assert problems(strange) == []
+
+
+@pytest.mark.parametrize("key", ["py-io-impl", "s3.retry-strategy-impl"])
+def test_a_table_brings_no_code_for_its_files(
+    key: str, ran: Path, tmp_path: Path, config: dict[str, str]
+) -> None:
+    with_table(config, tmp_path, **{key: "attack.Run"})
+    plan = IcebergTable(new_catalog(config), "ns.t", "job", write_props={}).plan({})
+    assert key not in plan.io_properties
+    assert not ran.exists()
+
+
+def test_a_table_brings_no_code_for_its_places(ran: Path, tmp_path: Path, config: dict[str, str]) -> None:
+    with_table(config, tmp_path, **{"write.py-location-provider.impl": "attack.Run"})
+    table = IcebergTable(new_catalog(config), "ns.t", "job", write_props={})
+    with pytest.raises(ConfigError, match=r"ns\.t.*'attack\.Run' is a Python class"):
+        table.plan({})
+    # Below all lists: PyIceberg itself asks the table at every commit.
+    with pytest.raises(ConfigError, match="names a Python class"):
+        new_catalog(config).load_table("ns.t").location_provider()
+    assert not ran.exists()
+
+
+def test_a_plan_brings_no_code_to_the_pipeline(ran: Path, tmp_path: Path, config: dict[str, str]) -> None:
+    with_table(config, tmp_path)
+    plan = IcebergTable(new_catalog(config), "ns.t", "job", write_props={}).plan({})
+    for hostile in (
+        replace(plan, properties={"write.py-location-provider.impl": "attack.Run"}),
+        replace(plan, io_properties={"py-io-impl": "attack.Run"}),
+    ):
+        with pytest.raises(ConfigError, match="names a Python class"):
+            StageWriter(hostile)
+    assert not ran.exists()
+
+
+# -- a hostile server --
+
+RUN = "attack.Run"
+
+
+class Hostile(BaseHTTPRequestHandler):
+    """A REST catalog that sends more than it should, with its config and with its table."""
+
+    metadata: dict[str, Any]
+
+    def do_GET(self) -> None:
+        extra = {"py-io-impl": RUN, "s3.retry-strategy-impl": RUN, "s3.region": "there"}
+        if self.path.startswith("/v1/config"):
+            login = {"type": "custom", "impl": RUN, "custom": {}}
+            answer: Any = {"overrides": {**extra, "auth": login}, "defaults": {"py-catalog-impl": RUN}}
+        else:
+            answer = {
+                "metadata-location": self.metadata["location"],
+                "metadata": self.metadata,
+                "config": extra,
+            }
+        body = json.dumps(answer).encode()
+        self.send_response(200)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *given: Any) -> None:
+        pass
+
+
+@pytest.fixture
+def server(config: dict[str, str], tmp_path: Path) -> Iterator[str]:
+    Hostile.metadata = json.loads(with_table(config, tmp_path, **{"py-io-impl": RUN}).read_text())
+    with ThreadingHTTPServer(("127.0.0.1", 0), Hostile) as listener:
+        thread = threading.Thread(target=listener.serve_forever)
+        thread.start()
+        yield f"http://127.0.0.1:{listener.server_port}"
+        listener.shutdown()
+        thread.join()
+
+
+def test_a_server_brings_no_code(ran: Path, server: str, config: dict[str, str]) -> None:
+    hostile = {**config, "iceberg.catalog.type": "rest", "iceberg.catalog.uri": server}
+    catalog = new_catalog(hostile)
+    plan = IcebergTable(catalog, "ns.t", "job", write_props={}).plan({})
+    # What a server may say is taken, even so.
+    assert plan.io_properties == {"s3.region": "there"}
+    assert not ran.exists()
