@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
@@ -41,6 +42,18 @@ class JobStatus:
     progress: Progress = Progress()
     is_fenced: bool = False
     """It failed because another manager of the same job is, or was, alive."""
+
+
+@dataclass(frozen=True)
+class Outage:
+    """Something that the jobs of a worker need, and that is away."""
+
+    what: str
+    since: dt.datetime
+    reason: str
+
+    def __str__(self) -> str:
+        return f"{self.what} is away since {self.since.isoformat(timespec='seconds')}: {self.reason}"
 
 
 class RunningJob(Protocol):

@@ -75,7 +75,7 @@ class DistributedWorker:
         self.url = bound.advertised_url
         self._store = KafkaStore(self._settings, config.config_topic, config.group, task_configs)
         self._board = KafkaBoard(self._settings, config.status_topic, _wall_ms)
-        self._coordinator = Coordinator(self.url, self._store)
+        self._coordinator = Coordinator(self.url, self._store, outage=self._plane.outage)
         worker_id = urlsplit(self.url).netloc
         self._worker = Worker(worker_id, Patience(stop=max(config.stop_timeout, 1.0)))
         self.service = ConnectorService(

@@ -17,10 +17,11 @@ from icestream.api.config import Config
 from icestream.api.errors import IcestreamError, Problem
 
 if TYPE_CHECKING:
-    from icestream.api.status import JobStarter
+    from icestream.api.status import JobStarter, Outage
     from icestream.cluster.connector_config import DeepCheck
     from icestream.cluster.service import Extras
     from icestream.cluster.worker_config import WorkerConfig
+    from icestream.jobs.build import LateSpark
 
 _LOG = logging.getLogger(__name__)
 _CLUSTER_ID_EVERY = 15.0
@@ -40,21 +41,29 @@ class DataPlane:
 
     make_starter: Callable[[], JobStarter]
     deep_check: DeepCheck
+    outage: Callable[[], Outage | None] = lambda: None
+    """What the jobs of this worker need and is away, such as Spark."""
 
 
 def data_plane(config: WorkerConfig) -> DataPlane:
+    made: list[LateSpark] = []
+
     def make_starter() -> JobStarter:
         from icestream.cluster.resolving import ResolvingStarter
-        from icestream.jobs.build import job_starter
+        from icestream.jobs.build import LateSpark, job_starter
 
-        return ResolvingStarter(job_starter(config.raw), config.providers.resolved)
+        made.append(LateSpark(config.raw))
+        return ResolvingStarter(job_starter(config.raw, made[-1]), config.providers.resolved)
+
+    def outage() -> Outage | None:
+        return made[-1].outage() if made else None
 
     def deep_check(connector: Config) -> list[Problem]:
         from icestream.jobs.check import check_connector
 
         return check_connector(connector, config.raw)
 
-    return DataPlane(make_starter, deep_check)
+    return DataPlane(make_starter, deep_check, outage)
 
 
 def extras(config: WorkerConfig, plane: DataPlane, cluster_id: ClusterId) -> Extras:
@@ -75,6 +84,7 @@ def extras(config: WorkerConfig, plane: DataPlane, cluster_id: ClusterId) -> Ext
         offsets=offset_admin(config.raw),
         resolve=config.providers.resolved,
         judge_overrides=judge,
+        outage=plane.outage,
     )
 
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
 from icestream.api.errors import IcestreamError, NotLeader, NotReadyError
+from icestream.api.status import Outage
 from icestream.cluster.assignment import assign
 from icestream.kafka.group import Joined
 
@@ -22,6 +23,8 @@ _POLL_SECONDS: Final = 0.2
 _STOP_SECONDS: Final = 30.0
 _AGAIN_SECONDS: Final = 1.0
 _END_SECONDS: Final = 5.0
+_OUTAGE_SECONDS: Final = 90.0
+"""Twice what it takes to open Spark again on a busy machine."""
 
 
 class Member(Protocol):
@@ -30,6 +33,8 @@ class Member(Protocol):
     def poll(self, seconds: float) -> Joined | None: ...
 
     def rejoin(self) -> None: ...
+
+    def leave(self) -> None: ...
 
     @property
     def is_cut_off(self) -> bool: ...
@@ -97,11 +102,15 @@ class Coordinator:
         store: SharedStore,
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], None] = time.sleep,
+        outage: Callable[[], Outage | None] = lambda: None,
     ) -> None:
         self._url = url
         self._store = store
         self._clock = clock
         self._sleep = sleep
+        self._outage = outage
+        self._away_since: float | None = None
+        self._stands_aside = False
         self._jobs: Jobs | None = None
         self._member: Member | None = None
         self._assignment = NOTHING
@@ -124,7 +133,7 @@ class Coordinator:
 
     @property
     def is_well(self) -> bool:
-        return self._member is None or not self._member.is_cut_off
+        return self._member is None or not (self._member.is_cut_off or self._stands_aside)
 
     @property
     def has_joined(self) -> bool:
@@ -162,6 +171,11 @@ class Coordinator:
 
     def turn(self) -> None:
         assert self._member is not None
+        if self._must_stand_aside():
+            self._stand_aside()
+            self._sleep(_POLL_SECONDS)
+            return
+        self._stands_aside = False
         try:
             joined = self._member.poll(_POLL_SECONDS)
             self._complained = ""
@@ -205,6 +219,38 @@ class Coordinator:
             self._member.close()
 
     # How
+
+    def _must_stand_aside(self) -> bool:
+        """Whether what the jobs need has been away for so long that others should run them."""
+        if self._outage() is None:
+            self._away_since = None
+            return False
+        if self._away_since is None:
+            self._away_since = self._clock()
+        return self._clock() - self._away_since > _OUTAGE_SECONDS
+
+    def _stand_aside(self) -> None:
+        """Leave the group until the outage is over: a worker that cannot run jobs must not hold them."""
+        assert self._member is not None and self._jobs is not None
+        if self._stands_aside:
+            return
+        mine = self._assignment.mine
+        _LOG.error(
+            "%s; %d connector(s) stop here, this worker leaves the group until that is over",
+            self._outage(),
+            len(mine),
+        )
+        self._stands_aside = True
+        self._forget_assignment()
+        self._wait_for_the_end_of(mine)
+        self._member.leave()
+
+    def _forget_assignment(self) -> None:
+        assert self._jobs is not None
+        self._assignment = NOTHING
+        self._leads = self._must_lead = False
+        self._jobs.ownership_changed()
+        self._store.follow()
 
     @property
     def _is_chosen(self) -> bool:
@@ -255,10 +301,7 @@ class Coordinator:
             return
         mine = len(self._assignment.mine)
         _LOG.warning("cut off from Kafka: %d connector(s) stop here, other workers take them", mine)
-        self._assignment = NOTHING
-        self._leads = self._must_lead = False
-        self._jobs.ownership_changed()
-        self._store.follow()
+        self._forget_assignment()
 
     def _complain(self, message: str) -> None:
         """Once per reason: it comes back at every turn."""

@@ -20,7 +20,7 @@ from icestream.api.errors import (
     NotFoundError,
 )
 from icestream.api.offset_admin import OffsetAdmin, OffsetEntry
-from icestream.api.status import JobStatus, Progress, State
+from icestream.api.status import JobStatus, Outage, Progress, State
 from icestream.cluster.boards import MemoryBoard, StatusBoard
 from icestream.cluster.connector_config import DeepCheck, Validation
 from icestream.cluster.connector_judge import ConnectorJudge
@@ -61,6 +61,8 @@ class Extras:
     """Replaces the placeholders of config providers, as late as possible."""
     judge_overrides: Callable[[Config], ClientVerdict] = lambda config: ClientVerdict((), ())
     """What there is to say about a connector's own settings for Kafka's clients."""
+    outage: Callable[[], Outage | None] = lambda: None
+    """What all jobs here need and is away."""
 
 
 class ConnectorService:
@@ -119,6 +121,8 @@ class ConnectorService:
     def health(self) -> Health:
         if not self._is_ready:
             return Health("starting", "Worker is still starting up.")
+        if (outage := self._extras.outage()) is not None:
+            return Health("unhealthy", f"{outage}. Connectors that need it wait for it.")
         if not self._membership.is_well:
             return Health("unhealthy", "Worker has lost touch with Kafka and stopped its connectors.")
         return Health("healthy", "Worker has completed startup and is ready to handle requests.")

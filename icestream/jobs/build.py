@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from icestream.api.config import Config
 from icestream.api.connector_settings import FRAMEWORK
-from icestream.api.status import JobStarter, RunningJob
+from icestream.api.status import JobStarter, Outage, RunningJob
 from icestream.jobs.job_thread import PATIENCE, JobThread, Manager
 from icestream.plugins import ICEBERG_SETTINGS, Plugin, find_connector
 from icestream.retry import Patience
@@ -24,12 +24,12 @@ if TYPE_CHECKING:
 _LEAST_WAIT: Final = 0.1
 
 
-def job_starter(worker: Mapping[str, str]) -> JobStarter:
+def job_starter(worker: Mapping[str, str], late: LateSpark | None = None) -> JobStarter:
     """What starts connectors. Spark starts with the first that needs it, or now if the config names it.
 
     Whoever sets it up has such connectors, and the first of them should not wait.
     """
-    spark = LateSpark(worker)
+    spark = late or LateSpark(worker)
     if any(key.startswith("spark.") for key in worker):
         spark.plane()
 
@@ -69,6 +69,11 @@ class LateSpark:
         self._worker = worker
         self._lock = threading.Lock()
         self._plane: SparkPlane | None = None
+
+    def outage(self) -> Outage | None:
+        """Whether Spark was here and is away. Never blocks."""
+        plane = self._plane
+        return plane.outage if plane else None
 
     def plane(self) -> SparkPlane:
         from icestream.kafka.clients import client_settings

@@ -12,7 +12,7 @@ from typing import Protocol
 from icestream.api.batch import Rejected
 from icestream.api.errors import SourceUnavailable
 from icestream.api.offsets import Offsets
-from icestream.jobs.deadlines import Overdue, within
+from icestream.deadlines import Overdue, within
 from icestream.jobs.events import Event, Payload, encoded
 from icestream.jobs.job import DeadLetters, Job
 from icestream.jobs.letters import CONTEXT

@@ -24,8 +24,8 @@ import sqlalchemy.exc
 from icestream.api.config import Config, subset
 from icestream.api.errors import ConfigError, IcestreamError, Problem, SinkUnavailable, SourceUnavailable
 from icestream.converters.registry.client import RegistryClient
+from icestream.deadlines import Overdue, started
 from icestream.jobs.check_registry import check_registry, named_registries
-from icestream.jobs.deadlines import Overdue, started
 from icestream.jobs.job import Job, job_from
 from icestream.kafka.clients import client_settings
 from icestream.kafka.reach import reach

@@ -13,7 +13,7 @@ from icestream.api.config import Config
 from icestream.api.errors import ConfigError, SinkUnavailable
 from icestream.api.offset_admin import OffsetEntry
 from icestream.api.offsets import Offsets
-from icestream.jobs.deadlines import Overdue, within
+from icestream.deadlines import Overdue, within
 from icestream.jobs.group_ledger import ConnectorKafka, GroupLedger
 from icestream.jobs.iceberg_ledger import IcebergLedger
 from icestream.jobs.job import Job, job_from

@@ -72,6 +72,7 @@ class GroupMember:
         self._client._net.start()
         self._member = _Member(self._client, group, timing, rules)
         self._is_known = False
+        self._has_left = False
         self._last_heard = clock()
         self._woken = threading.Event()
 
@@ -88,6 +89,9 @@ class GroupMember:
             raise SourceUnavailable(f"group '{self._group}': {error}") from error
 
     def _poll(self, seconds: float) -> Joined | None:
+        if self._has_left:
+            self._has_left = False
+            self._last_heard = self._clock()
         if not self._is_known:
             self._client._manager.bootstrap(timeout_ms=int(seconds * 1000))
             self._is_known = True
@@ -107,11 +111,22 @@ class GroupMember:
         self._member.request_rejoin()
         self._woken.set()
 
+    def leave(self) -> None:
+        """Leave for now; the next poll joins again."""
+        if self._has_left:
+            return
+        self._has_left = True
+        try:
+            self._member.maybe_leave_group(timeout_ms=_LEAVE_MS)
+        except kafka_python.KafkaError as error:
+            _LOG.warning("could not leave group '%s': %s", self._group, error)
+        self._member.request_rejoin()
+
     @property
     def is_cut_off(self) -> bool:
         """Whether the others must by now believe that this member is dead."""
         heard = max(self._last_heard, self._member.heartbeat.last_receive)
-        return bool((self._clock() - heard) * 1000 >= self._timing.session_timeout)
+        return not self._has_left and bool((self._clock() - heard) * 1000 >= self._timing.session_timeout)
 
     def close(self) -> None:
         """Leave, so that the others need not wait for the session to end."""

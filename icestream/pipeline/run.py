@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import datetime as dt
 import functools
 import threading
 import time
@@ -10,21 +12,26 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
+from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from icestream.api.batch import Batch, Staged, Taken, add_counts, deal
 from icestream.api.errors import Cancelled, FatalError, RetriableError, SinkUnavailable
 from icestream.api.offsets import Partition
+from icestream.api.status import Outage
+from icestream.deadlines import Overdue, within
 from icestream.kafka.reader import process_reader
+from icestream.pipeline.lasting_session import LastingSession
 from icestream.pipeline.plan import RESULT_SCHEMA, Plan, TableTask, TaskFailed, unpacked
 from icestream.pipeline.record_path import RecordSettings
-from icestream.pipeline.session import open_session, slots
+from icestream.pipeline.session import answers, let_go, open_session, slots
 from icestream.pipeline.worker import run_tasks, settle_process
 from icestream.rows.new_fields import combined
 
 _ROWS_A_TASK = 20_000
 """A batch below this runs as one task: fewer files, less overhead."""
+_CANCEL_SECONDS = 5.0
 
 
 class SparkPlane:
@@ -32,19 +39,42 @@ class SparkPlane:
 
     def __init__(self, worker: Mapping[str, str]) -> None:
         self._worker = worker
-        self._spark = open_session(worker)
+        self._warm_with: Mapping[str, str] | None = None
+        self._session = LastingSession(self, lambda: dt.datetime.now(dt.UTC)).start()
+
+    @property
+    def outage(self) -> Outage | None:
+        return self._session.outage
 
     def runner(
         self, job: str, kafka: Mapping[str, str], records: RecordSettings, tasks_max: int
     ) -> SparkRunner:
-        return SparkRunner(self._spark, job, kafka, records, slots(self._worker, tasks_max))
+        return SparkRunner(self._session, job, kafka, records, slots(self._worker, tasks_max))
 
     def warm_up(self, kafka: Mapping[str, str]) -> None:
         """Start the Python workers and their consumers, so that the first batch does not pay for them."""
+        self._warm_with = kafka
+        self._warm_session(self._session.current())
+
+    def _warm_session(self, spark: SparkSession) -> None:
+        if self._warm_with is None:
+            return
         hands = slots(self._worker, tasks_max=8)
-        self._spark.range(0, hands, 1, hands).mapInArrow(
-            functools.partial(_warm, kafka), RESULT_SCHEMA
-        ).collect()
+        warm = functools.partial(_warm, self._warm_with)
+        spark.range(0, hands, 1, hands).mapInArrow(warm, RESULT_SCHEMA).collect()
+
+    # What the lasting session asks for
+
+    def open(self) -> SparkSession:
+        spark = open_session(self._worker)
+        self._warm_session(spark)
+        return spark
+
+    def answers(self, session: SparkSession, seconds: float) -> bool:
+        return answers(session, seconds)
+
+    def let_go(self, session: SparkSession) -> None:
+        let_go(session)
 
 
 class SparkRunner:
@@ -52,13 +82,13 @@ class SparkRunner:
 
     def __init__(
         self,
-        spark: SparkSession,
+        session: LastingSession,
         job: str,
         kafka: Mapping[str, str],
         records: RecordSettings,
         slots: int,
     ) -> None:
-        self._spark = spark
+        self._session = session
         self._tag = f"icestream-{job}".replace(",", "-")
         self._kafka = kafka
         self._records = records
@@ -75,26 +105,34 @@ class SparkRunner:
         return _summed([answer for answer in answers if isinstance(answer, Taken)])
 
     def _collected(self, plan: Plan) -> list[Any]:
-        tasks = len(plan.tasks)
         self._refuse_cancelled()
-        self._spark.addTag(self._tag)
+        spark = self._session.current()
         try:
-            job = self._spark.range(0, tasks, 1, tasks).mapInArrow(
-                functools.partial(run_tasks, plan), RESULT_SCHEMA
-            )
-            rows = job.collect()
+            rows = self._rows(spark, plan)
         except PySparkException as error:
             raise self._spark_error(error) from error
         except Exception as error:
             # py4j's own errors have no common base with Spark's: the JVM told of a job that it gave up.
-            if type(error).__module__.startswith("py4j."):
+            # A session that is gone shows itself by errors of any kind.
+            if isinstance(error, Py4JError) or self._session.has_lost(spark):
                 raise self._spark_error(error) from error
             raise
-        finally:
-            self._spark.removeTag(self._tag)
         # A job that was about to start when it was cancelled has run to its end.
         self._refuse_cancelled()
         return rows
+
+    def _rows(self, spark: SparkSession, plan: Plan) -> list[Any]:
+        tasks = len(plan.tasks)
+        spark.addTag(self._tag)
+        try:
+            job = spark.range(0, tasks, 1, tasks).mapInArrow(
+                functools.partial(run_tasks, plan), RESULT_SCHEMA
+            )
+            return job.collect()
+        finally:
+            # It cannot be told to a session that is gone, and must not hide what happened.
+            with contextlib.suppress(Exception):
+                spark.removeTag(self._tag)
 
     def _refuse_cancelled(self) -> None:
         if self._cancelled.is_set():
@@ -110,7 +148,10 @@ class SparkRunner:
     def cancel(self) -> None:
         """Give up the batch under way, and every later one until `allow`."""
         self._cancelled.set()
-        self._spark.interruptTag(self._tag)
+        # Without Spark there is no batch to interrupt; one that does not answer must not hold up a stop.
+        with contextlib.suppress(SinkUnavailable, Overdue, PySparkException, OSError, Py4JError):
+            spark = self._session.current()
+            within(_CANCEL_SECONDS, lambda: spark.interruptTag(self._tag), "spark-interrupt")
 
     def allow(self) -> None:
         self._cancelled.clear()

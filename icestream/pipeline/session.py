@@ -1,14 +1,20 @@
-"""The Spark session of a worker, from its `spark.*` settings. One per process."""
+"""The Spark session of a worker, from its `spark.*` settings: opened, asked whether it lives, let go of.
+One per process."""
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import sys
+import warnings
 from collections.abc import Mapping
 from pathlib import Path
 
+from pyspark import SparkContext
 from pyspark.sql import SparkSession
+
+from icestream.deadlines import Overdue, within
 
 _DEFAULTS: Mapping[str, str] = {
     "spark.app.name": "icestream",
@@ -27,7 +33,10 @@ _LOCAL_DEFAULTS: Mapping[str, str] = {
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.memory": "2g",
-    "spark.driver.extraJavaOptions": "-XX:+UseSerialGC -XX:TieredStopAtLevel=4",
+    "spark.driver.extraJavaOptions": (
+        # Without memory a JVM answers late or never; one that ends is started again.
+        "-XX:+UseSerialGC -XX:TieredStopAtLevel=4 -XX:+ExitOnOutOfMemoryError"
+    ),
 }
 
 
@@ -47,11 +56,51 @@ def open_session(worker: Mapping[str, str]) -> SparkSession:
     # Python workers must be this very Python: they unpickle our code. On a cluster it may lie elsewhere.
     os.environ.setdefault("PYSPARK_PYTHON", settings.get("spark.pyspark.python", sys.executable))
     builder = SparkSession.Builder()
-    if remote := settings.pop("spark.remote", None):
+    remote = settings.pop("spark.remote", None)
+    if remote:
         builder = builder.remote(remote)
     for key, value in settings.items():
         builder = builder.config(key, value)
-    return builder.getOrCreate()
+    # `create`, which only a remote session has: what another thread used before may be of a server that died.
+    return builder.create() if remote else builder.getOrCreate()
+
+
+def answers(session: SparkSession, seconds: float) -> bool:
+    """Whether Spark answers in time: the JVM of a session here, the server of a remote one."""
+    try:
+        # A question that PySpark keeps no answer to, as it does with the version.
+        within(seconds, lambda: session.conf.get("spark.app.name", ""), "spark-answers")
+    except Overdue:
+        return False
+    except Exception:  # whatever the client raises: py4j's errors, OSError, gRPC's
+        return False
+    return True
+
+
+def let_go(session: SparkSession) -> None:
+    """Forget a session whose JVM or server is gone, so that `open_session` makes a new one.
+
+    PySpark keeps the gateway to its JVM for the life of the process, and `getOrCreate` has no way around it:
+    `SparkContext._gateway` and `_jvm` are all that we touch of its inside, here and nowhere else.
+    """
+    gateway = SparkContext._gateway
+    if gateway is None:
+        # A remote session: a new one does not depend on it, and its farewell could wait for the server.
+        return
+    if getattr(gateway, "proc", None) is not None:
+        # One that lives and does not answer would keep memory, ports and our batches.
+        gateway.proc.kill()
+        gateway.proc.wait()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)
+        # The first time it may fail at the JVM, before it has cleaned up on this side.
+        for _ in range(2):
+            with contextlib.suppress(Exception):
+                session.stop()
+    SparkContext._gateway = None
+    SparkContext._jvm = None
+    with contextlib.suppress(Exception):
+        gateway.shutdown()
 
 
 def slots(worker: Mapping[str, str], tasks_max: int) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -12,7 +13,9 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
+
+import httpx
 
 from icestream.embedded import launch
 from tests.crashes.faults import Fault
@@ -44,6 +47,12 @@ def wait_for(look: Callable[[], _T | None], seconds: float, otherwise: Callable[
         assert time.monotonic() < deadline, otherwise()
         time.sleep(0.02)
     return found
+
+
+def _parent(pid: int) -> int:
+    with contextlib.suppress(OSError):
+        return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+    return 0
 
 
 class JobProcess:
@@ -88,6 +97,27 @@ class JobProcess:
         ends = pipeline.topics.ends(pipeline.partitions)
         self.wait(lambda: True if pipeline.group_offsets() == ends else None, "the group is behind")
 
+    def jvm(self) -> int | None:
+        """The process id of its Spark, if it has one."""
+        return next((pid for pid, name in self._processes() if name == "java"), None)
+
+    def python_workers(self) -> list[int]:
+        """The processes that run its Spark tasks: children of Spark's daemon, whose parent is the JVM."""
+        parents = {pid: _parent(pid) for pid, _ in self._processes()}
+        jvm = self.jvm()
+        return [pid for pid, parent in parents.items() if parents.get(parent) == jvm is not None]
+
+    def _processes(self) -> list[tuple[int, str]]:
+        """All of its session, with their names."""
+        found = []
+        for folder in Path("/proc").glob("[0-9]*"):
+            with contextlib.suppress(OSError):
+                name, _, rest = (folder / "stat").read_text().partition("(")[2].rpartition(")")
+                state, session = rest.split()[0], int(rest.split()[3])
+                if session == self.process.pid and state != "Z":
+                    found.append((int(folder.name), name))
+        return found
+
     def kill(self) -> None:
         """End the process and all that it started, as a power cut would."""
         with contextlib.suppress(ProcessLookupError):
@@ -119,6 +149,24 @@ class WorkerProcess(JobProcess):
         number = len(list(folder.glob("worker-*.log")))
         command = ["-m", "icestream.cli.main", "standalone", str(properties), str(connector)]
         super().__init__(folder / f"worker-{number}.log", command)
+
+    @property
+    def url(self) -> str:
+        """Where REST answers."""
+        return self.wait(lambda: _found(r"REST API on (http://[\w.:]+)", self.text), "no REST")
+
+    def get(self, path: str) -> dict[str, Any]:
+        """What REST says, whatever the code."""
+        answer: dict[str, Any] = httpx.get(self.url + path, trust_env=False, timeout=30).json()
+        return answer
+
+    def state(self, pipeline: Pipeline) -> str:
+        return str(self.get(f"/connectors/{pipeline.name}/status")["connector"]["state"])
+
+
+def _found(pattern: str, text: str) -> str | None:
+    match = re.search(pattern, text)
+    return match.group(1) if match else None
 
 
 class ManagerProcess(JobProcess):

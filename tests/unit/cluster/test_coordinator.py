@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import threading
 from dataclasses import dataclass, field
 
 import pytest
 
 from icestream.api.errors import Fenced, NotLeader, NotReadyError, PreconditionError, SourceUnavailable
+from icestream.api.status import Outage
 from icestream.cluster.coordinator import Assignment, Coordinator
 from icestream.kafka.group import Joined
 
@@ -17,6 +19,10 @@ class FakeMember:
     joins: list[Joined | Exception] = field(default_factory=list)
     rejoins: int = 0
     is_cut_off: bool = False
+    left: int = 0
+
+    def leave(self) -> None:
+        self.left += 1
 
     def poll(self, seconds: float) -> Joined | None:
         event = self.joins.pop(0) if self.joins else None
@@ -214,3 +220,30 @@ def test_what_was_still_ending_when_it_joined_and_went_to_nobody_is_announced() 
     assert b'"b"' in bench.coordinator.introduction()
     bench.joined("a")
     assert bench.member.rejoins == 1, "nobody else would ask for the rebalance that gives b away"
+
+
+def test_a_worker_that_cannot_run_jobs_leaves_the_group_until_it_can() -> None:
+    bench = Bench("a", "b")
+    seconds, outages = [0.0], [Outage("Spark", dt.datetime(2026, 1, 1, tzinfo=dt.UTC), "its process ended")]
+    coordinator = Coordinator(
+        "http://me:1",
+        bench.store,
+        clock=lambda: seconds[0],
+        sleep=lambda _: None,
+        outage=lambda: outages[0] if outages else None,
+    )
+    bench.coordinator = bench.jobs.coordinator = coordinator
+    coordinator.join(bench.member, bench.jobs)
+    bench.joined("ab")
+    assert bench.jobs.names == {"a", "b"}, "a short outage moves nothing"
+    assert coordinator.is_well
+    seconds[0] = 1000.0
+    coordinator.turn()
+    coordinator.turn()
+    assert bench.member.left == 1
+    assert bench.jobs.names == frozenset()
+    assert not coordinator.is_well
+    outages.clear()
+    bench.joined("a")
+    assert bench.jobs.names == {"a"}
+    assert coordinator.is_well

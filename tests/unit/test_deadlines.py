@@ -2,7 +2,7 @@ import threading
 
 import pytest
 
-from icestream.jobs.deadlines import Overdue, within
+from icestream.deadlines import Overdue, within
 
 
 def test_an_answer_in_time_is_returned_and_an_error_raised() -> None:
