@@ -15,6 +15,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from pyiceberg.catalog import Catalog, load_catalog
+from pyiceberg.exceptions import ValidationException
 
 from icestream.api.batch import Batch, Counts, StagedFile
 from icestream.api.errors import CommitConflict, CommitUnknown
@@ -148,3 +149,59 @@ def test_an_outcome_that_nobody_can_tell_is_neither_success_nor_conflict(
         ours.commit(0, 100)
     ours.catalog.__dict__.pop("load_table")
     assert ours.table.found().offsets == NOTHING
+
+
+@pytest.mark.parametrize("after", ["nobody", "another job", "the same job"])
+def test_a_commit_that_landed_and_was_refused_has_landed(
+    after: str, make_writer: Callable[..., Writer]
+) -> None:
+    """As when a proxy repeats the request and hands on the answer to the second."""
+    ours, theirs = make_writer(), make_writer("other" if after == "another job" else "job")
+    # The first attempt is the last.
+    with ours.catalog.load_table("db.t").transaction() as change:
+        change.set_properties({"commit.retry.num-retries": "0"})
+
+    def repeated(*arguments: object) -> object:
+        ours.catalog.__dict__.pop("commit_table")
+        ours.catalog.commit_table(*arguments)  # type: ignore[arg-type]
+        if after != "nobody":
+            theirs.commit(100, 150)
+        return ours.catalog.commit_table(*arguments)  # type: ignore[arg-type]
+
+    ours.catalog.__dict__["commit_table"] = repeated
+    receipt = ours.commit(0, 100)
+    assert receipt.snapshot_id is not None
+    assert receipt.mark is not None
+    assert ours.ids() == Counter(range(100 if after == "nobody" else 150)), "its manifests are still there"
+
+
+def test_what_was_refused_and_did_not_land_is_removed(
+    make_writer: Callable[..., Writer], tmp_path: Path
+) -> None:
+    ours, theirs = make_writer(), make_writer()
+    ours.before_sending(lambda: theirs.commit(0, 200))
+    before = {*tmp_path.rglob("*.avro")}
+    with pytest.raises(CommitConflict) as conflict:
+        ours.commit(0, 200)
+    assert conflict.value.certain
+    snapshots = len(ours.catalog.load_table("db.t").snapshots())
+    added = {*tmp_path.rglob("*.avro")} - before
+    assert len(added) == 2 * snapshots, "a manifest and a list for what landed, nothing of what did not"
+
+
+def test_nothing_is_removed_while_the_table_cannot_be_asked(
+    make_writer: Callable[..., Writer], tmp_path: Path
+) -> None:
+    ours = make_writer()
+
+    def away() -> None:
+        def no_answer(*arguments: object) -> object:
+            raise OSError("connection reset")
+
+        ours.catalog.__dict__["load_table"] = no_answer
+        raise ValidationException("refused")
+
+    ours.before_sending(away)
+    with pytest.raises(CommitUnknown):
+        ours.commit(0, 100)
+    assert len([*tmp_path.rglob("*.avro")]) == 2

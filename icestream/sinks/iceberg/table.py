@@ -142,30 +142,40 @@ class IcebergTable:
             append.append_data_file(_data_file(file))
         with sink_errors(f"writing manifests of {self.name}"):
             append.commit()
-        return self._send(transaction, append.snapshot_id, mark)
+        return self._send(transaction, append, mark)
 
-    def _send(self, transaction: Transaction, snapshot_id: int, mark: JobMark) -> Receipt:
+    def _send(self, transaction: Transaction, append: Any, mark: JobMark) -> Receipt:
         try:
             self._table = transaction.commit_transaction()
-        except (CommitFailedException, ValidationException) as error:
+        except Exception as error:  # whatever the catalog's client raises: the table is asked what happened
             self._table = None
-            raise CommitConflict(f"{self.name}: {error}") from error
-        except Exception as error:  # whatever the catalog's client raises: the outcome is not known
-            self._table = None
-            return self._outcome(snapshot_id, mark, error)
-        return Receipt(snapshot_id, mark)
+            refused = isinstance(error, (CommitFailedException, ValidationException))
+            return self._outcome(append, mark, error, refused=refused)
+        return Receipt(append.snapshot_id, mark)
 
-    def _outcome(self, snapshot_id: int, mark: JobMark, error: Exception) -> Receipt:
-        """Ask the table whether a commit of unknown outcome landed. Nothing is deleted either way."""
-        _log.warning("commit to %s has an unknown outcome (%s); asking the table", self.name, error)
+    def _outcome(self, append: Any, mark: JobMark, error: Exception, *, refused: bool) -> Receipt:
+        """Ask the table whether a commit landed after all. Nothing is deleted before it has answered.
+
+        A refusal is no proof: a proxy that repeats a request gets one for the request that it repeats.
+        """
+        if not refused:
+            _log.warning("commit to %s has an unknown outcome (%s); asking the table", self.name, error)
         try:
-            found = self.found().mark
+            metadata = self._loaded().metadata
         except SinkUnavailable as unavailable:
             raise CommitUnknown(
                 f"{self.name}: a commit may have landed and the catalog does not answer: {unavailable}"
             ) from error
-        if found is not None and found.commit == mark.commit:
-            return Receipt(snapshot_id, mark)
+        found = marks.find(metadata, self._job, self._branch).mark
+        if metadata.snapshot_by_id(append.snapshot_id) is not None or (found and found.commit == mark.commit):
+            _log.info("commit to %s landed, although it was answered: %s", self.name, error)
+            return Receipt(append.snapshot_id, mark)
+        # What the job has in the table now must follow from what it had before, or ours may be in between.
+        is_before = (found.commit if found else None) == mark.previous
+        is_beside = found is not None and found.previous == mark.previous
+        if refused and (is_before or is_beside):
+            append.clean_up()
+            raise CommitConflict(f"{self.name}: {error}") from error
         # Not certain: a request on its way could still arrive. So its files stay.
         raise CommitConflict(f"{self.name}: the commit did not land: {error}", certain=False) from error
 
@@ -244,8 +254,15 @@ class IcebergTable:
                 try:
                     refuse_moved(self._transaction._table.metadata, expect, previous, written_with)
                 except CommitConflict as conflict:
-                    # PyIceberg knows by this class that nothing landed, and removes its manifests.
+                    # PyIceberg does not try again after this.
                     raise ValidationException(str(conflict)) from conflict
+
+            def _clean_all_uncommitted(self) -> None:
+                """PyIceberg would remove the manifests of a commit that was refused and landed all the same;
+                `clean_up` is for when the table has been asked."""
+
+            def clean_up(self) -> None:
+                super()._clean_all_uncommitted()
 
         return GuardedAppend(
             operation=Operation.APPEND,
