@@ -57,6 +57,8 @@ class Evidence:
     letters: Letters | None
     deep: Deep | None = None
     beginnings: Offsets = NOTHING
+    anew: Sequence[str] = ()
+    """Topics that were deleted and created again since they were read."""
 
     def records(self, partition: Partition, span: Span) -> int:
         """How many records a span had to read."""
@@ -79,6 +81,10 @@ def judge(evidence: Evidence) -> Verdict:
     """One line that a person believes, and each thing that is wrong with its offsets."""
     mark, totals = evidence.mark, evidence.mark.totals
     problems = [
+        *(
+            f"topic '{topic}' was deleted and created again: what it has now was not read"
+            for topic in evidence.anew
+        ),
         *_per_partition(evidence),
         *_table(evidence),
         *_letters(evidence),

@@ -63,7 +63,13 @@ def _of_table(
         raise NotFoundError(f"table '{'.'.join(table.name())}' has no commit of connector '{job.name}' yet")
     known = mark.spans()
     existing = topics.describe(sorted({partition.topic for partition in known}))
-    partitions = [p for p in known if p.topic in existing and p.number < existing[p.topic].partitions]
+    ids = mark.source.topics
+    anew = sorted(name for name in existing if ids.get(name, existing[name].id) != existing[name].id)
+    partitions = [
+        p
+        for p in known
+        if p.topic in existing and p.topic not in anew and p.number < existing[p.topic].partitions
+    ]
     beginnings = topics.beginnings(partitions)
     snapshot = table.current_snapshot()
     summary = snapshot.summary.additional_properties if snapshot and snapshot.summary else {}
@@ -76,6 +82,7 @@ def _of_table(
         letters=letters,
         deep=_deep(table) if deep else None,
         beginnings=beginnings,
+        anew=anew,
     )
 
 

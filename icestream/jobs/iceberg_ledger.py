@@ -21,7 +21,14 @@ from icestream.jobs.debts import pay
 from icestream.jobs.group_ledger import ALTERED, RESET, ConnectorKafka, GroupLedger, partitions_of
 from icestream.jobs.job import Job
 from icestream.jobs.offset_entries import Moves
-from icestream.jobs.standing import owed, refuse_other_source, standing
+from icestream.jobs.standing import (
+    has_all,
+    owed,
+    refuse_other_cluster,
+    refuse_other_source,
+    standing,
+    strange_topic,
+)
 from icestream.kafka.topics import GroupOffset
 from icestream.pipeline.plan import Plan, TableTask
 from icestream.pipeline.record_path import RecordSettings
@@ -124,7 +131,7 @@ class IcebergLedger:
 
     def _now(self, also: Sequence[str] = ()) -> _Now:
         found = [table.found() for table in self._tables]
-        known = {topic for item in found if item.mark for topic in item.mark.source.topics}
+        known = {topic for item in found if item.mark for topic in item.mark.topics}
         facts = self._kafka.facts([*also, *known])
         partitions = partitions_of(facts)
         return _Now(
@@ -140,15 +147,26 @@ class IcebergLedger:
         self._kafka.refuse_absent(moves, self._kafka.facts([topic for topic, _ in moves]))
         self._floors(now)
         try:
-            refuse_other_source(now.marks, now.source)
+            refuse_other_cluster(now.marks, now.source)
         except SourceRecreated as error:
             raise BadOffsets(str(error)) from error
+        self._refuse_half_a_topic(moves, now)
         for partition, target in moves.items():
             low, high = now.beginnings[partition], now.ends[partition]
             if target is not None and not low <= target <= high:
                 raise BadOffsets(
                     f"offset {target} of topic '{partition.topic}', partition {partition.number} is not in "
                     f"the topic, which has {low}..{high}; choose one of these"
+                )
+
+    def _refuse_half_a_topic(self, moves: Moves, now: _Now) -> None:
+        """Of a topic that was created anew all partitions are moved at once: it has one id."""
+        for topic in sorted({partition.topic for partition in moves}):
+            left = [p.number for p in now.partitions if p.topic == topic and p not in moves]
+            if left and (why := strange_topic(now.marks, now.source, topic)) is not None:
+                raise BadOffsets(
+                    f"{why} Name all its partitions at once ({left[0]} is missing), "
+                    "or reset the connector's offsets"
                 )
 
     def _floors(self, now: _Now) -> Sequence[Offsets]:
@@ -172,7 +190,7 @@ class IcebergLedger:
         for _ in range(_COMMIT_ATTEMPTS):
             found = table.found()
             moves = moves_of(found)
-            if _is_done(found, moves, source):
+            if _is_done(found, moves, source, moves_of is _all_to_the_beginning):
                 return
             mark = mark_moved(found.mark, commit, moves, source, floor)
             try:
@@ -194,13 +212,13 @@ class IcebergLedger:
     def _settle(self, channel: Channel) -> None:
         """Publish the dead letters of a last batch whose transaction is missing: later nobody could tell."""
         now = self._now()
-        if self._job.dead_letters is None or len(now.marks) != len(self._tables):
+        if self._job.dead_letters is None or not has_all(now.found):
             return
         batch = owed(now.marks, now.group, now.partitions)
         if batch is None:
             return
         try:
-            refuse_other_source(now.marks, now.source)
+            refuse_other_source(self._job.name, now.marks, now.source, {p.topic for p in batch.end})
             planning.refuse_gaps(self._job.name, batch.start, now.beginnings, now.ends)
         except SourceRecreated as error:
             _log.warning("dead letters are lost: %s", error, extra={"connector": self._job.name})
@@ -214,7 +232,7 @@ class IcebergLedger:
         with _ONE_READER:
             pay(
                 batch,
-                self._tables,
+                [table for table, item in zip(self._tables, now.found, strict=True) if item.mark],
                 InProcessRunner(self._kafka.reads, RecordSettings.of(self._job.config)),
                 channel,
                 self._job.name,
@@ -232,11 +250,12 @@ def _all_to_the_beginning(found: Found) -> Moves:
     return dict.fromkeys(found.offsets)
 
 
-def _is_done(found: Found, moves: Moves, source: Source) -> bool:
+def _is_done(found: Found, moves: Moves, source: Source, is_reset: bool) -> bool:
     if found.mark is None or found.mark.source.cluster != source.cluster:
         return False
     known = found.mark.source.topics
-    if any(source.topics.get(topic, known[topic]) != known[topic] for topic in known):
+    topics = known if is_reset else {partition.topic for partition in moves}
+    if any(source.topics.get(topic, known.get(topic)) != known.get(topic) for topic in topics):
         return False
     return all(found.offsets.get(partition) == target for partition, target in moves.items())
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from icestream.api.batch import Batch, Rejected
-from icestream.api.errors import CommitConflict, RecordRejected, SourceUnavailable
+from icestream.api.errors import CommitConflict, FatalError, RecordRejected, SourceUnavailable
 from icestream.api.offsets import NOTHING, Offsets, Partition
 from icestream.api.status import Progress
 from icestream.jobs import planning, summaries
@@ -24,7 +24,7 @@ from icestream.jobs.job import Job
 from icestream.jobs.planning import Pace
 from icestream.jobs.reject_log import log_rejected
 from icestream.jobs.staging import StagedBatch, stage
-from icestream.jobs.standing import NOTE_PREFIX, Standing, owed, refuse_other_source, standing
+from icestream.jobs.standing import NOTE_PREFIX, Standing, has_all, owed, refuse_other_source, standing
 from icestream.sinks.iceberg.marks import JobMark, Source, mark_after
 from icestream.sinks.iceberg.table import Receipt
 
@@ -61,6 +61,9 @@ class JobManager:
         self._channel: Channel | None = None
         self._standing: Standing | None = None
         self._identity = Source("", {})
+        """Ids of the topics that exist, of those that are read and those whose positions a table has."""
+        self._reads: Sequence[str] = ()
+        self._known: frozenset[str] = frozenset()
         self._facts_at = 0.0
         self._latest: Offsets | None = None
         self._pace = Pace()
@@ -99,18 +102,24 @@ class JobManager:
         """Ask tables and group; pay what the last batch still owes; remember where to go on."""
         # First, because it ends the transaction that an earlier manager may have left open.
         self._opened_channel()
-        partitions = self._refresh_facts()
         found = [table.found() for table in self._tables]
+        self._known = frozenset[str]().union(*(item.mark.topics for item in found if item.mark))
+        partitions = self._refresh_facts()
         group = self._source.group_offsets(self._job.group, partitions)
-        fresh = self._fresh_offsets(partitions, is_new=all(item.mark is None for item in found))
-        stands = standing(self._job.group, found, group, fresh)
+        beginnings = self._source.beginnings(partitions)
+        is_new = all(item.mark is None for item in found)
+        stands = standing(self._job.group, found, group, self._fresh_offsets(beginnings, is_new=is_new))
         marks = stands.marks
-        refuse_other_source(marks, self._identity)
-        if marks:
-            self._refuse_gaps(stands, self._source.ends(partitions))
-        if len(marks) == len(self._tables) and marks:
+        self._refuse_other_source(marks)
+        ends = self._source.ends(partitions)
+        by_group = is_new and not any(item.rolled_back_from for item in found)
+        given_by = dict.fromkeys(group, f"consumer group '{self._job.group}'") if by_group else {}
+        for floor in stands.floors:
+            planning.refuse_gaps(self._job.name, floor, beginnings, ends, given_by)
+        if has_all(found):
             if (batch := owed(marks, group, partitions)) is not None:
-                pay(batch, self._tables, self._runner, self._opened_channel(), self._job.name)
+                theirs = [table for table, item in zip(self._tables, found, strict=True) if item.mark]
+                pay(batch, theirs, self._runner, self._opened_channel(), self._job.name)
             elif any(group[p].next != stands.floor[p] for p in partitions if p in group):
                 self._publish(marks[0].commit, [], [], stands.floor)
         self._note_totals(marks)
@@ -150,16 +159,25 @@ class JobManager:
         facts = self._source.describe(names)
         if missing := [name for name in names if name not in facts]:
             raise SourceUnavailable(f"topic '{missing[0]}' does not exist; create it or change 'topics'")
-        self._identity = Source(self._source.cluster_id(), {name: fact.id for name, fact in facts.items()})
-        self._facts_at = self._clock()
-        return [Partition(name, number) for name, fact in facts.items() for number in range(fact.partitions)]
+        ids = {**self._ids_of_unread(names), **{name: fact.id for name, fact in facts.items()}}
+        self._identity = Source(self._source.cluster_id(), ids)
+        self._reads, self._facts_at = names, self._clock()
+        return [Partition(name, number) for name in names for number in range(facts[name].partitions)]
 
-    def _fresh_offsets(self, partitions: Sequence[Partition], *, is_new: bool) -> Offsets:
+    def _ids_of_unread(self, reads: Sequence[str]) -> dict[str, str]:
+        """Of topics that a table has positions of and that are not read any more, those that exist."""
+        unread = sorted(self._known.difference(reads))
+        try:
+            return {name: fact.id for name, fact in self._source.describe(unread).items()} if unread else {}
+        except (SourceUnavailable, FatalError) as error:
+            _log.debug("topics that are not read any more cannot be looked at: %s", error)
+            return dict.fromkeys(unread, "")
+
+    def _fresh_offsets(self, beginnings: Offsets, *, is_new: bool) -> Offsets:
         """Where partitions begin that no table knows. Where `latest` was is decided once: it moves."""
         if self._latest is None:
             begins_late = is_new and self._job.begins_at == "latest"
-            self._latest = self._source.ends(partitions) if begins_late else NOTHING
-        beginnings = self._source.beginnings(partitions)
+            self._latest = self._source.ends(list(beginnings)) if begins_late else NOTHING
         return Offsets({**beginnings.positions, **self._latest.positions})
 
     # -- one turn --
@@ -178,7 +196,12 @@ class JobManager:
         if any(partition not in stands.floor for partition in self._refresh_facts()):
             self._standing = None
             return 0.0
-        self._refuse_changed_source(stands, ends)
+        self._refuse_other_source(stands.marks)
+        beginnings = self._source.beginnings(list(ends))
+        if any(planning.has_gaps(floor, beginnings, ends) for floor in stands.floors):
+            # Judged anew by what the tables say: where a job begins that has committed nothing may move.
+            self._standing = None
+            return 0.0
         end = planning.cut(stands.floor, ends, planning.rows_allowed(self._pace, limits))
         batch = Batch(str(uuid.uuid4()), stands.floor, end)
         _log.info("planned %s records", batch.span, extra=self._context(batch))
@@ -186,15 +209,23 @@ class JobManager:
         self._run(batch, stands, started=now, behind=batch.span < rows)
         return 0.0
 
-    def _refuse_changed_source(self, stands: Standing, ends: Offsets) -> None:
-        refuse_other_source(stands.marks, self._identity)
-        if stands.marks:
-            self._refuse_gaps(stands, ends)
+    def _refuse_other_source(self, marks: Sequence[JobMark]) -> None:
+        refuse_other_source(self._job.name, marks, self._identity, self._reads)
 
-    def _refuse_gaps(self, stands: Standing, ends: Offsets) -> None:
-        beginnings = self._source.beginnings(list(ends))
-        for floor in stands.floors:
-            planning.refuse_gaps(self._job.name, floor, beginnings, ends)
+    def _refuse_topics_created_meanwhile(self, staged: StagedBatch) -> None:
+        """The ids were right before the batch was read; if they still are, it was read of these topics."""
+        names = sorted({piece.partition.topic for piece in staged.batch.slices()})
+        try:
+            facts = self._source.describe(names)
+            now = {name: facts[name].id for name in names if name in facts}
+            if any(now.get(name) != self._identity.topics[name] for name in names):
+                raise SourceUnavailable(
+                    f"a topic of {', '.join(names)} was deleted or created again while a batch was read; "
+                    "nothing of it is committed"
+                )
+        except SourceUnavailable:
+            staged.discard()
+            raise
 
     def _run(self, batch: Batch, stands: Standing, *, started: float, behind: bool) -> None:
         staged = stage(batch, self._tables, stands.floors, self._runner, evolves=self._job.evolves)
@@ -207,6 +238,7 @@ class JobManager:
             staged.discard()
             self._run_before(batch, stands, staged.taken.rejected, started)
             return
+        self._refuse_topics_created_meanwhile(staged)
         receipts = self._commit(staged, stands)
         self._publish(batch.id, staged.taken.rejected, self._events(staged, receipts), batch.end)
         self._reached("published")
@@ -234,7 +266,14 @@ class JobManager:
                 # This table was ahead of the others and has all of it.
                 receipts.append(Receipt(None, found.mark) if found.mark else Receipt(None, None))
                 continue
-            mark = mark_after(found.mark, staged.batch, part.staged.counts, self._identity)
+            mark = mark_after(
+                found.mark,
+                staged.batch,
+                part.staged.counts,
+                self._identity,
+                stands.tables,
+                stands.joining,
+            )
             try:
                 receipt = table.commit(
                     part.staged.files,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from icestream.api.batch import Rejected
@@ -13,6 +13,7 @@ from icestream.jobs.job import Limits
 _FIRST_ROWS = 500_000
 """Size of the first batch of a job that is behind: its speed is not known yet."""
 _LEAST_ROWS = 50_000
+_SHOWN = 20
 
 
 @dataclass(frozen=True)
@@ -90,24 +91,41 @@ def before_rejected(end: Offsets, rejected: Iterable[Rejected]) -> Offsets:
     return Offsets({partition: first.get(partition, end[partition]) for partition in end})
 
 
-def refuse_gaps(job: str, floor: Offsets, beginnings: Offsets, ends: Offsets) -> None:
-    """Stop rather than skip: the table's next offset must still be in the topic."""
-    ways_out = (
-        f"To read all that the topic has now, reset the offsets of connector '{job}'; "
-        "to go on as before, restore the topic."
+def has_gaps(floor: Offsets, beginnings: Offsets, ends: Offsets) -> bool:
+    return any(True for _ in _gaps(floor, beginnings, ends))
+
+
+def refuse_gaps(
+    job: str,
+    floor: Offsets,
+    beginnings: Offsets,
+    ends: Offsets,
+    given_by: Mapping[Partition, str] | None = None,
+) -> None:
+    """Stop rather than skip: the next offset must still be in the topic, whoever gave it."""
+    gaps = list(_gaps(floor, beginnings, ends))
+    if not gaps:
+        return
+    partition, position = gaps[0], floor[gaps[0]]
+    giver = (given_by or {}).get(partition, "the table")
+    if ends[partition] < position:
+        what = f"ends at offset {ends[partition]}, but {giver} goes on at {position}"
+        why = "the topic was created anew or cut"
+    else:
+        what = f"begins at offset {beginnings[partition]}, but {giver} goes on at {position}"
+        why = "retention removed records that were never read"
+    more = f" So it is with {len(gaps) - 1} more." if len(gaps) > 1 else ""
+    moves = " ".join(f"{gap.topic}:{gap.number}=beginning" for gap in gaps[:_SHOWN])
+    rest = " …" if len(gaps) > _SHOWN else ""
+    raise SourceRecreated(
+        f"topic '{partition.topic}', partition {partition.number} {what}: {why}.{more} To read all that is "
+        f"there now, and nothing else again, stop the connector and run `icestream connector offsets set "
+        f"{job} {moves}{rest}`; to go on as before, restore the topic."
     )
+
+
+def _gaps(floor: Offsets, beginnings: Offsets, ends: Offsets) -> Iterator[Partition]:
     for partition in ends:
         position = floor.get(partition)
-        if position is None:
-            continue
-        if ends[partition] < position:
-            raise SourceRecreated(
-                f"topic '{partition.topic}', partition {partition.number} ends at offset {ends[partition]}, "
-                f"but the table has rows up to {position}: the topic was created anew or cut. {ways_out}"
-            )
-        if beginnings[partition] > position:
-            raise SourceRecreated(
-                f"topic '{partition.topic}', partition {partition.number} begins at offset "
-                f"{beginnings[partition]}, but the table needs offset {position} next: "
-                f"retention removed records that were never read. {ways_out}"
-            )
+        if position is not None and not beginnings[partition] <= position <= ends[partition]:
+            yield partition

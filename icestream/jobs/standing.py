@@ -7,7 +7,7 @@ events are still owed.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from icestream.api.batch import Batch
 from icestream.api.errors import LostOffsets, SourceRecreated
@@ -35,7 +35,10 @@ class Standing:
 
     def after(self, batch: Batch, marks: Sequence[JobMark | None]) -> Standing:
         """Where the job stands once every table has the batch."""
-        found = [Found(mark) for mark in marks]
+        found = [
+            replace(item, mark=mark, rolled_back_from=None)
+            for item, mark in zip(self.found, marks, strict=True)
+        ]
         floors = [
             Offsets({p: max(floor[p], batch.end[p]) if p in batch.end else floor[p] for p in floor})
             for floor in self.floors
@@ -45,6 +48,16 @@ class Standing:
     @property
     def marks(self) -> list[JobMark]:
         return [found.mark for found in self.found if found.mark]
+
+    @property
+    def tables(self) -> dict[str, str]:
+        """The ids of the tables, for their marks."""
+        return {found.name: found.table_id for found in self.found}
+
+    @property
+    def joining(self) -> frozenset[str]:
+        """The tables whose first batch is the next one."""
+        return frozenset(found.name for found in self.found if found.mark is None)
 
 
 def standing(
@@ -59,25 +72,75 @@ def standing(
             "table dropped and created again? To read everything again, reset the connector's offsets; "
             "to go on, restore the table."
         )
-    begin = _begin(known, group, fresh)
-    floors = [_floor(item, begin, fresh) for item in found]
-    return Standing(found, floors)
+    return Standing(found, [_floor(job, item, known, group, fresh) for item in found])
 
 
 def _is_ours(offset: GroupOffset) -> bool:
     return offset.note.startswith(NOTE_PREFIX)
 
 
-def _begin(known: Sequence[JobMark], group: Mapping[Partition, GroupOffset], fresh: Offsets) -> Offsets:
-    """Where a table without a mark begins."""
-    if known and all(mark.previous is None for mark in known):
-        # The first batch of the job did not reach all tables.
-        return _lowest([mark.start for mark in known], fresh)
+def _floor(
+    job: str,
+    found: Found,
+    known: Sequence[JobMark],
+    group: Mapping[Partition, GroupOffset],
+    fresh: Offsets,
+) -> Offsets:
+    """Where one table goes on."""
+    if found.mark:
+        stands = found.mark.offsets
+        return Offsets({p: stands[p] if p in stands else fresh[p] for p in fresh})
+    if found.rolled_back_from:
+        return _where_it_began(job, found.rolled_back_from, fresh)
     if known:
-        return _lowest([mark.offsets for mark in known], fresh)
+        _refuse_lost_table(found, known)
+        return _lowest([_start_for(found, mark, known) for mark in known], fresh)
     return Offsets(
         {partition: group[partition].next if partition in group else fresh[partition] for partition in fresh}
     )
+
+
+def _where_it_began(job: str, mark: JobMark, fresh: Offsets) -> Offsets:
+    if mark.base is not None:
+        raise LostOffsets(
+            f"a table of group '{job}' was rolled back to before the job's first commit, and an earlier "
+            "rollback has lost where the job began. To read everything again, reset the connector's offsets; "
+            "to go on, roll the table forward again."
+        )
+    first = {partition: at.first for partition, at in mark.standings.items()}
+    return Offsets({partition: first.get(partition, fresh[partition]) for partition in fresh})
+
+
+def _refuse_lost_table(found: Found, known: Sequence[JobMark]) -> None:
+    """Stop when a table without a mark is, by its siblings' word, no newcomer."""
+    for mark in known:
+        id_then = mark.tables.get(found.name)
+        if id_then is None:
+            continue
+        if id_then != found.table_id:
+            why = f"was dropped and created again (its id was {id_then} and is {found.table_id})"
+        elif found.name not in mark.joining:
+            why = "has lost what it knew of this job (its snapshots and its table property)"
+        else:
+            continue
+        raise LostOffsets(
+            f"table '{found.name}' {why}, so the rows that it had may be missing. To go on, restore it. To "
+            "read everything again into all tables, reset the connector's offsets. To have this table begin "
+            "where the others are, take it out of iceberg.tables until the next commit, then add it again."
+        )
+
+
+def _start_for(found: Found, mark: JobMark, known: Sequence[JobMark]) -> Offsets:
+    """Where a table without a mark begins, by the mark of another."""
+    return mark.start if _missed_first(found, mark, known) else mark.offsets
+
+
+def _missed_first(found: Found, mark: JobMark, known: Sequence[JobMark]) -> bool:
+    """Whether the batch of a sibling's mark is the first one of this table, which did not get it."""
+    if mark.tables:
+        return found.name in mark.joining
+    # Marks of older versions do not tell their siblings.
+    return all(one.previous is None for one in known)
 
 
 def _lowest(candidates: Sequence[Offsets], fresh: Offsets) -> Offsets:
@@ -91,14 +154,14 @@ def _lowest(candidates: Sequence[Offsets], fresh: Offsets) -> Offsets:
     )
 
 
-def _floor(found: Found, begin: Offsets, fresh: Offsets) -> Offsets:
-    if found.mark:
-        stands = found.mark.offsets
-        return Offsets({p: stands[p] if p in stands else fresh[p] for p in fresh})
-    if found.rolled_back_from:
-        first = {partition: at.first for partition, at in found.rolled_back_from.standings.items()}
-        return Offsets({partition: first.get(partition, fresh[partition]) for partition in fresh})
-    return begin
+def has_all(found: Sequence[Found]) -> bool:
+    """Whether every table that the last batch was for has a mark: those without one came later."""
+    known = [item.mark for item in found if item.mark]
+    return bool(known) and not any(
+        item.rolled_back_from or any(_missed_first(item, mark, known) for mark in known)
+        for item in found
+        if item.mark is None
+    )
 
 
 def owed(
@@ -128,8 +191,20 @@ def owed(
     return batch if batch.span else None
 
 
-def refuse_other_source(marks: Sequence[JobMark], source: Source) -> None:
-    """Stop when the cluster or a topic is not the one whose offsets the tables hold."""
+def refuse_other_source(job: str, marks: Sequence[JobMark], source: Source, reads: Iterable[str]) -> None:
+    """Stop when the cluster or a topic that is read is not the one whose offsets the tables hold."""
+    refuse_other_cluster(marks, source)
+    for topic in reads:
+        if (why := strange_topic(marks, source, topic)) is not None:
+            number = max((p.number for mark in marks for p in mark.standings if p.topic == topic), default=0)
+            raise SourceRecreated(
+                f"{why} To read all that the topic has now, set its offsets (`icestream connector offsets "
+                f"set {job} {topic}:0=beginning`, and so on up to partition {number}), or reset the "
+                "connector's offsets to read all topics again; to go on, restore the old topic."
+            )
+
+
+def refuse_other_cluster(marks: Sequence[JobMark], source: Source) -> None:
     for mark in marks:
         if mark.source.cluster != source.cluster:
             raise SourceRecreated(
@@ -137,10 +212,23 @@ def refuse_other_source(marks: Sequence[JobMark], source: Source) -> None:
                 f"{source.cluster}. To read from this cluster, reset the connector's offsets; "
                 "to go on, point bootstrap.servers at the old one."
             )
-        for topic, topic_id in mark.source.topics.items():
-            if source.topics.get(topic, topic_id) != topic_id:
-                raise SourceRecreated(
-                    f"topic '{topic}' was deleted and created again (its id was {topic_id} and is "
-                    f"{source.topics[topic]}): its offsets mean other records. To read the new topic, reset "
-                    "the connector's offsets; to go on, restore the old topic."
-                )
+
+
+def strange_topic(marks: Sequence[JobMark], source: Source, topic: str) -> str | None:
+    """Why the offsets that tables hold of a topic may mean other records than those that it has."""
+    id_now = source.topics.get(topic)
+    if id_now is None:
+        return None
+    for mark in marks:
+        id_then = mark.source.topics.get(topic, id_now)
+        if id_then != id_now:
+            return (
+                f"topic '{topic}' was deleted and created again (its id was {id_then} and is {id_now}): its "
+                "offsets mean other records."
+            )
+        if topic not in mark.source.topics and any(p.topic == topic for p in mark.standings):
+            return (
+                f"the table has offsets of topic '{topic}' from when an older version read it, which kept no "
+                "id of a topic that it stopped reading: whether this is the same topic cannot be told."
+            )
+    return None

@@ -6,150 +6,41 @@ because other people's `expire_snapshots` can remove the snapshot. docs/exactly-
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from icestream.api.batch import Batch, Counts
 from icestream.api.offsets import NOTHING, Offsets, Partition
+from icestream.sinks.iceberg.job_mark import Age, JobMark, Source, Span, Standing
+from icestream.sinks.iceberg.mark_text import (
+    mark_from_property,
+    mark_from_summary,
+    property_text,
+    summary_text,
+)
 
 if TYPE_CHECKING:
     # For their names alone: jobs without tables start sooner.
     from pyiceberg.table.metadata import TableMetadata
     from pyiceberg.table.snapshots import Snapshot
 
+__all__ = [
+    "Age",
+    "Found",
+    "JobMark",
+    "Source",
+    "Span",
+    "Standing",
+    "find",
+    "key_of",
+    "mark_after",
+    "mark_moved",
+    "property_text",
+    "summary_text",
+]
+
 _PREFIX = "icestream.job."
-
-
-@dataclass(frozen=True)
-class Source:
-    """Which Kafka cluster and which topics, by the ids that change when they are created anew."""
-
-    cluster: str
-    topics: Mapping[str, str]
-
-
-@dataclass(frozen=True)
-class Span:
-    """Offsets that the job read from `first` up to `next`, before somebody moved it elsewhere."""
-
-    first: int
-    next: int
-    counts: Counts
-    is_gone: bool = False
-    """Of a topic that was deleted since: its offsets mean records that nobody can count again."""
-
-
-@dataclass(frozen=True)
-class Standing:
-    """One partition in a mark. Counts are totals since the job's first batch, or since it was moved here."""
-
-    first: int
-    """Where the job began to read."""
-    start: int
-    """Where the batch of this commit began."""
-    next: int
-    counts: Counts
-
-
-@dataclass(frozen=True)
-class Age:
-    """How far a table's history went at some moment: every snapshot of then has no more than this."""
-
-    sequence: int
-    ms: int
-
-    @classmethod
-    def of(cls, metadata: TableMetadata) -> Age:
-        sequence = 0 if metadata.format_version == 1 else metadata.last_sequence_number
-        return cls(sequence, metadata.last_updated_ms)
-
-    def covers(self, snapshot: Snapshot) -> bool:
-        # Snapshots of format 1 have no sequence number.
-        if snapshot.sequence_number:
-            return snapshot.sequence_number <= self.sequence
-        return snapshot.timestamp_ms <= self.ms
-
-
-@dataclass(frozen=True)
-class JobMark:
-    commit: str
-    previous: str | None
-    source: Source
-    standings: Mapping[Partition, Standing] = field(default_factory=dict)
-    began: Age | None = None
-    """The table's age before the first commit of the job."""
-    earlier: Mapping[Partition, tuple[Span, ...]] = field(default_factory=dict)
-    """What was read before offsets were altered or reset by hand. A partition that is only here was reset."""
-
-    @property
-    def offsets(self) -> Offsets:
-        return Offsets({partition: standing.next for partition, standing in self.standings.items()})
-
-    @property
-    def start(self) -> Offsets:
-        return Offsets({partition: standing.start for partition, standing in self.standings.items()})
-
-    @property
-    def totals(self) -> Counts:
-        return sum((span.counts for spans in self.spans().values() for span in spans), Counts())
-
-    def spans(self) -> dict[Partition, list[Span]]:
-        """All that was ever read, in the order of reading."""
-        found = {partition: list(spans) for partition, spans in self.earlier.items()}
-        for partition, at in self.standings.items():
-            found.setdefault(partition, []).append(Span(at.first, at.next, at.counts))
-        return found
-
-    def to_json(self) -> str:
-        partitions: dict[str, dict[str, list[int]]] = {}
-        for partition, standing in sorted(self.standings.items()):
-            partitions.setdefault(partition.topic, {})[str(partition.number)] = [
-                standing.first,
-                standing.start,
-                standing.next,
-                *_numbers(standing.counts),
-            ]
-        body: dict[str, Any] = {
-            "commit": self.commit,
-            "previous": self.previous,
-            "cluster": self.source.cluster,
-            "topics": dict(self.source.topics),
-            "partitions": partitions,
-            "began": [self.began.sequence, self.began.ms] if self.began else None,
-        }
-        earlier: dict[str, dict[str, list[list[int]]]] = {}
-        for partition, spans in sorted(self.earlier.items()):
-            earlier.setdefault(partition.topic, {})[str(partition.number)] = [
-                [span.first, span.next, int(span.is_gone), *_numbers(span.counts)] for span in spans
-            ]
-        if earlier:
-            body["earlier"] = earlier
-        return json.dumps(body, separators=(",", ":"))
-
-    @classmethod
-    def from_json(cls, text: str) -> JobMark:
-        body = json.loads(text)
-        standings = {
-            Partition(topic, int(number)): Standing(values[0], values[1], values[2], Counts(*values[3:]))
-            for topic, partitions in body["partitions"].items()
-            for number, values in partitions.items()
-        }
-        source = Source(body["cluster"], body["topics"])
-        began = Age(*body["began"]) if body.get("began") else None
-        earlier = {
-            Partition(topic, int(number)): tuple(
-                Span(first, next_, Counts(*counts), bool(gone)) for first, next_, gone, *counts in spans
-            )
-            for topic, partitions in body.get("earlier", {}).items()
-            for number, spans in partitions.items()
-        }
-        return cls(body["commit"], body["previous"], source, standings, began, earlier)
-
-
-def _numbers(counts: Counts) -> list[int]:
-    return [counts.read, counts.written, counts.rejected, counts.filtered]
 
 
 def key_of(job: str) -> str:
@@ -158,9 +49,17 @@ def key_of(job: str) -> str:
 
 
 def mark_after(
-    before: JobMark | None, batch: Batch, counts: Mapping[Partition, Counts], source: Source
+    before: JobMark | None,
+    batch: Batch,
+    counts: Mapping[Partition, Counts],
+    source: Source,
+    tables: Mapping[str, str] | None = None,
+    joining: frozenset[str] = frozenset(),
 ) -> JobMark:
-    """The mark of the commit of a batch. Partitions that the batch does not touch keep their standing."""
+    """The mark of the commit of a batch. Partitions that the batch does not touch keep their standing.
+
+    `source` has the ids of the topics that exist, of those that are read and those that were.
+    """
     standings = {
         partition: replace(standing, start=standing.next)
         for partition, standing in (before.standings.items() if before else ())
@@ -173,8 +72,31 @@ def mark_after(
         reached = max(old.next, until) if old else until
         standings[partition] = Standing(old.first if old else start, start, reached, total)
     if before is None:
-        return JobMark(batch.id, None, source, standings)
-    return JobMark(batch.id, before.commit, source, standings, before.began, before.earlier)
+        return JobMark(
+            batch.id, None, source, standings, tables=tables or {}, joining=joining, history=batch.id
+        )
+    return replace(
+        before,
+        commit=batch.id,
+        previous=before.commit,
+        source=Source(source.cluster, _ids({p.topic for p in before.standings}, before.source, source)),
+        standings=standings,
+        tables=tables or {},
+        joining=joining,
+        gone=_gone(before, standings, source),
+    )
+
+
+def _ids(kept: set[str], before: Source, now: Source) -> dict[str, str]:
+    """Topic ids: of those with positions that are `kept` the ids that these are of, of others today's."""
+    ids = {topic: id_ for topic, id_ in now.topics.items() if id_ and topic not in kept}
+    return ids | {topic: before.topics[topic] for topic in kept if topic in before.topics}
+
+
+def _gone(before: JobMark, standings: Mapping[Partition, Standing], now: Source) -> dict[str, int]:
+    """Topics with positions that do not exist, and for how many commits."""
+    absent = {partition.topic for partition in standings}.difference(now.topics)
+    return {topic: before.gone.get(topic, 0) + 1 for topic in sorted(absent)}
 
 
 def mark_moved(
@@ -188,9 +110,12 @@ def mark_moved(
     that will be when the job goes on. `floor` is where the table would have gone on."""
     standings = dict(before.standings) if before else {p: _begun(floor[p]) for p in floor}
     earlier = dict(before.earlier) if before else {}
-    for partition, target in moves.items():
+    anew = _moved_anew(before, moves, source)
+    # A topic that was created anew may have fewer partitions: what was read of the others is told as well.
+    lost = dict.fromkeys(partition for partition in standings if partition.topic in anew)
+    for partition, target in {**lost, **moves}.items():
         old = standings.get(partition) or _begun(floor[partition])
-        if target == old.next and partition in standings:
+        if target == old.next and partition in standings and partition.topic not in anew:
             continue
         if old.next > old.first:
             earlier[partition] = (*earlier.get(partition, ()), Span(old.first, old.next, old.counts))
@@ -200,12 +125,30 @@ def mark_moved(
         standings.pop(partition, None)
         if target is not None:
             standings[partition] = _begun(target)
-    standings = {partition: replace(at, start=at.next) for partition, at in standings.items()}
+    if before is None or not before.joining:
+        standings = {partition: replace(at, start=at.next) for partition, at in standings.items()}
     if before is None:
-        return JobMark(commit, None, source, standings, earlier=earlier)
-    return JobMark(
-        commit, before.commit, source, standings, before.began, _told_gone(earlier, before.source, source)
+        return JobMark(commit, None, source, standings, earlier=earlier, history=commit)
+    kept = {partition.topic for partition in standings}.difference(partition.topic for partition in moves)
+    return replace(
+        before,
+        commit=commit,
+        previous=before.commit,
+        source=Source(source.cluster, _ids(kept, before.source, source)),
+        standings=standings,
+        earlier=_told_gone(earlier, before.source, source),
+        gone=_gone(before, standings, source),
+        history=commit,
     )
+
+
+def _moved_anew(
+    before: JobMark | None, moves: Mapping[Partition, int | None], source: Source
+) -> frozenset[str]:
+    """Topics among those that are moved that are not the ones whose offsets the mark has."""
+    known = before.source.topics if before else {}
+    topics = {partition.topic for partition in moves if partition.topic in known}
+    return frozenset(topic for topic in topics if source.topics.get(topic) != known[topic])
 
 
 def _begun(at: int) -> Standing:
@@ -231,6 +174,10 @@ class Found:
 
     mark: JobMark | None
     rolled_back_from: JobMark | None = None
+    name: str = ""
+    """The table's."""
+    table_id: str = ""
+    """Iceberg's own id of the table: another one if it is dropped and created again."""
 
     @property
     def offsets(self) -> Offsets:
@@ -242,14 +189,15 @@ def find(metadata: TableMetadata, job: str, branch: str) -> Found:
     key = key_of(job)
     snapshot = metadata.snapshot_by_name(branch)
     noted = metadata.properties.get(key)
-    remembered = JobMark.from_json(noted) if noted else None
+    remembered = mark_from_property(noted) if noted else None
+    by_id = {one.snapshot_id: one for one in metadata.snapshots}
     while snapshot is not None:
         text = snapshot.summary.additional_properties.get(key) if snapshot.summary else None
         if text:
-            return Found(JobMark.from_json(text))
+            return Found(mark_from_summary(text, remembered))
         if snapshot.parent_snapshot_id is None:
             return _without_mark(remembered, snapshot)
-        snapshot = metadata.snapshot_by_id(snapshot.parent_snapshot_id)
+        snapshot = by_id.get(snapshot.parent_snapshot_id)
         if snapshot is None:
             return Found(remembered)
     # No snapshot on this branch: a rollback leaves one, so only expiry or a fresh table can be the reason.

@@ -88,7 +88,9 @@ class IcebergTable:
 
     def found(self) -> marks.Found:
         """What the table says of the job, read anew."""
-        return marks.find(self._loaded().metadata, self._job, self._branch)
+        metadata = self._loaded().metadata
+        found = marks.find(metadata, self._job, self._branch)
+        return replace(found, name=self.name, table_id=str(metadata.table_uuid))
 
     def plan(self, new_fields: NewFields) -> TablePlan:
         """How to write files for the table as it is, or as it will be with new fields."""
@@ -134,9 +136,9 @@ class IcebergTable:
             raise CommitConflict(f"the schema of {self.name} changed while a batch was written")
         if mark.began is None:
             mark = replace(mark, began=marks.Age.of(table.metadata))
-        text = mark.to_json()
-        transaction.set_properties({marks.key_of(self._job): text})
-        summary = {**summary, marks.key_of(self._job): text}
+        key = marks.key_of(self._job)
+        transaction.set_properties({key: marks.property_text(mark)})
+        summary = {**summary, key: marks.summary_text(mark)}
         append = self._append(transaction, expect, mark.previous, written_with, summary)
         for file in files:
             append.append_data_file(_data_file(file))

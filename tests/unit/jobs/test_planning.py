@@ -67,7 +67,7 @@ def test_what_precedes_the_first_bad_record_of_each_partition() -> None:
 
 
 def test_a_topic_that_ends_before_the_table_stops_the_job() -> None:
-    with pytest.raises(SourceRecreated, match="ends at offset 5, but the table has rows up to 10"):
+    with pytest.raises(SourceRecreated, match="ends at offset 5, but the table goes on at 10"):
         planning.refuse_gaps("j", Offsets({A: 10}), Offsets({A: 0}), Offsets({A: 5}))
 
 
