@@ -16,6 +16,7 @@ from icestream.api.errors import ConfigError, Problem
 
 Config = Mapping[str, str]
 
+_MOST_COMPARED: Final = 300
 _TYPO_CUTOFF: Final = 0.86
 _BLANKS: Final = "".join(map(chr, range(33)))
 _WHOLE_NUMBER: Final = re.compile(r"[+-]?[0-9]{1,20}")
@@ -241,8 +242,12 @@ class ConfigDef:
         return key in self.names or any(key.startswith(prefix) for prefix in self.prefixes)
 
     def unknown(self, keys: Iterable[str]) -> dict[str, str | None]:
-        """The keys that are not ours, each with the known key that it looks like, if any."""
-        return {key: self._suggestion(key) for key in keys if not self.knows(key)}
+        """The keys that are not ours, each with the known key that it looks like, if any.
+
+        Comparing texts is slow: after some hundred keys that nobody knows, no more are compared.
+        """
+        unknown = [key for key in keys if not self.knows(key)]
+        return {key: self._suggestion(key) if at < _MOST_COMPARED else None for at, key in enumerate(unknown)}
 
     def _suggestion(self, key: str) -> str | None:
         if key in self.former:

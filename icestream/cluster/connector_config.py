@@ -11,6 +11,7 @@ from icestream.api.config import Config, ConfigDef
 from icestream.api.connector_settings import CONVERTER_KINDS, SINK_CONNECTOR
 from icestream.api.errors import ConfigError, NotFoundError, Problem, UnknownConnectorClass
 from icestream.api.source_settings import SOURCE_CONNECTOR, source_problems
+from icestream.cluster.config_limits import place_problems
 from icestream.cluster.converter_judge import converter_problems
 from icestream.cluster.converter_plugins import converter_definition, converter_warnings, settings_by_prefix
 from icestream.cluster.restarts import NEVER, Policy
@@ -95,6 +96,7 @@ def validate_connector(
         *settings.problems(given),
         *unknown.problems,
         *_nulls(config),
+        *place_problems(given),
     ]
     problems = problems or _opinions(effective)
     if not problems and deep is not None:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 
 from icestream.api.config import Config
 from icestream.api.errors import ConfigError, Problem
+from icestream.cluster.config_limits import refuse_too_much
 from icestream.cluster.connector_config import DeepCheck, Validation, validate_connector, with_worker_defaults
 from icestream.cluster.properties import ConnectorFile
 from icestream.cluster.resolving import concealing, secrets_of
@@ -28,6 +29,7 @@ class ConnectorJudge:
 
     def judged(self, config: Mapping[str, str | None], *, deep: bool) -> Validation:
         """Every problem and warning; `deep` opens what the config points at, if nothing else is wrong."""
+        refuse_too_much(config)
         given = {key: value for key, value in config.items() if value is not None}
         resolved = self.resolve(given)
         secrets = secrets_of(given, resolved)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -11,7 +12,7 @@ import anyio
 import anyio.to_thread
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 
 from icestream.api.errors import NotLeader
@@ -22,6 +23,7 @@ from icestream.rest.exchange import Answer, Call, Handler, TopicTracking
 from icestream.rest.forward import Clients, Original, forwarded, plain_client
 from icestream.rest.routing import BadPath, PathRoute, allowed_verbs, by_path, raw_path
 
+_LOG = logging.getLogger(__name__)
 MAX_BODY: Final = 5 * 2**20
 _MOST_READ: Final = 64 * 2**20
 REQUEST_TIMEOUT_S: Final = 90.0
@@ -59,7 +61,12 @@ def build_app(service: ConnectorService, options: ApiOptions | None = None) -> S
             PathRoute(path, api.endpoint(verbs), allowed_verbs(verbs))
             for path, verbs in by_path(TABLE).items()
         ],
-        exception_handlers={HTTPException: _http_error, _Refused: _refusal, BadPath: _bad_path},
+        exception_handlers={
+            HTTPException: _http_error,
+            _Refused: _refusal,
+            BadPath: _bad_path,
+            ClientDisconnect: _gone,
+        },
     )
     app.router.redirect_slashes = False
     return app
@@ -170,6 +177,12 @@ async def _refusal(request: Request, error: Exception) -> Response:
 
 async def _bad_path(request: Request, error: Exception) -> Response:
     return _response(Answer(400, error_body(400, str(error))), media_types.JSON)
+
+
+async def _gone(request: Request, error: Exception) -> Response:
+    """The client went away before it had sent its body: nobody reads this, and nothing is wrong here."""
+    _LOG.debug("the client of %s %s went away", request.method, raw_path(request.scope))
+    return Response(status_code=400)
 
 
 def _response(answer: Answer, media_type: str | None) -> Response:

@@ -10,6 +10,8 @@ from icestream.cluster.service import ConnectorService
 from icestream.rest.errors import BadRequest, MalformedBody
 from icestream.rest.exchange import Answer, Call, Handler, Number
 
+_DEEPEST = 100
+_LONGEST_NUMBER = 400
 _SHAPE = 'write {"offsets": [{"partition": {...}, "offset": {...}}]}'
 
 
@@ -58,18 +60,26 @@ def _object(value: object, known: set[str], what: str) -> dict[str, Any]:
 def _optional_map(value: object, key: str) -> dict[str, Any] | None:
     if value is not None and not isinstance(value, dict):
         raise MalformedBody(f"'{key}' of an entry is not an object; {_SHAPE}")
-    return None if value is None else {name: _plain(item) for name, item in value.items()}
+    return None if value is None else {name: _plain(item, 1) for name, item in value.items()}
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: Any, depth: int) -> Any:
     """Numbers as numbers again."""
     if isinstance(value, Number):
-        return int(value) if value.lstrip("-").isdigit() else float(value)
+        return _number(value)
+    if depth > _DEEPEST:
+        raise BadRequest(f"An entry of 'offsets' is nested deeper than {_DEEPEST} levels; {_SHAPE}")
     if isinstance(value, dict):
-        return {key: _plain(item) for key, item in value.items()}
+        return {key: _plain(item, depth + 1) for key, item in value.items()}
     if isinstance(value, list):
-        return [_plain(item) for item in value]
+        return [_plain(item, depth + 1) for item in value]
     return value
+
+
+def _number(text: Number) -> int | float:
+    if len(text) > _LONGEST_NUMBER:
+        raise BadRequest(f"A number of 'offsets' has {len(text)} digits; at most {_LONGEST_NUMBER} are taken")
+    return int(text) if text.lstrip("-").isdigit() else float(text)
 
 
 ROUTES: dict[tuple[str, str], Handler] = {

@@ -1,0 +1,57 @@
+"""How much one config may ask for before anybody looks at it, and texts that no path or address can be.
+
+Called by the judge of connector configs: whatever comes later may take time that grows with the config.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+from urllib.parse import urlsplit
+
+from icestream.api.config import Config
+from icestream.api.errors import ConfigError, Problem
+
+MOST_BYTES: Final = 2**20
+"""A config is one record in Kafka, which takes a megabyte."""
+_MOST_NAMED: Final = {"transforms": 100, "predicates": 100, "iceberg.tables": 5_000, "topics": 20_000}
+"""Each name of these lists has settings of its own, or is asked for; more than anybody has is an attack."""
+_PLACES: Final = ("uri", "url", "endpoint", "warehouse", "location", "path", "file", "filename", "directory")
+"""Last words of the keys whose values are paths or addresses."""
+
+
+def refuse_too_much(config: Mapping[str, str | None]) -> None:
+    """Raise ConfigError for a config that nobody could store, or with more classes than anybody uses."""
+    size = sum(len(key.encode()) + len((value or "").encode()) for key, value in config.items())
+    if size > MOST_BYTES:
+        raise ConfigError(
+            [
+                Problem(
+                    "name",
+                    f"The config has {size} bytes; at most {MOST_BYTES} are possible, so make it smaller",
+                )
+            ]
+        )
+    for key, most in _MOST_NAMED.items():
+        count = (config.get(key) or "").count(",") + 1
+        if count > most:
+            raise ConfigError([Problem(key, f"'{key}' names {count}; at most {most} are possible")])
+
+
+def place_problems(config: Config) -> list[Problem]:
+    """Values that name a place which cannot be, whatever the connector."""
+    found = ((key, _reason(value)) for key, value in config.items() if key.rpartition(".")[2] in _PLACES)
+    return [Problem(key, f"'{key}' {reason}") for key, reason in found if reason]
+
+
+def _reason(value: str) -> str | None:
+    if "\0" in value:
+        return "has a NUL character, which no path and no address can have; remove it"
+    if "://" not in value:
+        return None
+    try:
+        _ = urlsplit(value.removeprefix("jdbc:")).port
+    except ValueError as error:
+        # Never the value: it may hold a password.
+        return f"is not an address ({error}); write it as http://host:port/path"
+    return None
