@@ -32,7 +32,7 @@ def start_worker(broker: Broker, group: str, tmp_path: Path) -> Iterator[StartWo
         started.append(worker)
         worker.start()
         if waits:
-            eventually(worker.is_ready, lambda: f"{worker.name} does not start: {worker.text()}", 60)
+            eventually(worker.is_ready, lambda: f"{worker.name} does not start: {worker.text()}", 240)
         return worker
 
     yield start

@@ -54,7 +54,7 @@ def _letters(bootstrap: str, topic: str, count: int) -> list[Message]:
     consumer.assign([TopicPartition(topic, 0, 0)])
     try:
         found: list[Message] = []
-        while len(found) < count and (message := consumer.poll(30)) is not None:
+        while len(found) < count and (message := consumer.poll(90)) is not None:
             assert message.error() is None
             found.append(message)
         return found

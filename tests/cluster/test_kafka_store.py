@@ -33,7 +33,7 @@ def open_store(broker: Broker, group: str) -> Iterator[OpenStore]:
     def start() -> KafkaStore:
         store = KafkaStore(settings, topic, group, task_configs)
         opened.append(store)
-        eventually(lambda: _is_started(store), lambda: "the topic has no leader", 30)
+        eventually(lambda: _is_started(store), lambda: "the topic has no leader", 120)
         return store
 
     yield start

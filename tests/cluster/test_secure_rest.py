@@ -82,7 +82,7 @@ def test_workers_pass_requests_on_over_https_with_the_user(
     def logs() -> str:
         return "\n".join(worker.text() for worker in workers)
 
-    with httpx.Client(verify=trusting, auth=login, trust_env=False, timeout=30) as client:
+    with httpx.Client(verify=trusting, auth=login, trust_env=False, timeout=120) as client:
         for url in urls:
             eventually(lambda url=url: client.get(f"{url}/health").status_code == 200, logs)
         # One of the two leads; the other must ask it.
@@ -95,7 +95,7 @@ def test_workers_pass_requests_on_over_https_with_the_user(
             )
         for url in urls:
             eventually(lambda url=url: len(client.get(f"{url}/connectors").json()) == 2, logs)
-    with httpx.Client(verify=trusting, trust_env=False, timeout=30) as nobody:
+    with httpx.Client(verify=trusting, trust_env=False, timeout=120) as nobody:
         assert [nobody.delete(f"{url}/connectors/source-0").status_code for url in urls] == [401, 401]
     assert "wonder" not in logs()
     assert stores.password not in logs()

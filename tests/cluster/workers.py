@@ -21,7 +21,7 @@ from icestream.embedded.ports import free_port
 
 KAFKA = "4.3.1"
 JSON = "org.apache.kafka.connect.json.JsonConverter"
-PATIENCE = 90.0
+PATIENCE = 240.0
 _TAKEN: list[int] = []
 
 
@@ -62,7 +62,7 @@ class WorkerProcess:
 
     def is_ready(self) -> bool:
         try:
-            return httpx.get(f"{self.url}/health", timeout=5, trust_env=False).status_code == 200
+            return httpx.get(f"{self.url}/health", timeout=30, trust_env=False).status_code == 200
         except httpx.HTTPError:
             return False
 
@@ -84,10 +84,10 @@ class WorkerProcess:
         if self.process is None:
             return
         try:
-            self.process.wait(30)
+            self.process.wait(60)
         except subprocess.TimeoutExpired:
             os.killpg(self.process.pid, signal.SIGKILL)
-            self.process.wait(10)
+            self.process.wait(60)
         self.process = None
 
     def text(self) -> str:
@@ -98,7 +98,7 @@ def call(url: str, verb: str, path: str, body: Any = None, *, expect: Sequence[i
     """The body of an answer; a request that comes during a rebalance is repeated, as a client would."""
     deadline = time.monotonic() + PATIENCE
     while True:
-        answer = httpx.request(verb, f"{url}{path}", json=body, timeout=60, trust_env=False)
+        answer = httpx.request(verb, f"{url}{path}", json=body, timeout=120, trust_env=False)
         if answer.status_code != 409 or 409 in expect or time.monotonic() > deadline:
             break
         time.sleep(0.3)

@@ -122,7 +122,7 @@ class Pipeline:
         for number in spoil:
             self.send(producer, number, broken(number))
             self.spoiled[broken(number)] += 1
-        assert producer.flush(30) == 0
+        assert producer.flush(120) == 0
         producer.close()
 
     def send(self, producer: Producer, number: int, value: bytes) -> None:
@@ -200,7 +200,7 @@ def values(bootstrap: str, topic: str, partitions: int) -> Iterator[bytes]:
     ended: set[int] = set()
     try:
         while len(ended) < partitions:
-            message = consumer.poll(20)
+            message = consumer.poll(60)
             assert message is not None, f"topic '{topic}' sends nothing"
             error = message.error()
             if error is None:

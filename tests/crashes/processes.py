@@ -124,7 +124,7 @@ class JobProcess:
             os.killpg(self.process.pid, signal.SIGKILL)
         # Alone, if it was too young to lead a group.
         self.process.kill()
-        self.process.wait(20)
+        self.process.wait(60)
         if self.process.stdin is not None:
             self.process.stdin.close()
 

@@ -128,7 +128,7 @@ def test_many_managers_of_one_job_at_once_land_every_batch_once(make_writer: Cal
     for manager in managers:
         manager.start()
     for manager in managers:
-        manager.join(120)
+        manager.join(240)
     assert make_writer().ids() == Counter(range(1000))
 
 

@@ -83,7 +83,7 @@ def committed(broker: Broker, topic: str) -> list[bytes]:
     found: list[bytes] = []
     consumer.assign([TopicPartition(topic, 0, 0)])
     try:
-        while (message := consumer.poll(10)) is not None and message.error() is None:
+        while (message := consumer.poll(60)) is not None and message.error() is None:
             found.append(message.value() or b"")
     finally:
         consumer.close()

@@ -57,7 +57,7 @@ def create(client: ConnectClient, name: str, config: dict[str, str]) -> None:
             return None
         return True
 
-    wait_for(tried, 60, lambda: f"'{name}' could not be created")
+    wait_for(tried, 180, lambda: f"'{name}' could not be created")
 
 
 def test_a_worker_that_is_killed_again_and_again_copies_every_line_once(
@@ -105,7 +105,7 @@ def test_a_worker_that_is_killed_again_and_again_copies_every_line_once(
                 worker = started(number)
         wait_for(
             lambda: True if copy.stat().st_size >= text.stat().st_size else None,
-            90,
+            240,
             lambda: f"{copy.stat().st_size} of {text.stat().st_size} bytes\n{worker.text[-5000:]}",
         )
         assert copy.read_bytes() == text.read_bytes()

@@ -300,7 +300,7 @@ def killed(pipeline: Pipeline, point: str, moves: Mapping[int, int | None] | Non
     }
     spec.write_text(json.dumps(content))
     command = [sys.executable, "-m", "tests.crashes.offsets_process", str(spec)]
-    assert subprocess.run(command, cwd=ROOT, timeout=120).returncode == -signal.SIGKILL
+    assert subprocess.run(command, cwd=ROOT, timeout=300).returncode == -signal.SIGKILL
 
 
 @pytest.mark.parametrize("point", ["moved db.a", "moved db.b", "published"])

@@ -37,7 +37,7 @@ def remove_before(pipeline: Pipeline, offset: int, numbers: Iterable[int] = rang
     admin = AdminClient({"bootstrap.servers": pipeline.bootstrap})
     wanted = [TopicPartition(pipeline.name, number, offset) for number in numbers]
     for future in admin.delete_records(wanted).values():
-        future.result(20)
+        future.result(60)
 
 
 def test_a_topic_deleted_and_created_again_stops_the_job(pipeline: Pipeline, spark: SparkPlane) -> None:

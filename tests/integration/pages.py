@@ -18,7 +18,7 @@ import httpx
 from icestream.embedded.kafka import Broker, running_broker
 from icestream.embedded.ports import free_port
 
-PATIENCE: Final = 60.0
+PATIENCE: Final = 180.0
 _DOCS: Final = Path(__file__).parents[2] / "docs"
 
 
@@ -67,7 +67,7 @@ class Terminal:
         for process in self._running:
             process.send_signal(signal.SIGTERM)
         for process in self._running:
-            process.wait(30)
+            process.wait(90)
 
     def _start(self, command: list[str]) -> None:
         with (self._folder / "workers.log").open("ab") as log:

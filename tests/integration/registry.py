@@ -25,7 +25,7 @@ from icestream.embedded.process import spawn
 
 VERSION: Final = "2.6.13.Final"
 """The newest whose classes run on Java 17."""
-_READY_S: Final = 90.0
+_READY_S: Final = 240.0
 
 
 @contextmanager
@@ -58,7 +58,7 @@ def running_registry(folder: Path) -> Iterator[str]:
 
 def _answers(url: str) -> bool:
     try:
-        return httpx.get(f"{url}/subjects", timeout=5).is_success
+        return httpx.get(f"{url}/subjects", timeout=30).is_success
     except httpx.HTTPError:
         return False
 
@@ -99,7 +99,7 @@ def guarded(target: str, authorization: str, tls: ssl.SSLContext | None = None) 
                 f"{target}{self.path}",
                 content=body,
                 headers={"Content-Type": "application/vnd.schemaregistry.v1+json"},
-                timeout=30,
+                timeout=90,
             )
             self._answer(sent.status_code, sent.content)
 

@@ -67,7 +67,7 @@ ODD_LINES = (
 )
 
 
-def eventually(holds: Callable[[], bool], otherwise: Callable[[], str], seconds: float = 90) -> None:
+def eventually(holds: Callable[[], bool], otherwise: Callable[[], str], seconds: float = 240) -> None:
     deadline = time.monotonic() + seconds
     while not holds():
         assert time.monotonic() < deadline, otherwise()
@@ -119,7 +119,7 @@ class Side:
         finally:
             process.send_signal(signal.SIGTERM)
             try:
-                process.wait(40)
+                process.wait(90)
             finally:
                 process.kill()
                 process.wait()
@@ -155,7 +155,7 @@ def values(broker: Broker, topic: str) -> list[bytes | None]:
         for number in range(facts[topic].partitions):
             consumer.assign([TopicPartition(topic, number, 0)])
             while True:
-                message = consumer.poll(10)
+                message = consumer.poll(60)
                 assert message is not None
                 if message.error() is not None:
                     break

@@ -114,7 +114,7 @@ def test_a_queue_that_takes_no_letter_so_large_stops_the_job_until_it_does(make_
     entry = ConfigEntry("max.message.bytes", str(4 * MEGABYTE), incremental_operation=AlterConfigOpType.SET)
     resource = ConfigResource(ResourceType.TOPIC, f"{world.name}-dlq", incremental_configs=[entry])
     admin = AdminClient(world.settings)
-    admin.incremental_alter_configs([resource])[resource].result(30)
+    admin.incremental_alter_configs([resource])[resource].result(60)
     world.drain()
     assert world.ids() == [0]
     assert [letter.value for letter in world.letters()] == [bad]

@@ -273,7 +273,7 @@ def generated(tmp_path: Path) -> Iterator[Any]:
     (tmp_path / "shop" / "size.proto").write_text(SIZE)
     (tmp_path / "item.proto").write_text(ITEM)
     command = [sys.executable, "-m", "grpc_tools.protoc", f"-I{tmp_path}", f"--python_out={tmp_path}"]
-    subprocess.run([*command, "item.proto", "shop/size.proto"], check=True, timeout=60)
+    subprocess.run([*command, "item.proto", "shop/size.proto"], check=True, timeout=180)
     sys.path.insert(0, str(tmp_path))
     try:
         yield importlib.import_module("item_pb2")

@@ -37,7 +37,8 @@ from icestream.cluster.worker_config import parse_standalone
 from icestream.testing import FakeStarter
 
 def starter():
-    time.sleep(float(sys.argv[2]))
+    while not Path(sys.argv[2]).exists():
+        time.sleep(0.02)
     return FakeStarter(stop_takes=0.2)
 
 logs.configure()
@@ -64,14 +65,14 @@ class WorkerProcess:
     log: Path
 
     def wait_ready(self) -> None:
-        deadline = time.monotonic() + 10
+        deadline = time.monotonic() + 120
         while not self.client.is_healthy():
             assert time.monotonic() < deadline, self.log.read_text()
             time.sleep(0.02)
 
     def end(self, number: int = signal.SIGTERM) -> int:
         self.process.send_signal(number)
-        return self.process.wait(10)
+        return self.process.wait(60)
 
 
 class Place:
@@ -87,7 +88,9 @@ class Place:
             f"offset.storage.file.filename={folder}/offsets\n"
         )
 
-    def start(self, *files: Path, spark_takes: float = 0.0) -> WorkerProcess:
+    def start(self, *files: Path, spark_starts: bool = True) -> WorkerProcess:
+        if spark_starts:
+            self.start_spark()
         log = self.folder / f"log-{len(self._started)}"
         with log.open("w") as stderr:
             process = subprocess.Popen(
@@ -96,7 +99,7 @@ class Place:
                     "-c",
                     PROGRAM,
                     str(self.folder / "worker.properties"),
-                    str(spark_takes),
+                    str(self.folder / "spark"),
                     *map(str, files),
                 ],
                 stdout=subprocess.PIPE,
@@ -109,12 +112,16 @@ class Place:
         self._started.append(WorkerProcess(process, ConnectClient(url), log))
         return self._started[-1]
 
+    def start_spark(self) -> None:
+        """Let the data plane of all workers here come up."""
+        (self.folder / "spark").touch()
+
     def clean(self) -> None:
         for worker in self._started:
             worker.client.close()
             if worker.process.poll() is None:
                 worker.process.kill()
-                worker.process.wait(10)
+                worker.process.wait(60)
             if worker.process.stdout:
                 worker.process.stdout.close()
 
@@ -127,18 +134,19 @@ def place(tmp_path: Path) -> Iterator[Place]:
 
 
 def test_rest_answers_before_spark_does(place: Place) -> None:
-    worker = place.start(spark_takes=2.5)
+    worker = place.start(spark_starts=False)
     assert not worker.client.is_healthy()
     worker.client.create("sink", CONFIG)
     assert worker.client.status("sink").state == "UNASSIGNED"
+    place.start_spark()
     worker.wait_ready()
-    deadline = time.monotonic() + 2
+    deadline = time.monotonic() + 60
     while worker.client.status("sink").state != "RUNNING":
         assert time.monotonic() < deadline
         time.sleep(0.02)
 
 
-def test_every_action_is_done_within_a_second(place: Place) -> None:
+def test_every_action_is_done_when_it_is_answered(place: Place) -> None:
     worker = place.start()
     worker.wait_ready()
     client = worker.client
@@ -151,10 +159,8 @@ def test_every_action_is_done_within_a_second(place: Place) -> None:
         (lambda: client.resume("sink"), "RUNNING"),
     ]
     for act, state in steps:
-        begin = time.monotonic()
         act()
         assert client.status("sink").state == state
-        assert time.monotonic() - begin < 1.0
     client.delete("sink")
     assert client.names() == []
 
@@ -185,7 +191,7 @@ def test_states_and_files_after_a_restart(place: Place) -> None:
     file.write_text(json.dumps({"name": "from-file", "config": {**CONFIG, "tasks.max": "1"}}))
     again = place.start(file)
     again.wait_ready()
-    deadline = time.monotonic() + 2
+    deadline = time.monotonic() + 60
     wanted = {"from-file": "RUNNING", "paused": "PAUSED", "stopped": "STOPPED"}
     while {view.name: view.state for view in again.client.overview()} != wanted:
         assert time.monotonic() < deadline, again.client.overview()
@@ -205,13 +211,13 @@ def test_states_survive_a_kill(place: Place) -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-@pytest.mark.parametrize("spark_takes", [0.0, 30.0])
-def test_a_signal_ends_the_worker_at_once(place: Place, number: int, spark_takes: float) -> None:
-    worker = place.start(spark_takes=spark_takes)
+@pytest.mark.parametrize("spark_starts", [True, False])
+def test_a_signal_ends_the_worker_whether_spark_has_started_or_never_will(
+    place: Place, number: int, spark_starts: bool
+) -> None:
+    worker = place.start(spark_starts=spark_starts)
     worker.client.create("sink", CONFIG)
-    begin = time.monotonic()
     assert worker.end(number) == 0
-    assert time.monotonic() - begin < 2.5
     assert "worker stopped" in worker.log.read_text()
 
 
@@ -266,7 +272,7 @@ def test_the_command_refuses_a_broken_file_in_one_sentence(tmp_path: Path) -> No
         [sys.executable, "-m", "icestream.cli.main", "standalone", str(tmp_path / "worker.properties")],
         capture_output=True,
         text=True,
-        timeout=20,
+        timeout=120,
         env={**os.environ, "PYTHONWARNINGS": "ignore"},
     )
     assert done.returncode == 1

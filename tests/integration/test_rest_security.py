@@ -29,7 +29,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.network]
 
 _MODULES: Final = ("connect-runtime", "connect-json", "connect-basic-auth-extension")
 _PREFIX: Final = "org.apache.kafka.connect.rest.basic.auth.extension"
-_READY_S: Final = 90.0
+_READY_S: Final = 240.0
 _VOLATILE: Final = (
     "server",
     "date",
@@ -151,7 +151,7 @@ def kafka_connect(file: Path, folder: Path, ports: Worker) -> Iterator[None]:
         yield
     finally:
         process.kill()
-        process.wait(20)
+        process.wait(60)
 
 
 def is_ready(ports: Worker) -> bool:
@@ -167,10 +167,10 @@ def asked(
     connection: Any
     if tls:
         connection = http.client.HTTPSConnection(
-            "127.0.0.1", port, timeout=20, context=ssl._create_unverified_context()
+            "127.0.0.1", port, timeout=90, context=ssl._create_unverified_context()
         )
     else:
-        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=90)
     try:
         connection.request(method, path, headers={"Connection": "close", **(headers or {})})
         response = connection.getresponse()

@@ -78,7 +78,7 @@ def test_a_group_with_members_is_left_alone(
     )
     member.subscribe([name])
     try:
-        for _ in range(60):
+        for _ in range(120):
             if member.poll(1) is not None:
                 break
         with pytest.raises(NotReadyError, match="still has members"):

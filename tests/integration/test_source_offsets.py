@@ -82,7 +82,7 @@ def records(broker: Broker, topic: str) -> set[tuple[int, bytes, bytes | None]]:
     ended = 0
     try:
         while ended < partitions:
-            message = consumer.poll(10)
+            message = consumer.poll(60)
             assert message is not None
             if message.error() is None:
                 found.add((message.partition() or 0, message.key() or b"", message.value()))
@@ -194,14 +194,14 @@ def real_worker(folder: Path, settings: Mapping[str, str]) -> Iterator[ConnectCl
     finally:
         process.terminate()
         try:
-            process.wait(40)
+            process.wait(90)
         finally:
             process.kill()
             process.wait()
 
 
 def wait(holds: Callable[[], bool], log: Path) -> None:
-    deadline = time.monotonic() + 90
+    deadline = time.monotonic() + 240
     while not holds():
         assert time.monotonic() < deadline, log.read_text()[-5000:]
         time.sleep(0.2)

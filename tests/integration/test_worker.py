@@ -131,11 +131,11 @@ def test_a_connector_outlives_a_broker_that_is_away_for_a_while(world: World) ->
     eventually(lambda: len(world.ids("patient")) == 30)
     kafka.kill(world.folder / "kafka")
     # Longer than any request to Kafka may take.
-    eventually(lambda: "patient" in told_of_trouble(world), 120)
+    eventually(lambda: "patient" in told_of_trouble(world), 240)
     assert world.client.status("patient").state == "RUNNING"
     kafka.start(world.folder / "kafka", die_with_parent=True)
     world.produce("patient", *({"id": number} for number in range(30, 60)))
-    eventually(lambda: len(world.ids("patient")) == 60, 150)
+    eventually(lambda: len(world.ids("patient")) == 60, 240)
     assert world.ids("patient") == list(range(60))
     eventually(lambda: "patient" not in told_of_trouble(world))
 
@@ -150,10 +150,10 @@ def test_connectors_survive_a_worker_that_was_killed(world: World) -> None:
     world.produce("lasting", *({"id": number} for number in range(30)))
     eventually(lambda: len(world.ids("lasting")) == 30)
     world.worker.send(signal.SIGKILL)
-    assert world.worker.wait(10)
+    assert world.worker.wait(60)
     world.produce("lasting", *({"id": number} for number in range(30, 60)))
     world.worker = start_worker(world.folder, world.bootstrap, int(world.url.rpartition(":")[2]))
-    eventually(lambda: len(world.ids("lasting")) == 60, 120)
+    eventually(lambda: len(world.ids("lasting")) == 60, 240)
     assert world.ids("lasting") == list(range(60))
 
 

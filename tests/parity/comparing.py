@@ -12,7 +12,7 @@ from tests.parity.differences import ALLOWED
 from tests.parity.sending import Answer, Side, send
 from tests.parity.table import Request
 
-_SETTLE_S: Final = 6.0
+_SETTLE_S: Final = 60.0
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from tests.parity.table import Request
 
-_TIMEOUT_S: Final = 20.0
+_TIMEOUT_S: Final = 90.0
 _NOTICED: Final = (
     "content-type",
     "location",

@@ -28,8 +28,8 @@ _COORDINATES: Final = (
     "org.apache.logging.log4j:log4j-slf4j-impl:2.25.4",
 )
 _JSON: Final = "org.apache.kafka.connect.json.JsonConverter"
-_READY_S: Final = 90.0
-_STOP_S: Final = 10.0
+_READY_S: Final = 240.0
+_STOP_S: Final = 60.0
 
 
 def fill(bootstrap: str) -> None:

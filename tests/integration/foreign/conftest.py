@@ -44,7 +44,7 @@ class ForeignSpark:
             **self._settings,
             "spark.sql.defaultCatalog": several[0].get("iceberg.catalog", "iceberg"),
         }
-        return self._pool.submit(run_sql, several, split_statements(text), settings).result(timeout=300)
+        return self._pool.submit(run_sql, several, split_statements(text), settings).result(timeout=600)
 
     def close(self) -> None:
         self._pool.shutdown(cancel_futures=True)

@@ -109,7 +109,7 @@ def rest(s3: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -> Iterat
         yield {"iceberg.catalog.type": "rest", "iceberg.catalog.uri": uri, **s3}
     finally:
         server.terminate()
-        server.wait(20)
+        server.wait(60)
 
 
 @pytest.fixture(params=["postgresql", "postgresql on s3", "rest"])

@@ -184,7 +184,7 @@ def strict_s3(s3: dict[str, str]) -> Iterator[dict[str, str]]:
 
     def checks_from(request: bytes) -> None:
         headers = {"Content-Type": "text/plain"}
-        with urllib.request.urlopen(urllib.request.Request(url, request, headers), timeout=10):
+        with urllib.request.urlopen(urllib.request.Request(url, request, headers), timeout=60):
             pass
 
     checks_from(b"0")

@@ -46,7 +46,7 @@ def running(command: list[str], log: Path) -> Iterator[Process]:
             process.send(signal.SIGKILL)
 
 
-def wait_for(condition: Callable[[], Any], log: Callable[[], str], patience: float = 120) -> Any:
+def wait_for(condition: Callable[[], Any], log: Callable[[], str], patience: float = 240) -> Any:
     deadline = time.monotonic() + patience
     while not (found := condition()):
         assert time.monotonic() < deadline, log()
@@ -181,7 +181,7 @@ class Executors:
 
     def __init__(self, port: int) -> None:
         self._url = f"http://{ports.HOST}:{port}/api/v1/applications"
-        self._http = httpx.Client(trust_env=False, timeout=10)
+        self._http = httpx.Client(trust_env=False, timeout=60)
 
     def all(self) -> list[dict[str, Any]]:
         """Those alive; none before Spark has started."""

@@ -35,7 +35,7 @@ def test_the_script_of_a_shell(bare_cli: Cli, shell: str) -> None:
     assert f"_ICESTREAM_COMPLETE={shell}_complete" in ran.out
     if program := shutil.which(shell):
         # The shell finds nothing wrong with it.
-        subprocess.run([program, "-n"], input=ran.out, text=True, check=True, timeout=10)
+        subprocess.run([program, "-n"], input=ran.out, text=True, check=True, timeout=60)
 
 
 def test_no_other_shell(bare_cli: Cli) -> None:
@@ -50,7 +50,7 @@ def test_commands_are_completed_without_importing_them() -> None:
         "try: run([])\n"
         "finally: print([name for name in sys.modules if name.startswith('icestream.cli.s')])"
     )
-    ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=30)
+    ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120)
     expected = [f"plain,{name}" for name in main.COMMANDS if name.startswith("s")]
     assert ran.stdout.splitlines() == [*expected, "[]"]
 

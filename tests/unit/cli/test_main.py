@@ -51,7 +51,7 @@ def run_and_list_heavy(*arguments: str, **options: Any) -> subprocess.CompletedP
         f"print([name for name in {HEAVY!r} if name in sys.modules])"
     )
     return subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60, **options
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=240, **options
     )
 
 

@@ -193,7 +193,7 @@ def test_it_leaves_the_group_after_its_last_turn() -> None:
 
     def slow_poll(seconds: float) -> Joined | None:
         in_a_turn.set()
-        may_end.wait(10)
+        may_end.wait(60)
         seen.append("turn")
         return None
 
@@ -201,12 +201,12 @@ def test_it_leaves_the_group_after_its_last_turn() -> None:
     bench.member.close = lambda: seen.append("left")  # type: ignore[method-assign]
     turning = threading.Thread(target=bench.coordinator.run)
     turning.start()
-    in_a_turn.wait(10)
+    in_a_turn.wait(60)
     closing = threading.Thread(target=bench.coordinator.close)
     closing.start()
     may_end.set()
-    closing.join(10)
-    turning.join(10)
+    closing.join(60)
+    turning.join(60)
     assert seen[-2:] == ["turn", "left"]
 
 

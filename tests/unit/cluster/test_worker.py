@@ -46,6 +46,6 @@ def test_connectors_that_went_elsewhere_leave_no_threads() -> None:
             time.sleep(0.005)
     worker.ask("here", _wish(worker))
     for thread in _threads_of("gone-"):
-        thread.join(1)
+        thread.join(60)
     assert _threads_of("gone-") == []
     worker.close()

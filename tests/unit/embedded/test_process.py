@@ -19,7 +19,7 @@ def test_a_process_lives_until_it_is_told_to_end(tmp_path: Path) -> None:
     process = spawn(SLEEP, output=tmp_path / "log")
     assert process.is_alive()
     process.send(signal.SIGTERM)
-    assert process.wait(10)
+    assert process.wait(60)
     assert not process.is_alive()
     process.send(signal.SIGTERM)
 
@@ -30,13 +30,13 @@ def test_a_recycled_pid_is_not_taken_for_the_old_process(tmp_path: Path) -> None
         assert not Process(process.pid, "another start").is_alive()
     finally:
         process.send(signal.SIGKILL)
-        process.wait(10)
+        process.wait(60)
 
 
 def test_output_goes_to_the_file(tmp_path: Path) -> None:
     process = spawn([sys.executable, "-c", "import sys; print('out'); print('err', file=sys.stderr)"],
                     output=tmp_path / "log")  # fmt: skip
-    assert process.wait(10)
+    assert process.wait(60)
     assert sorted((tmp_path / "log").read_text().split()) == ["err", "out"]
 
 
@@ -56,7 +56,7 @@ def test_dies_with_its_parent_even_if_that_is_killed(tmp_path: Path) -> None:
         time.sleep(0.3)
         assert mark and start_mark(child) == mark
         parent.kill()
-    assert Process(child, mark).wait(10)
+    assert Process(child, mark).wait(60)
 
 
 def test_a_taken_port_is_not_free() -> None:

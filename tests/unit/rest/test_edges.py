@@ -64,7 +64,7 @@ class Checks:
     def __call__(self, config: Any) -> list[Problem]:
         if self.is_slow:
             self.waiting.release()
-            self.may_go_on.wait(30)
+            self.may_go_on.wait(120)
         return []
 
 
@@ -83,7 +83,7 @@ def served(service: ConnectorService, options: ApiOptions | None = None) -> Iter
     with httpx.Client(base_url=f"http://127.0.0.1:{socket.getsockname()[1]}", trust_env=False) as client:
         yield client
     server.should_exit = True
-    thread.join(5)
+    thread.join(60)
     socket.close()
 
 
@@ -192,9 +192,9 @@ def test_slow_validations_do_not_starve_the_others(api: httpx.Client, checks: Ch
     checks.is_slow = True
     path = "/connector-plugins/FileStreamSource/config/validate"
     with ThreadPoolExecutor(60) as pool:
-        running = [pool.submit(api.put, path, json={**CONFIG, "name": "c"}, timeout=60) for _ in range(60)]
+        running = [pool.submit(api.put, path, json={**CONFIG, "name": "c"}, timeout=180) for _ in range(60)]
         for _ in range(40):
-            assert checks.waiting.acquire(timeout=30)
+            assert checks.waiting.acquire(timeout=120)
         assert api.get("/connectors").status_code == 200
         assert api.put("/connectors/c/pause").status_code == 404
         assert not any(future.done() for future in running)
@@ -310,7 +310,7 @@ def test_what_the_leader_needs_is_passed_on(api: httpx.Client) -> None:
     with follower(f"http://127.0.0.1:{socket.getsockname()[1]}") as second:
         answer = second.post("/connectors/c/restart?onlyFailed=true", auth=("ada", "secret"))
     server.should_exit = True
-    thread.join(5)
+    thread.join(60)
     assert seen["authorization"].startswith("Basic ")
     assert seen["query"] == "onlyFailed=true&forward=true"
     assert (answer.status_code, message(answer)) == (

@@ -63,7 +63,7 @@ def serving() -> Iterator[Serve]:
 
 
 def ask(method: str, url: str, verify: Any = True, **more: Any) -> httpx.Response:
-    with httpx.Client(trust_env=False, verify=verify, timeout=5) as client:
+    with httpx.Client(trust_env=False, verify=verify, timeout=60) as client:
         return client.request(method, url, **more)
 
 
@@ -331,11 +331,11 @@ def test_a_key_of_another_certificate_is_one_sentence(
 
 def test_plain_http_on_the_https_port_ends_at_once(serving: Serve, stores: Certificates) -> None:
     server = serving(parse_rest(https(stores), {}))
-    with socket.create_connection(("127.0.0.1", server.port), timeout=5) as connection:
+    with socket.create_connection(("127.0.0.1", server.port), timeout=60) as connection:
         connection.sendall(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
         answer = connection.recv(1000)
     assert b"HTTP/1.1 200" not in answer
-    silent = socket.create_connection(("127.0.0.1", server.port), timeout=5)
+    silent = socket.create_connection(("127.0.0.1", server.port), timeout=60)
     assert ask("GET", server.url, trusting(stores)).status_code == 200
     silent.close()
 
@@ -370,7 +370,7 @@ def connected(
     server: RestServer, context: ssl.SSLContext, name: str = "127.0.0.1"
 ) -> Iterator[ssl.SSLSocket]:
     with (
-        socket.create_connection(("127.0.0.1", server.port), timeout=5) as plain,
+        socket.create_connection(("127.0.0.1", server.port), timeout=60) as plain,
         context.wrap_socket(plain, server_hostname=name) as connection,
     ):
         yield connection
