@@ -15,11 +15,11 @@ setup: $(VENV)/.dev ## Check Python and Java, make .venv with all that the tests
 demo: machine $(VENV)/.run ## MinIO logs through Kafka into Iceberg on this machine, then the proof
 	@$(BIN)/icestream demo $(ARGS)
 
-test: machine $(VENV)/.dev ## Run all tests
+test: machine $(VENV)/.dev ## Run all tests, in two processes
 	@$(BIN)/python -m pytest -n 2 -m "not long" $(ARGS)
 
 test-long: machine $(VENV)/.dev ## Run the long forms: minutes of chaos, full parity tables, attacks, steady rates
-	@$(BIN)/python -m pytest -m long $(ARGS)
+	@$(BIN)/python -m pytest -n 2 -m long $(ARGS)
 
 unit: machine $(VENV)/.dev ## Run the tests that need no Kafka and no Spark, in seconds
 	@$(BIN)/python -m pytest tests/unit $(ARGS)

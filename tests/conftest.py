@@ -8,6 +8,7 @@ tests need none of it.
 from __future__ import annotations
 
 import json
+import os
 import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -37,6 +38,8 @@ TALLY = pytest.StashKey[Tally]()
 
 def pytest_configure(config: pytest.Config) -> None:
     long_form.ask(config)
+    # Every JVM of a test lives for a minute or two: one that compiles less takes a third less CPU.
+    os.environ.setdefault("JAVA_TOOL_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
 
 
 # -- two processes --

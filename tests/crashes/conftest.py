@@ -55,9 +55,11 @@ def start_manager() -> Iterator[StartManager]:
         *faults: Fault,
         halt: Halt | None = None,
         spark: Mapping[str, str] | None = None,
+        on_spark: bool = True,
         waits: bool = False,
     ) -> ManagerProcess:
-        process = ManagerProcess(pipeline, faults, halt, spark=spark, waits=waits)
+        """Without Spark, batches run in the process itself: for kills at points that Spark has no part in."""
+        process = ManagerProcess(pipeline, faults, halt, spark=spark, on_spark=on_spark, waits=waits)
         started.append(process)
         return process
 

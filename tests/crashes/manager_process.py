@@ -24,10 +24,12 @@ from icestream.api.errors import FatalError
 from icestream.jobs.build_iceberg import job_manager, spark_runner
 from icestream.kafka import transactions
 from icestream.pipeline import run
+from icestream.pipeline.record_path import RecordSettings
 from icestream.pipeline.worker import run_tasks
 from icestream.sinks.iceberg.catalogs import open_catalog
 from tests.crashes.faults import Fault, Faults, say
 from tests.crashes.pipeline import drain
+from tests.integration.local_job import InThisProcess
 
 
 def spoil_catalog(catalog: Any, faults: Faults) -> None:
@@ -100,7 +102,9 @@ def main(spec: dict[str, Any]) -> int:
         vars(run)["run_tasks"] = functools.partial(halting, where, folder, run_tasks)
     spoil_transactions(faults)
     spoil_catalog(open_catalog(config), faults)
-    runner = spark_runner(run.SparkPlane(worker), name, config, worker)
+    runner: Any = InThisProcess({"bootstrap.servers": worker["bootstrap.servers"]}, RecordSettings.of(config))
+    if spec.get("on_spark", True):
+        runner = spark_runner(run.SparkPlane(worker), name, config, worker)
     say("ready")
     if spec["waits"]:
         sys.stdin.readline()

@@ -179,6 +179,7 @@ class ManagerProcess(JobProcess):
         halt: Halt | None = None,
         *,
         spark: Mapping[str, str] | None = None,
+        on_spark: bool = True,
         waits: bool = False,
     ) -> None:
         number = len(list(pipeline.folder.glob("manager-*.log")))
@@ -189,6 +190,7 @@ class ManagerProcess(JobProcess):
             "worker": {**pipeline.worker, **(spark or {})},
             "faults": [[fault.point, fault.action, fault.turn] for fault in faults],
             "halt": [halt.where, str(halt.folder)] if halt else None,
+            "on_spark": on_spark,
             "waits": waits,
         }
         spec.write_text(json.dumps(content))

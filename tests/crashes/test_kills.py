@@ -58,7 +58,7 @@ def test_a_manager_killed_before_the_catalog_answers_leaves_the_decision_to_the_
     pipeline: Pipeline, start_manager: StartManager, spark: SparkPlane
 ) -> None:
     pipeline.produce(range(1000), spoil=range(5))
-    killed = start_manager(pipeline, Fault("accepted", "kill"))
+    killed = start_manager(pipeline, Fault("accepted", "kill"), on_spark=False)
     killed.killed_itself()
     assert "committed db.t" not in killed.lines()
     assert pipeline.ids() == pipeline.sent
@@ -72,7 +72,7 @@ def test_a_manager_killed_before_its_commit_reaches_the_catalog_starts_over(
     pipeline: Pipeline, start_manager: StartManager, spark: SparkPlane
 ) -> None:
     pipeline.produce(range(1000), spoil=range(5))
-    start_manager(pipeline, Fault("sending", "kill")).killed_itself()
+    start_manager(pipeline, Fault("sending", "kill"), on_spark=False).killed_itself()
     assert pipeline.table().current_snapshot() is None
     pipeline.drain(spark)
     pipeline.check()
@@ -82,7 +82,7 @@ def test_a_commit_of_unknown_outcome_is_looked_up_in_the_table_and_nothing_is_de
     pipeline: Pipeline, start_manager: StartManager
 ) -> None:
     pipeline.produce(range(1000), spoil=range(5))
-    manager = start_manager(pipeline, Fault("sending", "raise"), Fault("accepted", "raise"))
+    manager = start_manager(pipeline, Fault("sending", "raise"), Fault("accepted", "raise"), on_spark=False)
     manager.wait_line("drained")
     lines = manager.lines()
     # The first did not land and was run again, the second landed and was recognised.
@@ -101,7 +101,7 @@ def test_a_manager_killed_between_two_tables_gives_each_table_every_row_once(
 ) -> None:
     pipeline = make_pipeline(("db.a", "db.b"))
     pipeline.produce(range(1000), spoil=range(5))
-    start_manager(pipeline, Fault("committed db.a", "kill")).killed_itself()
+    start_manager(pipeline, Fault("committed db.a", "kill"), on_spark=False).killed_itself()
     assert pipeline.ids("db.a") == pipeline.sent
     assert not pipeline.ids("db.b")
     pipeline.produce(range(1000, 1500), spoil=range(5, 9))
@@ -114,7 +114,7 @@ def test_a_manager_killed_between_two_tables_in_a_later_batch_goes_on_from_the_t
 ) -> None:
     pipeline = make_pipeline(("db.a", "db.b"))
     pipeline.produce(range(500), spoil=range(2))
-    manager = start_manager(pipeline, Fault("committed db.a", "kill", turn=2))
+    manager = start_manager(pipeline, Fault("committed db.a", "kill", turn=2), on_spark=False)
     manager.wait_line("drained")
     pipeline.produce(range(500, 1000), spoil=range(2, 5))
     manager.killed_itself()
@@ -131,7 +131,7 @@ def test_a_manager_killed_around_its_kafka_transaction_owes_dead_letters_and_off
     point: str, pipeline: Pipeline, start_manager: StartManager, spark: SparkPlane
 ) -> None:
     pipeline.produce(range(1000), spoil=range(20))
-    start_manager(pipeline, Fault(point, "kill")).killed_itself()
+    start_manager(pipeline, Fault(point, "kill"), on_spark=False).killed_itself()
     assert pipeline.ids() == pipeline.sent
     staged: list[str] = []
     pipeline.drain(spark, staged.append)
@@ -146,7 +146,9 @@ def test_a_kafka_transaction_of_unknown_outcome_is_settled_by_a_new_producer(
     pipeline: Pipeline, start_manager: StartManager
 ) -> None:
     pipeline.produce(range(1000), spoil=range(20))
-    manager = start_manager(pipeline, Fault("closing", "raise"), Fault("closed", "raise", turn=2))
+    manager = start_manager(
+        pipeline, Fault("closing", "raise"), Fault("closed", "raise", turn=2), on_spark=False
+    )
     manager.wait_settled(pipeline)
     pipeline.produce(range(1000, 1100), spoil=range(20, 25))
     manager.wait_settled(pipeline)

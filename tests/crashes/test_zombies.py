@@ -16,7 +16,7 @@ def test_a_manager_that_slept_through_its_commit_is_refused_by_the_table(
     point: str, pipeline: Pipeline, start_manager: StartManager, spark: SparkPlane
 ) -> None:
     pipeline.produce(range(1000), spoil=range(5))
-    zombie = start_manager(pipeline, Fault(point, "stop"))
+    zombie = start_manager(pipeline, Fault(point, "stop"), on_spark=False)
     zombie.wait_stopped()
     pipeline.produce(range(1000, 1200), spoil=range(5, 8))
     pipeline.drain(spark)
@@ -34,7 +34,7 @@ def test_a_manager_that_slept_through_its_kafka_transaction_is_fenced_by_kafka(
     point: str, pipeline: Pipeline, start_manager: StartManager, spark: SparkPlane
 ) -> None:
     pipeline.produce(range(1000), spoil=range(20))
-    zombie = start_manager(pipeline, Fault(point, "stop"))
+    zombie = start_manager(pipeline, Fault(point, "stop"), on_spark=False)
     zombie.wait_stopped()
     pipeline.drain(spark)
     pipeline.check()
@@ -48,7 +48,7 @@ def test_a_manager_that_wakes_before_its_successor_commits_lands_its_batch_and_e
     pipeline: Pipeline, start_manager: StartManager, spark: SparkPlane
 ) -> None:
     pipeline.produce(range(1000), spoil=range(5))
-    zombie = start_manager(pipeline, Fault("sending", "stop"))
+    zombie = start_manager(pipeline, Fault("sending", "stop"), on_spark=False)
     zombie.wait_stopped()
     points: list[str] = []
 
