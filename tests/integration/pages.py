@@ -15,7 +15,7 @@ from typing import Final
 
 import httpx
 
-from icestream.embedded.kafka import Broker, running_broker
+from icestream.embedded.kafka import Broker
 from icestream.embedded.ports import free_port
 
 PATIENCE: Final = 180.0
@@ -110,11 +110,10 @@ class Terminal:
 
 
 @contextmanager
-def open_terminal(folder: Path) -> Iterator[Terminal]:
-    """With a broker of its own at the page's localhost:9092."""
-    with running_broker(folder / "kafka", free_port()) as broker:
-        terminal = Terminal(folder, broker)
-        try:
-            yield terminal
-        finally:
-            terminal.close()
+def open_terminal(folder: Path, broker: Broker) -> Iterator[Terminal]:
+    """With the broker at the page's localhost:9092."""
+    terminal = Terminal(folder, broker)
+    try:
+        yield terminal
+    finally:
+        terminal.close()

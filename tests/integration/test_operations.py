@@ -12,6 +12,8 @@ import pytest
 from icestream.api.errors import ConfigError
 from icestream.cluster.properties import parse_properties
 from icestream.cluster.worker_config import parse_standalone
+from icestream.embedded.kafka import running_broker
+from icestream.embedded.ports import free_port
 from tests.integration.pages import PATIENCE, Terminal, commands, files, open_terminal, section
 
 PAGE = "operations.md"
@@ -19,7 +21,11 @@ PAGE = "operations.md"
 
 @pytest.fixture
 def terminal(tmp_path: Path) -> Iterator[Terminal]:
-    with open_terminal(tmp_path) as terminal:
+    # A broker of its own: the page's topics and groups have the names that everybody takes.
+    with (
+        running_broker(tmp_path / "kafka", free_port()) as broker,
+        open_terminal(tmp_path, broker) as terminal,
+    ):
         yield terminal
 
 

@@ -8,15 +8,16 @@ from pathlib import Path
 
 import pytest
 
+from icestream.embedded.kafka import Broker
 from tests.integration.pages import PATIENCE, Terminal, commands, files, open_terminal, section
 
 
 @pytest.mark.parametrize("page", ["transforms.md", "converters.md"])
-def test_the_example_runs_as_it_stands(page: str, tmp_path: Path) -> None:
+def test_the_example_runs_as_it_stands(page: str, broker: Broker, tmp_path: Path) -> None:
     example = section(page, "An example that runs")
     (promised,) = re.findall(r"```text\n(.*?)```", example, re.DOTALL)
     typed = commands(example)
-    with open_terminal(tmp_path) as terminal:
+    with open_terminal(tmp_path, broker) as terminal:
         for name, text in files(example).items():
             terminal.write(name, text)
         reads = [command for command in typed if command.startswith("cat ")]
