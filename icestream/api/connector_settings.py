@@ -5,10 +5,10 @@ The control plane validates with them, the data plane reads them.
 
 from __future__ import annotations
 
-import re
 from typing import Any, Final
 
 from icestream.api.config import REQUIRED, ConfigDef, Setting, Type
+from icestream.api.java_regex import pattern_problem
 from icestream.api.restart_settings import RESTARTS
 
 CONVERTER_KINDS: Final = ("key", "value", "header")
@@ -97,11 +97,8 @@ def _no_control_characters(value: str) -> str | None:
 
 
 def _is_pattern(value: Any) -> str | None:
-    try:
-        re.compile(value)
-    except re.error as error:
-        return f"Invalid regex: {error}"
-    return None
+    reason = pattern_problem(value)
+    return f"Invalid regex: {reason}" if reason else None
 
 
 def _aliases(key: str, names: list[str] | None) -> str | None:

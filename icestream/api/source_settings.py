@@ -5,7 +5,6 @@ The control plane validates with them, the data plane reads them.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -13,6 +12,7 @@ from typing import Any, Final
 from icestream.api.config import REQUIRED, Config, ConfigDef, Setting, Type, subset
 from icestream.api.connector_settings import CONNECTOR
 from icestream.api.errors import Problem
+from icestream.api.java_regex import java_pattern, pattern_problem
 
 _PREFIX: Final = "topic.creation."
 _DEFAULT_GROUP: Final = "default"
@@ -163,18 +163,16 @@ def _group_settings(group: str, replication: Any, partitions: Any) -> ConfigDef:
 
 def _are_patterns(patterns: Sequence[str]) -> str | None:
     for pattern in patterns:
-        try:
-            re.compile(pattern)
-        except re.error as error:
-            return f"Syntax error in regular expression: {error}"
+        if reason := pattern_problem(pattern):
+            return f"Syntax error in regular expression: {reason}"
     return None
 
 
 def _matches(topic: str, values: Mapping[str, Any], group: str) -> bool:
     included, excluded = (values[f"{_PREFIX}{group}.{key}"] for key in ("include", "exclude"))
-    if any(re.fullmatch(pattern, topic) for pattern in excluded):
+    if any(java_pattern(pattern).fullmatch(topic) for pattern in excluded):
         return False
-    return any(re.fullmatch(pattern, topic) for pattern in included)
+    return any(java_pattern(pattern).fullmatch(topic) for pattern in included)
 
 
 def _as_new_topic(group: str, values: Mapping[str, Any], config: Config) -> NewTopic:

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import functools
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from icestream.api.config import Config, ConfigDef
 from icestream.api.connector_settings import CONVERTER_KINDS, SINK_CONNECTOR
 from icestream.api.errors import ConfigError, NotFoundError, Problem, UnknownConnectorClass
+from icestream.api.java_regex import JavaRegexError, java_pattern
 from icestream.api.source_settings import SOURCE_CONNECTOR, source_problems
 from icestream.cluster.config_limits import place_problems
 from icestream.cluster.converter_judge import converter_problems
 from icestream.cluster.converter_plugins import converter_definition, converter_warnings, settings_by_prefix
 from icestream.cluster.restarts import NEVER, Policy
+from icestream.cluster.task_limit import task_problems
 from icestream.cluster.unknown_keys import judge_unknown_keys
 from icestream.cluster.version_judge import version_problems
 from icestream.converters.build import converter_from
@@ -91,6 +92,7 @@ def validate_connector(
     problems = [
         *definition.problems(config),
         *(_source(plugin, given, worker) if plugin.is_source else _sink(config)),
+        *task_problems(given, worker),
         *version_problems(given, plugin),
         *converter_problems(given, effective),
         *settings.problems(given),
@@ -233,6 +235,6 @@ def _topic_choice(config: Config) -> list[Problem]:
 
 def _matches(pattern: str, topic: str) -> bool:
     try:
-        return re.fullmatch(pattern, topic) is not None
-    except re.error:
+        return java_pattern(pattern).fullmatch(topic) is not None
+    except JavaRegexError:
         return False

@@ -10,12 +10,13 @@ import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
-from icestream.api.errors import ConfigError, IcestreamError, NotFoundError
+from icestream.api.errors import ConfigError, FatalError, IcestreamError, NotFoundError
 from icestream.api.status import JobStatus
 from icestream.cluster.connector_config import Validation
 from icestream.cluster.job_slot import Wish
 from icestream.cluster.restarts import NEVER, Policy
 from icestream.cluster.stores import ConnectorStore, StoredConnector, TargetState
+from icestream.cluster.task_limit import MOST_TASKS
 from icestream.cluster.worker import Worker
 from icestream.logs import for_connector
 from icestream.plugins import Plugin, find_connector
@@ -56,7 +57,8 @@ def task_ids(connector: StoredConnector) -> tuple[int, ...]:
     if connector.target is TargetState.STOPPED:
         return ()
     text = connector.config.get("tasks.max", "1").strip()
-    wanted = int(text) if text.isdecimal() else 1
+    # However much an older worker has stored: each task is a record and a line of every answer.
+    wanted = min(int(text), MOST_TASKS) if text.isdecimal() and len(text) <= 10 else 1
     try:
         most = find_connector(connector.config.get("connector.class", "")).most_tasks
     except NotFoundError:
@@ -166,6 +168,11 @@ class Roster:
         except ConfigError as error:
             # A config of an older version stays visible, as a failed connector that says why.
             refused = error
+        except Exception as error:  # a connector that is stored must not end every worker that starts
+            for_connector(_LOG, name).error("the config cannot be judged", exc_info=error)
+            refused = FatalError(
+                f"the config cannot be judged ({type(error).__name__}); delete or correct it"
+            )
         for warning in warnings:
             for_connector(_LOG, name).warning("%s", warning)
         return KnownConnector(stored, plugin, warnings, refused, self._worker.new_run(), restarts)

@@ -8,6 +8,7 @@ from typing import Final
 from icestream.api.config import REQUIRED, ConfigDef, Setting, Type
 from icestream.cluster.logger_levels import levels_problem
 from icestream.cluster.rest_settings import REST
+from icestream.cluster.task_limit import TASKS_LIMIT
 
 
 def _strings(doc: str, *names: str) -> tuple[Setting, ...]:
@@ -76,6 +77,7 @@ _ICESTREAM: Final = (
         "Keys that nobody knows: error, typos or accept.",
         choices=("error", "typos", "accept"),
     ),
+    TASKS_LIMIT,
 )
 
 _BOTH_MODES: Final = (

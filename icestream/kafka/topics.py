@@ -4,7 +4,6 @@ batches."""
 from __future__ import annotations
 
 import logging
-import re
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -26,6 +25,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]
 )
 
 from icestream.api.errors import SourceUnavailable
+from icestream.api.java_regex import java_pattern
 from icestream.api.offsets import Offsets, Partition
 from icestream.kafka.clients import ANSWER_SECONDS, kafka_errors, quiet
 
@@ -81,7 +81,9 @@ class Topics:
         return sorted(name for name in listed if not name.startswith("__"))
 
     def matching(self, pattern: str) -> list[str]:
-        return [name for name in self.names() if re.fullmatch(pattern, name)]
+        """Topics whose whole name matches a pattern of Java's."""
+        wanted = java_pattern(pattern)
+        return [name for name in self.names() if wanted.fullmatch(name)]
 
     def describe(self, names: Iterable[str]) -> dict[str, TopicFacts]:
         """The topics that exist, by name."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from icestream.api.java_regex import JavaPattern, Match
+
 ILLEGAL_ARGUMENT: Final = "java.lang.IllegalArgumentException"
 OUT_OF_BOUNDS: Final = "java.lang.IndexOutOfBoundsException"
 
@@ -17,7 +19,7 @@ class BadReplacement(ValueError):
         self.exception = exception
 
 
-def replaced_first(pattern: re.Pattern[str], text: str, replacement: str) -> str:
+def replaced_first(pattern: JavaPattern, text: str, replacement: str) -> str:
     """`Matcher.replaceFirst`."""
     match = pattern.search(text)
     if match is None:
@@ -25,7 +27,7 @@ def replaced_first(pattern: re.Pattern[str], text: str, replacement: str) -> str
     return text[: match.start()] + expanded(match, replacement) + text[match.end() :]
 
 
-def expanded(match: re.Match[str], replacement: str) -> str:
+def expanded(match: Match, replacement: str) -> str:
     parts, at = [], 0
     while at < len(replacement):
         if replacement[at] == "\\":
@@ -42,7 +44,7 @@ def expanded(match: re.Match[str], replacement: str) -> str:
     return "".join(parts)
 
 
-def _group(match: re.Match[str], replacement: str, at: int) -> tuple[str | None, int]:
+def _group(match: Match, replacement: str, at: int) -> tuple[str | None, int]:
     """The text of the group that is referred to, and where the replacement goes on."""
     if at == len(replacement):
         raise BadReplacement("Illegal group reference: group index is missing")
@@ -61,7 +63,7 @@ def _group(match: re.Match[str], replacement: str, at: int) -> tuple[str | None,
     return match[number], end
 
 
-def _named_group(match: re.Match[str], replacement: str, at: int) -> tuple[str | None, int]:
+def _named_group(match: Match, replacement: str, at: int) -> tuple[str | None, int]:
     found = re.compile("[a-zA-Z0-9]*").match(replacement, at)
     assert found is not None
     name = found[0]

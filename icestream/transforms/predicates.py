@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
 
+from icestream.api.java_regex import JavaPattern, JavaRegexError, java_pattern
 from icestream.records.column import Column
 from icestream.records.records import Records
 from icestream.records.rows import Flags
-from icestream.transforms.java_regex import JavaRegexError, java_pattern
 from icestream.transforms.refusals import invalid_setting
 
 
@@ -46,7 +45,7 @@ class RecordIsTombstone:
 
 @dataclass(frozen=True)
 class TopicNameMatches:
-    pattern: re.Pattern[str]
+    pattern: JavaPattern
 
     @classmethod
     def configured(cls, settings: Mapping[str, Any]) -> Self:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
+from icestream.api.java_regex import JavaPattern, JavaRegexError, java_pattern
 from icestream.records.records import Applied, Failure, Records
-from icestream.transforms.java_regex import JavaRegexError, java_pattern
 from icestream.transforms.java_replacement import BadReplacement, replaced_first
 from icestream.transforms.refusals import invalid_setting
 from icestream.transforms.side import Side, all_failed
@@ -16,7 +15,7 @@ from icestream.transforms.side import Side, all_failed
 
 @dataclass(frozen=True)
 class RegexRouter:
-    pattern: re.Pattern[str]
+    pattern: JavaPattern
     replacement: str
 
     @classmethod

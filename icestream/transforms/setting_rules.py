@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from icestream.transforms.java_regex import JavaRegexError, java_pattern
+from icestream.api.java_regex import pattern_problem
 
 Names = Sequence[str] | None
 Rule = Callable[[str, Names], str | None]
@@ -51,11 +51,8 @@ def regex(key: str, value: str | None) -> str | None:
     """Java's kind of pattern."""
     if value is None:
         return _invalid(key, "null", "Invalid regex: there is none")
-    try:
-        java_pattern(value)
-    except JavaRegexError as error:
-        return _invalid(key, value, f"Invalid regex: {error}")
-    return None
+    reason = pattern_problem(value)
+    return _invalid(key, value, f"Invalid regex: {reason}") if reason else None
 
 
 def filled_regex(key: str, value: str | None) -> str | None:

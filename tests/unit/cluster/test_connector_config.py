@@ -106,10 +106,37 @@ def test_a_config_without_class_is_shown_without_its_secrets() -> None:
         ("iceberg.tables", "db.a,apilogs", "names 'apilogs' without a namespace"),
         ("iceberg.tables", "", "'iceberg.tables' is missing"),
         ("name", "a\x01b", "may not contain control sequences"),
+        ("tasks.max", "2147483647", "is more than this worker allows; set at most 1000, or raise icestream."),
     ],
 )
 def test_what_cannot_run_is_refused_with_the_reason(key: str, value: str, reason: str) -> None:
     assert reason in messages(validate_connector({**GOOD, key: value}, WORKER))
+
+
+@pytest.mark.parametrize(
+    "pattern", ["a{99999999999}", "(" * 9_000, "[" * 9_000, "(a)\\1", "a(?!b)", "a" * 20_000]
+)
+def test_patterns_that_cannot_run_are_refused_with_a_sentence(pattern: str) -> None:
+    router = {
+        "transforms": "r",
+        "transforms.r.type": "org.apache.kafka.connect.transforms.RegexRouter",
+        "transforms.r.regex": pattern,
+        "transforms.r.replacement": "x",
+        "transforms.r.predicate": "p",
+        "predicates": "p",
+        "predicates.p.type": "org.apache.kafka.connect.transforms.predicates.TopicNameMatches",
+        "predicates.p.pattern": pattern,
+    }
+    config = {key: value for key, value in GOOD.items() if key != "topics"}
+    found = validate_connector({**config, **router, "topics.regex": pattern}, WORKER).problems
+    refused = {problem.key for problem in found if "Invalid regex" in problem.message}
+    assert refused == {"topics.regex", "transforms.r.regex", "predicates.p.pattern"}
+
+
+def test_a_worker_may_allow_more_or_fewer_tasks() -> None:
+    many = {**GOOD, "tasks.max": "1001"}
+    assert validate_connector(many, {**WORKER, "icestream.tasks.limit": "5000"}).problems == ()
+    assert "set at most 4" in messages(validate_connector(many, {**WORKER, "icestream.tasks.limit": "4"}))
 
 
 def test_all_problems_come_at_once() -> None:

@@ -17,6 +17,7 @@ from icestream.api.errors import (
     SourceUnavailable,
 )
 from icestream.api.status import Progress, State
+from icestream.cluster.connector_judge import ConnectorJudge
 from icestream.cluster.properties import ConnectorFile
 from icestream.cluster.service import ConnectorService, Extras
 from icestream.cluster.stores import ConnectorStore, MemoryStore, StoredConnector, TargetState
@@ -65,6 +66,33 @@ def eventually(check: object, timeout: float = 60.0) -> None:
     while not check():  # type: ignore[operator]
         assert time.monotonic() < deadline, "it did not happen in time"
         time.sleep(0.005)
+
+
+@pytest.mark.parametrize("tasks", ["2147483647", "9" * 5_000])
+def test_a_stored_connector_with_countless_tasks_fails_and_the_worker_lives(tasks: str) -> None:
+    store = MemoryStore()
+    store.put("huge", StoredConnector({**CONFIG, "name": "huge", "tasks.max": tasks}, TargetState.STARTED))
+    bench = Bench(store)
+    bench.service.restore()
+    eventually(lambda: bench.state("huge") is State.FAILED)
+    assert len(bench.service.status("huge").tasks) <= 10_000
+    assert len(bench.service.tasks("huge")) <= 10_000
+    bench.service.delete("huge")
+    bench.service.close()
+
+
+def test_a_stored_connector_that_nobody_can_judge_fails_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    def judge(self: ConnectorJudge, config: Mapping[str, str | None], *, deep: bool) -> object:
+        raise RecursionError("deep")
+
+    store = MemoryStore()
+    store.put("sink", StoredConnector(CONFIG, TargetState.STARTED))
+    bench = Bench(store)
+    monkeypatch.setattr(ConnectorJudge, "judged", judge)
+    bench.service.restore()
+    eventually(lambda: bench.state() is State.FAILED)
+    assert "cannot be judged (RecursionError)" in (bench.service.status("sink").trace or "")
+    bench.service.close()
 
 
 def test_a_created_connector_runs_with_the_worker_defaults(bench: Bench) -> None:

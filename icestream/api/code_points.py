@@ -1,5 +1,5 @@
 """Sets of characters as ranges of code points, with the names that Java's patterns have for some. For
-`java_regex`, which writes them out for Python."""
+`java_regex`, which writes them out for RE2."""
 
 from __future__ import annotations
 
@@ -34,10 +34,16 @@ class Chars:
             gaps.append((start, sys.maxunicode))
         return Chars(tuple(gaps))
 
+    def in_both_cases(self) -> Chars:
+        """With the other case of its letters; of ASCII only, as Java without UNICODE_CASE."""
+        upper = [(low - 32, high - 32) for low, high in (self & _LOWER).ranges]
+        lower = [(low + 32, high + 32) for low, high in (self & _UPPER).ranges]
+        return _merged([*self.ranges, *upper, *lower])
+
     def pattern(self) -> str:
-        """As a class of Python's `re`."""
+        """As a class of RE2."""
         if not self.ranges:
-            return "(?!)"
+            return f"[^{_range(0, sys.maxunicode)}]"
         return f"[{''.join(_range(low, high) for low, high in self.ranges)}]"
 
 
@@ -52,7 +58,7 @@ def _merged(ranges: Iterable[tuple[int, int]]) -> Chars:
 
 
 def _range(low: int, high: int) -> str:
-    return f"\\U{low:08x}" if low == high else f"\\U{low:08x}-\\U{high:08x}"
+    return f"\\x{{{low:x}}}" if low == high else f"\\x{{{low:x}}}-\\x{{{high:x}}}"
 
 
 def chars(*spans: str) -> Chars:
@@ -104,6 +110,7 @@ _BINARY: Final[Mapping[str, Callable[[str], bool]]] = {
 }
 
 
+@functools.lru_cache(maxsize=64)
 def named_class(name: str) -> Chars | None:
     r"""What `\p{name}` stands for; None: we do not have it."""
     if name in _POSIX:

@@ -1,23 +1,23 @@
-"""Java's regular expressions in Python's terms. For RegexRouter, and for predicates and
-settings that have a pattern."""
+"""Writes a Java pattern in RE2's words, or says why it cannot be. For `java_regex.py`."""
 
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from icestream.transforms.code_points import ESCAPES, Chars, chars, named_class
+from icestream.api.code_points import ESCAPES, Chars, chars, named_class
 
 _TERMINATORS: Final = chars("\n", "\r", "\x85", "\u2028\u2029")
-_LAST_LINE_END: Final = rf"(?=(?:\r\n|{_TERMINATORS.pattern()})?\Z)"
+_END: Final = r"\z"
 _PLAIN_ESCAPES: Final[Mapping[str, str]] = {
     "b": r"\b",
     "B": r"\B",
     "A": r"\A",
-    "z": r"\Z",
-    "Z": _LAST_LINE_END,
+    "z": _END,
+    "Z": _END,
     "R": rf"(?:\r\n|{ESCAPES['v'].pattern()})",
 }
 _CONTROLS: Final[Mapping[str, str]] = {
@@ -28,44 +28,42 @@ _CONTROLS: Final[Mapping[str, str]] = {
     "a": "\a",
     "e": "\x1b",
 }
-_REPETITION: Final = re.compile(r"\{\d+(,\d*)?\}")
-_OPENINGS: Final = ("(?:", "(?=", "(?!", "(?<=", "(?<!", "(?>")
+_REPETITION: Final = re.compile(r"\{(\d+)(?:,(\d*))?\}", re.ASCII)
+_MOST_REPETITIONS: Final = 1000
+_LONGEST_OUTPUT: Final = 500_000
+_DEEPEST: Final = 100
+_AHEAD: Final = {"(?=": True, "(?!": False}
+_BACKTRACKS: Final = ("(?<=", "(?<!", "(?>", *_AHEAD)
 _NAMED: Final = re.compile(r"\(\?<([a-zA-Z][a-zA-Z0-9]*)>")
 _FLAGS: Final = re.compile(r"\(\?([a-zA-Z]*)(?:-([a-zA-Z]*))?([:)])")
-_HEX: Final = re.compile(r"x([0-9a-fA-F]{2})|x\{([0-9a-fA-F]+)\}|u([0-9a-fA-F]{4})")
+_HEX: Final = re.compile(r"x([0-9a-fA-F]{2})|x\{([0-9a-fA-F]{1,6})\}|u([0-9a-fA-F]{4})")
 _OCTAL: Final = re.compile(r"0([0-3][0-7]{2}|[0-7]{1,2})")
-_GROUP_NAME: Final = re.compile(r"k<([a-zA-Z][a-zA-Z0-9]*)>")
 _PROPERTY: Final = re.compile(r"[pP](?:\{([^}]*)\}|(.))")
+_NO_BACKTRACKING: Final = "and patterns run in an engine that does not backtrack"
 
 
 class JavaRegexError(ValueError):
     """The pattern is no pattern in Java, or one that Python has nothing for."""
 
 
-def java_pattern(text: str) -> re.Pattern[str]:
-    """A pattern that matches what Java's does, with `fullmatch` for Java's `matches`."""
-    translated = _Translation(text).whole()
-    try:
-        return re.compile(translated, re.ASCII)
-    except (re.error, OverflowError, RecursionError) as error:
-        raise JavaRegexError(f"the pattern '{text}' cannot be used: {error}") from None
-
-
 @dataclass
 class _Level:
-    """An open group: which flags are on in it, and what was opened for flags in its middle."""
+    """An open group and the flags in it. `ahead` is where a look-ahead begins in the output, and its kind."""
 
     flags: frozenset[str]
-    opened: list[str] = field(default_factory=list)
+    ahead: tuple[int, bool] | None = None
 
 
 @dataclass
-class _Translation:
+class Translation:
     text: str
     at: int = 0
     out: list[str] = field(default_factory=list)
     groups: int = 0
+    groups_before: int = 0
+    depth: int = 0
     levels: list[_Level] = field(default_factory=lambda: [_Level(frozenset())])
+    ahead: list[tuple[bool, str]] = field(default_factory=list)
 
     def whole(self) -> str:
         steps: Mapping[str, Callable[[], None]] = {
@@ -76,15 +74,26 @@ class _Translation:
             "|": self._alternative,
             "{": self._repetition,
         }
+        length = 0
         while self.at < len(self.text):
+            before = len(self.out)
             steps.get(self.text[self.at], self._char)()
+            length += sum(map(len, self.out[before:]))
+            if length > _LONGEST_OUTPUT:
+                raise self._wrong("has too many classes of characters; use fewer, or ranges")
         if len(self.levels) > 1:
             raise self._wrong("has a group that does not end")
-        self._end_flags()
         return "".join(self.out)
 
     def _wrong(self, why: str) -> JavaRegexError:
-        return JavaRegexError(f"the pattern '{self.text}' {why}")
+        shown = self.text if len(self.text) <= 200 else f"{self.text[:200]}…"
+        return JavaRegexError(f"the pattern '{shown}' {why}")
+
+    def _cased(self, found: Chars) -> Chars:
+        return found.in_both_cases() if "i" in self.levels[-1].flags else found
+
+    def _literal(self, char: str) -> str:
+        return self._cased(chars(char)).pattern()
 
     def _char(self) -> None:
         char = self.text[self.at]
@@ -92,9 +101,9 @@ class _Translation:
         if char == ".":
             self.out.append("(?s:.)" if "s" in self.levels[-1].flags else (~_TERMINATORS).pattern())
         elif char == "$":
-            self.out.append(_LAST_LINE_END)
+            self.out.append(_END)
         else:
-            self.out.append(char if char in "^*+?" else re.escape(char))
+            self.out.append(char if char in "^*+?" else self._literal(char))
 
     def _repetition(self) -> None:
         found = _REPETITION.match(self.text, self.at)
@@ -102,21 +111,25 @@ class _Translation:
             raise self._wrong(
                 f"has a {{ at position {self.at} that is no repetition; write \\{{ for the character"
             )
+        if any(len(number) > 4 or int(number) > _MOST_REPETITIONS for number in filter(None, found.groups())):
+            raise self._wrong(f"repeats something more than {_MOST_REPETITIONS} times, which cannot be used")
         self.out.append(found[0])
         self.at = found.end()
 
     def _alternative(self) -> None:
-        """Flags set in the middle hold in the alternatives that follow, too."""
-        opened = self.levels[-1].opened
-        self.out.append(")" * len(opened) + "|" + "".join(opened))
+        if self.ahead and len(self.levels) == 1:
+            raise self._wrong("has a | behind a look-ahead; put the alternatives into a group: (?!…)(?:a|b)")
+        self.out.append("|")
         self.at += 1
 
     def _open(self) -> None:
         level = _Level(self.levels[-1].flags)
         named = _NAMED.match(self.text, self.at)
-        opening = next((one for one in _OPENINGS if self.text.startswith(one, self.at)), None)
-        if opening is not None:
-            self._opened(opening, len(opening), level)
+        backtracks = next((one for one in _BACKTRACKS if self.text.startswith(one, self.at)), None)
+        if backtracks is not None:
+            self._look_ahead(backtracks, level)
+        elif self.text.startswith("(?:", self.at):
+            self._opened("(?:", 3, level)
         elif named is not None:
             self.groups += 1
             self._opened(f"(?P<{named[1]}>", len(named[0]), level)
@@ -125,6 +138,17 @@ class _Translation:
         else:
             self.groups += 1
             self._opened("(", 1, level)
+
+    def _look_ahead(self, opening: str, level: _Level) -> None:
+        """At the beginning it is a question about the text of its own; elsewhere there is nothing for it."""
+        if opening not in _AHEAD or len(self.levels) > 1 or "".join(self.out) not in ("", "^"):
+            raise self._wrong(
+                f"has a {opening}…) at position {self.at}, {_NO_BACKTRACKING}; write it without, or with "
+                "(?!…) at the very beginning"
+            )
+        level.ahead = len(self.out), _AHEAD[opening]
+        self.groups_before = self.groups
+        self._opened("", len(opening), level)
 
     def _opened(self, opening: str, length: int, level: _Level) -> None:
         self.out.append(opening)
@@ -138,17 +162,12 @@ class _Translation:
         strange = set(found[1] + (found[2] or "")) - {"i", "s"}
         if strange:
             raise self._wrong(f"has the flag '{min(strange)}', and only i and s can be translated")
-        before = self.levels[-1].flags
-        flags = (before | set(found[1])) - set(found[2] or "")
-        opening = "(?:"
-        if ("i" in flags) != ("i" in before):
-            opening = "(?i:" if "i" in flags else "(?-i:"
+        flags = (self.levels[-1].flags | set(found[1])) - set(found[2] or "")
         if found[3] == ":":
-            self._opened(opening, len(found[0]), _Level(flags))
+            self._opened("(?:", len(found[0]), _Level(flags))
             return
+        # They hold to the end of the group, in the alternatives that follow, too.
         self.levels[-1].flags = flags
-        self.levels[-1].opened.append(opening)
-        self.out.append(opening)
         self.at = found.end()
 
     def _close(self) -> None:
@@ -156,34 +175,33 @@ class _Translation:
             raise self._wrong(
                 f"has a ) at position {self.at} that ends no group; write \\) for the character"
             )
-        self._end_flags()
-        self.levels.pop()
-        self.out.append(")")
         self.at += 1
-
-    def _end_flags(self) -> None:
-        self.out.append(")" * len(self.levels[-1].opened))
+        ahead = self.levels.pop().ahead
+        if ahead is None:
+            self.out.append(")")
+            return
+        if self.groups > self.groups_before:
+            raise self._wrong("has a group in a look-ahead; write (?:…) there")
+        begin, wanted = ahead
+        self.ahead.append((wanted, f"(?:{''.join(self.out[begin:])})"))
+        del self.out[begin:]
 
     def _escape(self) -> None:
         self.at += 1
         letter = self.text[self.at : self.at + 1]
         if letter == "Q":
-            self.out.append(re.escape(self._quoted()))
+            self.out += [self._literal(char) for char in self._quoted()]
         elif letter in _PLAIN_ESCAPES and letter:
             self.out.append(_PLAIN_ESCAPES[letter])
             self.at += 1
             if letter == "b" and self.text.startswith("{", self.at):
                 raise self._wrong("has \\b{…}, which cannot be translated")
-        elif letter == "k":
-            found = _GROUP_NAME.match(self.text, self.at)
-            if found is None:
-                raise self._wrong("has a \\k without the name of a group")
-            self.out.append(f"(?P={found[1]})")
-            self.at = found.end()
-        elif letter.isdigit() and letter != "0":
-            self.out.append(f"(?:\\{self._group_number()})")
+        elif letter == "k" or (letter.isdigit() and letter != "0"):
+            raise self._wrong(
+                f"refers to a group again at position {self.at - 1}, {_NO_BACKTRACKING}; write it without"
+            )
         else:
-            self.out.append(self._escaped_chars().pattern())
+            self.out.append(self._cased(self._escaped_chars()).pattern())
 
     def _quoted(self) -> str:
         r"""What is between \Q and \E, or the end."""
@@ -191,18 +209,6 @@ class _Translation:
         quoted = self.text[self.at + 1 : end if end >= 0 else None]
         self.at = end + 2 if end >= 0 else len(self.text)
         return quoted
-
-    def _group_number(self) -> int:
-        """As many digits as there are groups for."""
-        number = int(self.text[self.at])
-        self.at += 1
-        while self.text[self.at : self.at + 1].isdigit():
-            longer = number * 10 + int(self.text[self.at])
-            if longer > self.groups:
-                break
-            number = longer
-            self.at += 1
-        return number
 
     def _escaped_chars(self) -> Chars:
         """What the letters after a backslash stand for."""
@@ -216,7 +222,7 @@ class _Translation:
             found = spelling.match(self.text, self.at)
             if found is not None:
                 self.at = found.end()
-                return chars(chr(int(next(filter(None, found.groups())), base)))
+                return self._char_of(int(next(filter(None, found.groups())), base))
         if letter == "c" and self.at + 1 < len(self.text):
             self.at += 2
             return chars(chr(ord(self.text[self.at - 1]) ^ 64))
@@ -227,6 +233,11 @@ class _Translation:
             raise self._wrong(f"has \\{letter}, which cannot be translated")
         self.at += 1
         return chars(letter)
+
+    def _char_of(self, point: int) -> Chars:
+        if point > sys.maxunicode:
+            raise self._wrong(f"names the character {point:x}, which does not exist")
+        return chars(chr(point))
 
     def _property(self, letter: str) -> Chars:
         found = _PROPERTY.match(self.text, self.at)
@@ -243,6 +254,9 @@ class _Translation:
 
     def _union(self) -> Chars:
         """The characters of a class, from after its [ to after its ]."""
+        self.depth += 1
+        if self.depth > _DEEPEST:
+            raise self._wrong(f"has more than {_DEEPEST} classes of characters in each other")
         negated = self.text.startswith("^", self.at)
         self.at += negated
         operands, current, empty = [], Chars(), True
@@ -256,6 +270,7 @@ class _Translation:
                 self.at += 1
                 if not empty:
                     operands.append(current)
+                self.depth -= 1
                 return _negated(operands, negated)
             else:
                 current, empty = current | self._member(), False
@@ -267,17 +282,17 @@ class _Translation:
             return self._union()
         if self.text.startswith("\\Q", self.at):
             self.at += 1
-            return chars(*self._quoted())
+            return self._cased(chars(*self._quoted()))
         low = self._single()
         ends = self.text[self.at + 1 : self.at + 2]
         if not self.text.startswith("-", self.at) or ends in ("]", "[", ""):
-            return low
+            return self._cased(low)
         self.at += 1
         high = self._single()
         first, last = low.ranges[0], high.ranges[0]
         if first[0] != first[1] or last[0] != last[1] or first[0] > last[0]:
             raise self._wrong(f"has a range before position {self.at} that is none")
-        return Chars(((first[0], last[0]),))
+        return self._cased(Chars(((first[0], last[0]),)))
 
     def _single(self) -> Chars:
         if self.text[self.at] == "\\":

@@ -1,0 +1,166 @@
+"""One worker, attacked with connector configs through REST: `validate` opens what they name for real.
+
+After each attack the worker answers, and nothing has been loaded, run, created or sent elsewhere.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+PROGRAM = """
+import sys
+from pathlib import Path
+from icestream import logs
+from icestream.cli.standalone import StandaloneWorker
+from icestream.cli.worker_process import DataPlane, run_until_told
+from icestream.cluster.properties import read_properties
+from icestream.cluster.worker_config import parse_standalone
+from icestream.jobs.check import check_connector
+from icestream.testing import FakeStarter
+
+logs.configure()
+config = parse_standalone(read_properties(Path(sys.argv[1])))
+# The real check, which waits a little less for a Kafka that is not there.
+plane = DataPlane(FakeStarter, lambda connector: check_connector(connector, config.raw, 3.0))
+worker = StandaloneWorker(config, [], plane)
+print(worker.url, flush=True)
+run_until_told(worker)
+"""
+JSON = "org.apache.kafka.connect.json.JsonConverter"
+
+
+@dataclass
+class Attacked:
+    url: str
+    folder: Path
+
+    def config(self, **more: str) -> dict[str, str]:
+        return {
+            "name": "attack",
+            "connector.class": "IcebergSink",
+            "topics": "t",
+            "iceberg.tables": "ns.t",
+            "iceberg.catalog.type": "sql",
+            "iceberg.catalog.uri": f"jdbc:sqlite:{self.folder}/catalog.db",
+            "iceberg.catalog.warehouse": f"file://{self.folder}/warehouse",
+            **more,
+        }
+
+    def validate(self, config: dict[str, str]) -> dict[str, list[str]]:
+        """The errors by key."""
+        answer = httpx.put(
+            f"{self.url}/connector-plugins/IcebergSink/config/validate", json=config, timeout=60
+        )
+        assert answer.status_code == 200, answer.text
+        values = [one["value"] for one in answer.json()["configs"]]
+        return {value["name"]: value["errors"] for value in values if value["errors"]}
+
+    def files(self) -> set[str]:
+        return {str(path) for path in self.folder.rglob("*")}
+
+
+def _started(folder: Path, **settings: str) -> Iterator[Attacked]:
+    file = folder / "worker.properties"
+    given: dict[str, Any] = {
+        "bootstrap.servers": "127.0.0.1:1",
+        "listeners": "http://127.0.0.1:0",
+        "key.converter": JSON,
+        "value.converter": JSON,
+        "value.converter.schemas.enable": "false",
+        "offset.storage.file.filename": folder / "offsets",
+        **settings,
+    }
+    file.write_text("".join(f"{key}={value}\n" for key, value in given.items()))
+    log = folder.parent / f"{folder.name}.log"
+    with log.open("w") as stderr:
+        process = subprocess.Popen(
+            [sys.executable, "-c", PROGRAM, str(file)], stdout=subprocess.PIPE, stderr=stderr, text=True
+        )
+    try:
+        assert process.stdout is not None
+        url = process.stdout.readline().strip()
+        assert url, log.read_text()
+        yield Attacked(url, folder)
+    finally:
+        process.terminate()
+        process.communicate(timeout=60)
+
+
+@pytest.fixture(scope="module")
+def worker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Attacked]:
+    yield from _started(tmp_path_factory.mktemp("attacked"))
+
+
+@pytest.fixture(scope="module")
+def strict(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Attacked]:
+    """A worker that lets connectors override nothing."""
+    policy = {"connector.client.config.override.policy": "None"}
+    yield from _started(tmp_path_factory.mktemp("strict"), **policy)
+
+
+@pytest.fixture(autouse=True)
+def alive(worker: Attacked) -> Iterator[None]:
+    yield
+    assert httpx.get(f"{worker.url}/connectors", timeout=30).status_code == 200
+
+
+def test_a_config_runs_no_command(worker: Attacked, tmp_path: Path) -> None:
+    """`subprocess.getoutput` takes the names of the properties for its command line."""
+    command = {f"iceberg.catalog.touch {tmp_path}/ran #": ""}
+    hostile = {**command, **worker.config(**{"iceberg.catalog.py-io-impl": "subprocess.getoutput"})}
+    errors = worker.validate(hostile)
+    assert "iceberg.catalog.py-io-impl" in errors
+    assert not (tmp_path / "ran").exists()
+
+
+@pytest.mark.parametrize("key", ["py-catalog-impl", "s3.retry-strategy-impl"])
+def test_a_config_names_no_class(worker: Attacked, key: str) -> None:
+    full = f"iceberg.catalog.{key}"
+    (errors,) = worker.validate(worker.config(**{full: "os.abort"}))[full]
+    assert "names no code" in errors
+
+
+def test_a_write_property_names_no_class_and_has_a_value_that_can_be(worker: Attacked) -> None:
+    prefix = "iceberg.tables.write-props."
+    bad = {
+        f"{prefix}write.py-location-provider.impl": "os.abort",
+        f"{prefix}write.parquet.compression-codec": "rar",
+        f"{prefix}write.target-file-size-bytes": "-1",
+        f"{prefix}write.metadata.metrics.default": "truncate(0)",
+    }
+    assert worker.validate(worker.config(**bad)).keys() >= bad.keys()
+
+
+def test_a_client_loads_no_library(worker: Attacked, strict: Attacked) -> None:
+    key = "consumer.override.plugin.library.paths"
+    hostile = {key: "/no/such/library"}
+    (told,) = worker.validate(worker.config(**hostile))[key]
+    assert "not among the settings that a connector may override" in told
+    (told,) = strict.validate(strict.config(**hostile))[key]
+    assert told.startswith("The 'None' policy does not allow 'plugin.library.paths'")
+
+
+def test_no_pattern_stops_the_worker(worker: Attacked) -> None:
+    letters = {"errors.tolerance": "all", "errors.deadletterqueue.topic.name": "a" * 200}
+    config = worker.config(**{"topics.regex": "(a+)+b"}, **letters)
+    config.pop("topics")
+    (told,) = worker.validate(config)["topics.regex"]
+    assert "Kafka at 127.0.0.1:1 does not answer" in told  # and no word about the pattern
+    for pattern in ("a{99999999999}", "(" * 9_000, "[" * 9_000):
+        assert "Invalid regex" in worker.validate({**config, "topics.regex": pattern})["topics.regex"][0]
+
+
+def test_no_number_of_tasks_stops_the_worker(worker: Attacked) -> None:
+    config = worker.config(**{"tasks.max": "2147483647"})
+    assert "more than this worker allows" in worker.validate(config)["tasks.max"][0]
+    answer = httpx.post(f"{worker.url}/connectors", json={"name": "attack", "config": config}, timeout=60)
+    assert answer.status_code == 400
+    assert httpx.get(f"{worker.url}/connectors", timeout=30).json() == []
