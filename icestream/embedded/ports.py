@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import socket
 from collections.abc import Collection
@@ -12,6 +13,7 @@ HOST: Final = "127.0.0.1"
 # port of that range can be given this very port, connect to itself and keep the server from coming back.
 _FIRST: Final = 20_000
 _COUNT: Final = 10_000
+_steps: Final = itertools.count()
 
 
 def is_free(port: int) -> bool:
@@ -31,8 +33,10 @@ def is_listening(port: int) -> bool:
 
 
 def free_port(*, avoid: int | Collection[int] = ()) -> int:
-    """A port nobody listens on. Each process starts to look at another place, so that two rarely meet."""
-    first = os.getpid() * 7
+    """A port nobody listens on. Each process starts to look at another place, so that two rarely meet, and each
+    call after the last one's port: whoever asked for that may not listen yet."""
+    # A prime of about the range's size: processes that start together begin far from each other.
+    first = os.getpid() * 7919
     avoided = {avoid} if isinstance(avoid, int) else set(avoid)
-    candidates = (_FIRST + (first + step) % _COUNT for step in range(_COUNT))
+    candidates = (_FIRST + (first + next(_steps)) % _COUNT for _ in range(_COUNT))
     return next(port for port in candidates if port not in avoided and is_free(port))

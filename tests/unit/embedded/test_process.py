@@ -67,3 +67,8 @@ def test_a_taken_port_is_not_free() -> None:
     port = ports.free_port()
     assert ports.is_free(port)
     assert ports.free_port(avoid=port) != port
+
+
+def test_a_port_is_not_given_again_before_somebody_listens_there() -> None:
+    given = [ports.free_port() for _ in range(5)]
+    assert len(set(given)) == 5
