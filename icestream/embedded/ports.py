@@ -33,8 +33,11 @@ def is_listening(port: int) -> bool:
 
 
 def free_port(*, avoid: int | Collection[int] = ()) -> int:
-    """A port nobody listens on. Each process starts to look at another place, so that two rarely meet, and each
-    call after the last one's port: whoever asked for that may not listen yet."""
+    """A port nobody listens on.
+
+    Each process starts to look at another place, so that two rarely meet, and each call after the port of the
+    last one: whoever asked for that may not listen yet.
+    """
     # A prime of about the range's size: processes that start together begin far from each other.
     first = os.getpid() * 7919
     avoided = {avoid} if isinstance(avoid, int) else set(avoid)
