@@ -11,9 +11,15 @@ from icestream.api.connector_settings import CONVERTER_KINDS, SINK_CONNECTOR
 from icestream.api.errors import ConfigError, NotFoundError, Problem, UnknownConnectorClass
 from icestream.api.java_regex import JavaRegexError, java_pattern
 from icestream.api.source_settings import SOURCE_CONNECTOR, source_problems
+from icestream.cluster.allowed_hosts import host_problems
 from icestream.cluster.config_limits import place_problems
 from icestream.cluster.converter_judge import converter_problems
-from icestream.cluster.converter_plugins import converter_definition, converter_warnings, settings_by_prefix
+from icestream.cluster.converter_plugins import (
+    converter_definition,
+    converter_warnings,
+    inherited_converter,
+    settings_by_prefix,
+)
 from icestream.cluster.restarts import NEVER, Policy
 from icestream.cluster.task_limit import task_problems
 from icestream.cluster.unknown_keys import judge_unknown_keys
@@ -70,9 +76,7 @@ def with_worker_defaults(config: Config, worker: Config) -> dict[str, str]:
     for kind in CONVERTER_KINDS:
         prefix = f"{kind}.converter"
         if not config.get(prefix, "").strip():
-            effective |= {
-                key: value for key, value in worker.items() if key == prefix or key.startswith(prefix + ".")
-            }
+            effective |= inherited_converter(config, worker, prefix)
     return effective | {key: value for key, value in config.items() if value.strip() or key not in effective}
 
 
@@ -99,6 +103,7 @@ def validate_connector(
         *unknown.problems,
         *_nulls(config),
         *place_problems(given),
+        *host_problems(given, worker),
     ]
     problems = problems or _opinions(effective)
     if not problems and deep is not None:

@@ -152,3 +152,21 @@ def _as_reported(settings: Sequence[Setting]) -> list[Setting]:
     )
     places = {name: place for place, name in enumerate(order)}
     return sorted(settings, key=lambda setting: places.get(setting.name, len(places)))
+
+
+_NO_LOGIN: Final = (Type.BOOLEAN, Type.INT, Type.CLASS)
+
+
+def inherited_converter(config: Config, worker: Config, prefix: str) -> dict[str, str]:
+    """The worker's converter (`value.converter` and the like) with its sub-keys, where a config names none.
+
+    Whoever names another registry brings the login to it: then only settings that hold none are the worker's.
+    """
+    whole = {key: value for key, value in worker.items() if key == prefix or key.startswith(f"{prefix}.")}
+    address = f"{prefix}.schema.registry.url"
+    if config.get(address, "").strip() in ("", worker.get(address, "").strip()):
+        return whole
+    plugin = find_converter(worker.get(prefix, "").strip())
+    known = plugin.settings.settings if plugin else ()
+    harmless = {f"{prefix}.{setting.name}" for setting in known if setting.type in _NO_LOGIN}
+    return {key: value for key, value in whole.items() if key == prefix or key in harmless}

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from icestream.api.config import REQUIRED, ConfigDef, Setting, Type
+from icestream.cluster.allowed_hosts import ALLOWED_HOSTS
 from icestream.cluster.logger_levels import levels_problem
 from icestream.cluster.rest_settings import REST
 from icestream.cluster.task_limit import TASKS_LIMIT
@@ -78,6 +79,7 @@ _ICESTREAM: Final = (
         choices=("error", "typos", "accept"),
     ),
     TASKS_LIMIT,
+    ALLOWED_HOSTS,
 )
 
 _BOTH_MODES: Final = (

@@ -30,7 +30,7 @@ from icestream.jobs.job import Job, job_from
 from icestream.kafka.clients import client_settings
 from icestream.kafka.reach import reach
 from icestream.kafka.topics import Topics
-from icestream.sinks.iceberg.catalogs import PREFIX, catalog_kind, catalog_properties, first_line, new_catalog
+from icestream.sinks.iceberg.catalogs import PREFIX, catalog_kind, catalog_properties, looking_catalog
 from icestream.sinks.iceberg.places import check_place, is_checkable, storage_key, storage_problem
 from icestream.sinks.iceberg.settings import write_props
 from icestream.sinks.iceberg.table import IcebergTable
@@ -104,7 +104,8 @@ def _begin(doing: Doing, look: Callable[[Doing], list[Problem]]) -> Callable[[fl
             return [_problem(doing.key, f"{doing.what} refuses: {error}; correct this key, or ask its owner")]
         except Exception as error:  # whatever a client raises at an address that is something else
             _log.warning("checking %s: %s", doing.what, error, exc_info=error)
-            reason = f"{type(error).__name__}: {first_line(str(error))}"
+            # Not its text, which may have what an inner host said.
+            reason = type(error).__name__
             return [_problem(doing.key, f"{doing.what} answers strangely ({reason}); check the address")]
         finally:
             _free.release()
@@ -154,7 +155,7 @@ def _with_time_limit(config: Config) -> Config:
 
 def _check_tables(config: Config, job: Job, doing: Doing) -> list[Problem]:
     try:
-        catalog = new_catalog(config)
+        catalog = looking_catalog(config)
     except SinkUnavailable as error:
         return [_catalog_problem(error, config)]
     warehouse = config.get(_WAREHOUSE, "")

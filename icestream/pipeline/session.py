@@ -15,6 +15,7 @@ from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 from icestream.deadlines import Overdue, within
+from icestream.pipeline.launch_settings import launched_with
 
 _DEFAULTS: Mapping[str, str] = {
     "spark.app.name": "icestream",
@@ -59,6 +60,10 @@ def open_session(worker: Mapping[str, str]) -> SparkSession:
     remote = settings.pop("spark.remote", None)
     if remote:
         builder = builder.remote(remote)
+    elif SparkContext._gateway is None:
+        # There is no JVM yet: what the builder knows would stand in the arguments of the one that starts.
+        with launched_with(settings):
+            return builder.getOrCreate()
     for key, value in settings.items():
         builder = builder.config(key, value)
     # `create`, which only a remote session has: what another thread used before may be of a server that died.
@@ -81,7 +86,7 @@ def let_go(session: SparkSession) -> None:
     """Forget a session whose JVM or server is gone, so that `open_session` makes a new one.
 
     PySpark keeps the gateway to its JVM for the life of the process, and `getOrCreate` has no way around it:
-    `SparkContext._gateway` and `_jvm` are all that we touch of its inside, here and nowhere else.
+    `SparkContext._gateway` and `_jvm` are all that we touch of its inside, in this module and nowhere else.
     """
     gateway = SparkContext._gateway
     if gateway is None:

@@ -5,10 +5,13 @@ After each attack the worker answers, and nothing has been loaded, run, created 
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -164,3 +167,52 @@ def test_no_number_of_tasks_stops_the_worker(worker: Attacked) -> None:
     answer = httpx.post(f"{worker.url}/connectors", json={"name": "attack", "config": config}, timeout=60)
     assert answer.status_code == 400
     assert httpx.get(f"{worker.url}/connectors", timeout=30).json() == []
+
+
+def test_validate_creates_nothing(worker: Attacked) -> None:
+    before = worker.files()
+    errors = worker.validate(worker.config())
+    assert "there is no database" in errors["iceberg.catalog.uri"][0]
+    assert worker.files() == before
+
+
+class Inner(BaseHTTPRequestHandler):
+    """A host that only the worker reaches, with things to tell."""
+
+    def do_GET(self) -> None:
+        body = json.dumps(
+            {"message": "inner-secret", "error": {"message": "inner-secret", "type": "inner-secret"}}
+        )
+        self.send_response(403 if "config" in self.path else 500)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body.encode())
+
+    do_HEAD = do_PUT = do_POST = do_GET
+
+    def log_message(self, *given: Any) -> None:
+        pass
+
+
+@pytest.fixture
+def inner() -> Iterator[str]:
+    with ThreadingHTTPServer(("127.0.0.1", 0), Inner) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+        thread.join()
+
+
+def test_what_an_inner_host_answers_is_not_told(worker: Attacked, inner: str) -> None:
+    registry = {
+        "value.converter": "io.confluent.connect.avro.AvroConverter",
+        "value.converter.schema.registry.url": inner,
+    }
+    rest = {"iceberg.catalog.type": "rest", "iceberg.catalog.uri": inner}
+    store = {"iceberg.catalog.warehouse": "s3://b/w", "iceberg.catalog.s3.endpoint": inner}
+    keys = {"iceberg.catalog.s3.access-key-id": "a", "iceberg.catalog.s3.secret-access-key": "b"}
+    for hostile in ({**registry, **rest}, {**store, **keys, "iceberg.catalog.s3.region": "us-east-1"}):
+        errors = worker.validate(worker.config(**hostile))
+        assert errors
+        assert "inner-secret" not in str(errors)

@@ -24,6 +24,14 @@ if TYPE_CHECKING:
 _CONTENT: Final = "application/vnd.schemaregistry.v1+json"
 _TRY_AGAIN: Final = frozenset((408, 425, 429, 500, 502, 503, 504))
 _REFUSED: Final = frozenset((401, 403))
+_ERRORS: Final[Mapping[Any, str]] = {
+    409: "Incompatible schema",
+    40401: "Subject not found",
+    40402: "Version not found",
+    40403: "Schema not found",
+    42201: "Invalid schema",
+    42202: "Invalid version",
+}
 _FORGET_S: Final = 60.0
 """How long an unknown id is not asked for again: it may be registered later."""
 _MANY: Final = 10_000
@@ -175,8 +183,11 @@ def _content(answer: httpx.Response, url: str) -> Mapping[str, Any]:
     if answer.is_success and isinstance(content, dict):
         return content
     if isinstance(content, dict) and "message" in content:
-        code = content.get("error_code", answer.status_code)
-        raise UnknownSchema(f"{content['message']}; error code: {code}")
+        # Not its words: what answers may be any host that the worker reaches.
+        code = content.get("error_code")
+        if code in _ERRORS:
+            raise UnknownSchema(f"{_ERRORS[code]}; error code: {code}")
+        raise UnknownSchema(f"the Schema Registry at {url} refuses the request (HTTP {answer.status_code})")
     raise SourceUnavailable(
         f"what answers at {url} is no Schema Registry (HTTP {answer.status_code}); check schema.registry.url"
     )

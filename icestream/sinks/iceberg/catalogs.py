@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import functools
 import json
+import logging
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from pathlib import Path
 from urllib.parse import SplitResult, parse_qsl, quote, urlencode, urlsplit
 
 from pyiceberg.catalog import Catalog
@@ -14,6 +17,7 @@ from icestream.api.config import Config, subset
 from icestream.api.errors import ConfigError, Problem, SinkUnavailable
 from icestream.sinks.iceberg.catalog_keys import PREFIX, catalog_settings
 
+_log = logging.getLogger(__name__)
 __all__ = ["PREFIX", "catalog_kind", "catalog_name", "catalog_properties", "new_catalog", "open_catalog"]
 
 _TYPES = {"rest": "rest", "sql": "sql", "jdbc": "sql"}
@@ -22,6 +26,7 @@ _CLASSES = {
     "org.apache.iceberg.jdbc.JdbcCatalog": "sql",
 }
 _RENAMED = {"client.region": "s3.region"}
+_SERVERS_WORDS = re.compile(r"(AWS Error .*? operation)(?: \(.*?\))?: .*")
 _DATABASES = {
     "sqlite": "sqlite",
     "sqlite+pysqlite": "sqlite",
@@ -138,6 +143,20 @@ def new_catalog(config: Config) -> Catalog:
     return _new(catalog_name(config), catalog_properties(config))
 
 
+def looking_catalog(config: Config) -> Catalog:
+    """A catalog of one's own that changes nothing: a database that is not there is not created.
+
+    For checks. Raises ConfigError if there is nothing to look at.
+    """
+    properties = {**catalog_properties(config), "init_catalog_tables": "false"}
+    path = properties["uri"].partition("sqlite:///")[2]
+    if path:
+        if not Path(path).is_file():
+            raise _problem("uri", f"there is no database '{path}'; create the catalog and its tables first")
+        properties["uri"] = f"sqlite:///file:{quote(path)}?mode=ro&uri=true"
+    return _new(catalog_name(config), properties)
+
+
 @functools.lru_cache(maxsize=64)
 def _opened(name: str, properties: str) -> Catalog:
     return _new(name, json.loads(properties))
@@ -172,7 +191,22 @@ def sink_errors(doing: str) -> Iterator[None]:
         ServerError,
         RESTError,
     ) as error:
-        raise SinkUnavailable(f"{doing}: {first_line(str(error) or type(error).__name__)}") from error
+        raise SinkUnavailable(f"{doing}: {told(error)}") from error
+
+
+def told(error: Exception) -> str:
+    """The reason for those who may see a connector: of what a server answers only the code.
+
+    Its words may be those of any host that the worker reaches and its users do not; they go to the log.
+    """
+    from requests import HTTPError
+
+    if isinstance(error.__cause__, HTTPError) and error.__cause__.response is not None:
+        _log.warning("a catalog answers: %s", error)
+        return f"the catalog answers HTTP {error.__cause__.response.status_code} ({type(error).__name__})"
+    reason = first_line(str(error) or type(error).__name__)
+    # Arrow: "AWS Error NO_SUCH_BUCKET during HeadBucket operation: …", and then what the server said.
+    return _SERVERS_WORDS.sub(r"\1", reason)
 
 
 def first_line(text: str) -> str:

@@ -1,11 +1,11 @@
-"""Can data files be written there? Looks at a warehouse or a table's location; called to check configs."""
+"""Could data files be written there? Looks at a warehouse or a table's location and changes nothing; called
+to check configs."""
 
 from __future__ import annotations
 
 import os
 import uuid
 from collections.abc import Mapping
-from contextlib import suppress
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
@@ -13,7 +13,7 @@ import pyarrow.fs as pf
 from pyiceberg.io.pyarrow import PyArrowFileIO
 
 from icestream.api.errors import Problem
-from icestream.sinks.iceberg.catalogs import PREFIX, first_line
+from icestream.sinks.iceberg.catalogs import PREFIX, told
 
 _S3 = ("s3", "s3a", "s3n")
 _ENDPOINT = f"{PREFIX}s3.endpoint"
@@ -68,20 +68,12 @@ def _check_bucket(bucket: str, prefix: str, properties: Mapping[str, str], key: 
     except OSError as error:
         if _DENIED not in str(error):
             raise
-        # A login may be allowed to write and not to list.
-        _write_and_delete(store, nowhere)
+        # A login may be allowed to write and not to list. To know more we would have to write.
         return []
     if there:
         return []
     place = properties.get("s3.endpoint") or "S3"
     return [_problem(key, f"bucket '{bucket}' does not exist at {place}; create it, or correct its name")]
-
-
-def _write_and_delete(store: pf.FileSystem, path: str) -> None:
-    with store.open_output_stream(path) as stream:
-        stream.write(b"")
-    with suppress(OSError):
-        store.delete_file(path)
 
 
 def _check_folder(folder: Path, key: str) -> list[Problem]:
@@ -99,4 +91,4 @@ def _problem(key: str, message: str) -> Problem:
 
 
 def _reason(error: OSError) -> str:
-    return first_line(str(error) or type(error).__name__).partition(" (Request ID")[0]
+    return told(error).partition(" (Request ID")[0]

@@ -1,0 +1,75 @@
+"""Which hosts connectors may reach: `icestream.allowed.hosts` of the worker; without it, all.
+
+Called by `connector_config` before anything is opened. What the worker's own config names is always allowed.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Final
+from urllib.parse import urlsplit
+
+from icestream.api.config import Config, Setting, Type
+from icestream.api.errors import Problem
+
+ALLOWED_HOSTS: Final = Setting(
+    "icestream.allowed.hosts",
+    Type.LIST,
+    [],
+    "The hosts that connectors may reach (Kafka overrides, registries, catalogs, object stores), as names, "
+    "addresses or *.domain; all if it is not set.",
+)
+
+_ADDRESS_KEYS: Final = re.compile(
+    r"(?:(?:producer|consumer|admin)\.override\.|iceberg\.kafka\.)"
+    r"(?:bootstrap\.servers|sasl\.oauthbearer\.token\.endpoint\.url)"
+    r"|(?:key|value|header)\.converter\.schema\.registry\.url"
+    r"|iceberg\.catalog\.(?:uri|oauth2-server-uri|s3\.endpoint|s3\.proxy-uri|gcs\.service\.host"
+    r"|adls\.account-host|adls\.(?:blob|dfs)-storage-authority|hdfs\.host)"
+)
+_JAAS: Final = re.compile(r"(?:producer|consumer|admin)\.override\.sasl\.jaas\.config")
+_IN_JAAS: Final = re.compile(r"https?://[^\s\"';]+")
+_LOCAL_DATABASES: Final = ("sqlite:", "file:")
+
+
+def host_problems(config: Config, worker: Config) -> list[Problem]:
+    """One for each address whose host is not on the worker's list."""
+    allowed = [one.lower() for one in ALLOWED_HOSTS.parse(worker.get(ALLOWED_HOSTS.name, ""))]
+    if not allowed:
+        return []
+    own = {host for _, host in _hosts(worker)}
+    return [
+        Problem(
+            key,
+            f"'{key}' leads to '{host}', which is not among the hosts that connectors of this worker may "
+            f"reach; use one that is, or add it to {ALLOWED_HOSTS.name} of the worker",
+        )
+        for key, host in _hosts(config)
+        if host not in own and not any(_is_meant(host, one) for one in allowed)
+    ]
+
+
+def _is_meant(host: str, entry: str) -> bool:
+    return host.endswith(entry[1:]) if entry.startswith("*.") else host == entry
+
+
+def _hosts(config: Config) -> Iterator[tuple[str, str]]:
+    for key, value in config.items():
+        if _ADDRESS_KEYS.fullmatch(key) or key == "bootstrap.servers":
+            for address in value.split(","):
+                if host := _host(address.strip()):
+                    yield key, host
+        elif _JAAS.fullmatch(key):
+            yield from ((key, _host(found)) for found in _IN_JAAS.findall(value))
+
+
+def _host(address: str) -> str:
+    """The host of an address with or without scheme; empty for files."""
+    bare = address.removeprefix("jdbc:")
+    if bare.startswith(_LOCAL_DATABASES) or not bare:
+        return ""
+    try:
+        return (urlsplit(bare if "://" in bare else f"//{bare}").hostname or "").lower()
+    except ValueError:
+        return bare

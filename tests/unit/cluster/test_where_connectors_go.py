@@ -1,0 +1,78 @@
+"""Where a connector may go, and that it takes no login of the worker along."""
+
+from __future__ import annotations
+
+import pytest
+
+from icestream.cluster.allowed_hosts import host_problems
+from icestream.cluster.connector_config import with_worker_defaults
+
+AVRO = "io.confluent.connect.avro.AvroConverter"
+WORKER = {
+    "bootstrap.servers": "kafka:9092",
+    "value.converter": AVRO,
+    "value.converter.schema.registry.url": "https://registry",
+    "value.converter.basic.auth.credentials.source": "USER_INFO",
+    "value.converter.basic.auth.user.info": "worker:s3cret",
+    "value.converter.bearer.auth.token": "s3cret",
+    "value.converter.schema.registry.ssl.keystore.location": "/s3cret.p12",
+    "value.converter.enhanced.avro.schema.support": "true",
+    "icestream.allowed.hosts": "catalog, *.example.com,10.0.0.7",
+}
+
+
+def test_who_names_another_registry_brings_the_login() -> None:
+    effective = with_worker_defaults({"value.converter.schema.registry.url": "http://elsewhere"}, WORKER)
+    assert "s3cret" not in str(effective)
+    assert effective == {
+        "value.converter": AVRO,
+        "value.converter.schema.registry.url": "http://elsewhere",
+        "value.converter.enhanced.avro.schema.support": "true",
+    }
+
+
+@pytest.mark.parametrize("config", [{}, {"value.converter.schema.registry.url": "https://registry"}])
+def test_the_workers_own_registry_is_reached_with_its_login(config: dict[str, str]) -> None:
+    assert with_worker_defaults(config, WORKER)["value.converter.basic.auth.user.info"] == "worker:s3cret"
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("consumer.override.bootstrap.servers", "kafka:9092,inner:9092"),
+        ("producer.override.bootstrap.servers", "PLAINTEXT://inner:9092"),
+        ("iceberg.kafka.bootstrap.servers", "inner:1"),
+        ("admin.override.sasl.oauthbearer.token.endpoint.url", "http://inner/token"),
+        (
+            "admin.override.sasl.jaas.config",
+            'x required sasl.oauthbearer.token.endpoint.url="http://inner/t";',
+        ),
+        ("value.converter.schema.registry.url", "https://a.example.com,http://me:pw@inner:8081"),
+        ("iceberg.catalog.uri", "http://inner:8181/x"),
+        ("iceberg.catalog.uri", "jdbc:postgresql://inner:5432/db"),
+        ("iceberg.catalog.s3.endpoint", "http://INNER"),
+        ("iceberg.catalog.oauth2-server-uri", "http://inner"),
+        ("iceberg.catalog.s3.proxy-uri", "http://inner"),
+    ],
+)
+def test_only_hosts_of_the_list_and_the_workers_own_are_reached(key: str, value: str) -> None:
+    (problem,) = host_problems({key: value}, WORKER)
+    assert problem.key == key
+    assert "leads to 'inner'" in problem.message
+    without = {key: value for key, value in WORKER.items() if key != "icestream.allowed.hosts"}
+    assert host_problems({key: value}, without) == []
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("iceberg.catalog.uri", "http://catalog:8181"),
+        ("iceberg.catalog.uri", "jdbc:sqlite:/data/catalog.db"),
+        ("iceberg.catalog.s3.endpoint", "https://minio.example.com:9000"),
+        ("iceberg.catalog.s3.endpoint", "http://10.0.0.7"),
+        ("value.converter.schema.registry.url", "https://registry"),
+        ("consumer.override.bootstrap.servers", "kafka:9093"),
+    ],
+)
+def test_what_is_on_the_list_is_reached(key: str, value: str) -> None:
+    assert host_problems({key: value}, WORKER) == []
