@@ -23,7 +23,9 @@ def launched_with(settings: Mapping[str, str]) -> Iterator[None]:
     with tempfile.TemporaryDirectory(prefix="icestream-spark-") as folder:
         file = Path(folder) / "spark.properties"
         file.touch(mode=0o600)
-        file.write_text("".join(f"{_key(key)}={_value(value)}\n" for key, value in settings.items()))
+        file.write_text(
+            "".join(f"{_key(key)}={''.join(map(_escaped, value))}\n" for key, value in settings.items())
+        )
         own = f"--load-spark-defaults --properties-file '{file}'"
         os.environ[_ARGUMENTS] = f"{own} {before or 'pyspark-shell'}"
         try:
@@ -37,11 +39,6 @@ def launched_with(settings: Mapping[str, str]) -> Iterator[None]:
 
 def _key(key: str) -> str:
     return "".join(f"\\{char}" if char in " =:#!" else _escaped(char) for char in key)
-
-
-def _value(value: str) -> str:
-    text = "".join(map(_escaped, value))
-    return f"\\{text}" if text.startswith(" ") else text
 
 
 def _escaped(char: str) -> str:

@@ -58,7 +58,7 @@ print(json.dumps({"rows": rows, "value": spark.conf.get("spark.hadoop.hush"), "s
                   "memory": spark.conf.get("spark.driver.memory")}))
 spark.stop()
 """
-SECRET = " p\\ä=ss #wörd:\t€𝄞!"
+SECRET = "p\\ä=ss #wörd:\t€𝄞!"
 
 
 def test_no_setting_of_spark_is_an_argument() -> None:
@@ -75,7 +75,7 @@ def test_no_setting_of_spark_is_an_argument() -> None:
     assert done.returncode == 0, done.stderr[-2000:]
     told = json.loads(done.stdout.splitlines()[-1])
     assert told["rows"] == 3
-    assert told["value"] == SECRET.rstrip()
+    assert told["value"] == SECRET
     assert told["memory"] == "512m"
     launched = [one for one in told["seen"] if "org.apache.spark.deploy.SparkSubmit" in one]
     assert launched, told["seen"]
