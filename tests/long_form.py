@@ -12,7 +12,8 @@ _asked = False
 def ask(config: pytest.Config) -> None:
     """Called before tests are collected."""
     global _asked
-    _asked = config.option.markexpr == "long"
+    asked = config.option.markexpr
+    _asked = "long" in asked and "not long" not in asked
 
 
 def is_asked() -> bool:
