@@ -14,7 +14,15 @@ from urllib.parse import urlsplit
 import click
 
 from icestream.api.errors import RetriableError
-from icestream.cli.worker_process import ClusterId, DataPlane, data_plane, extras, now, run_until_told
+from icestream.cli.worker_process import (
+    ClusterId,
+    DataPlane,
+    data_plane,
+    extras,
+    now,
+    prepare_process,
+    run_until_told,
+)
 
 if TYPE_CHECKING:
     from icestream.cluster.worker_config import DistributedConfig
@@ -38,16 +46,13 @@ def distributed(worker_file: Path | None, log_level: str | None) -> None:
 
     Ctrl-C or SIGTERM stops its jobs, and other workers take them; a second Ctrl-C ends it at once.
     """
-    from icestream import logs
-    from icestream.cluster.logger_levels import LoggerLevels
     from icestream.cluster.properties import read_properties
     from icestream.cluster.worker_config import parse_distributed
     from icestream.cluster.worker_env import worker_properties_from
 
     given = read_properties(worker_file) if worker_file else worker_properties_from(os.environ)
     config = parse_distributed(given)
-    logs.configure(log_level or config.log_level)
-    LoggerLevels().set_levels(config.raw.get("icestream.log.loggers", ""))
+    prepare_process(config, log_level)
     run_until_told(DistributedWorker(config))
 
 

@@ -11,7 +11,15 @@ from urllib.parse import urlsplit
 
 import click
 
-from icestream.cli.worker_process import ClusterId, DataPlane, data_plane, extras, now, run_until_told
+from icestream.cli.worker_process import (
+    ClusterId,
+    DataPlane,
+    data_plane,
+    extras,
+    now,
+    prepare_process,
+    run_until_told,
+)
 
 if TYPE_CHECKING:
     from icestream.cluster.properties import ConnectorFile
@@ -41,15 +49,12 @@ def standalone(worker_file: Path, connector_files: tuple[Path, ...], log_level: 
 
     Ctrl-C or SIGTERM stops the jobs and ends it; a second Ctrl-C ends it at once.
     """
-    from icestream import logs
-    from icestream.cluster.logger_levels import LoggerLevels
     from icestream.cluster.properties import read_connector, read_properties
     from icestream.cluster.worker_config import parse_standalone
 
     config = parse_standalone(read_properties(worker_file))
     files = [read_connector(path) for path in connector_files]
-    logs.configure(log_level or config.log_level)
-    LoggerLevels().set_levels(config.raw.get("icestream.log.loggers", ""))
+    prepare_process(config, log_level)
     run_until_told(StandaloneWorker(config, files))
 
 

@@ -85,6 +85,7 @@ def extras(config: WorkerConfig, plane: DataPlane, cluster_id: ClusterId) -> Ext
         resolve=config.providers.resolved,
         judge_overrides=judge,
         outage=plane.outage,
+        notice=config.rest.exposure or "",
     )
 
 
@@ -114,6 +115,20 @@ class ClusterId:
             except IcestreamError as error:
                 _LOG.warning("%s", error)
                 self._sleep(_CLUSTER_ID_EVERY)
+
+
+def prepare_process(config: WorkerConfig, log_level: str | None) -> None:
+    """Logs as the config says, and as many open files as this process may have."""
+    from icestream import logs
+    from icestream.cluster.logger_levels import LoggerLevels
+    from icestream.rest.audit import audit_to
+    from icestream.rest.connections import raise_file_limit
+
+    logs.configure(log_level or config.log_level)
+    LoggerLevels().set_levels(config.raw.get("icestream.log.loggers", ""))
+    if config.audit_file is not None:
+        audit_to(config.audit_file)
+    raise_file_limit()
 
 
 def run_until_told(worker: WorkerProcess) -> None:

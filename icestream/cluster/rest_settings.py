@@ -5,11 +5,13 @@
 
 from __future__ import annotations
 
+import ipaddress
 import os
 import re
 import socket
+import ssl
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from icestream.api.config import Config, ConfigDef, Setting, Type
@@ -19,6 +21,8 @@ from icestream.cluster.rest_tls import Tls, read_tls
 
 USUAL_PORT: Final = 8083
 _LOOPBACK: Final = "127.0.0.1"
+_FOR_OTHERS: Final = ("rest.advertised.host.name", "rest.advertised.port", "rest.advertised.listener")
+"""Who sets one of these wants others to reach the worker; images that take `CONNECT_*` demand the first."""
 _EVERYWHERE: Final = ("", "0.0.0.0", "::")
 _LISTENER: Final = re.compile(r"(.*)://\[?([0-9a-zA-Z\-%._:]*)\]?:(-?[0-9]+)")
 _SCHEMES: Final = ("http", "https")
@@ -26,13 +30,26 @@ _HEADER_ACTIONS: Final = ("set", "add", "setDate", "addDate")
 _HEADER_NAME: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _CSV_ITEM: Final = re.compile(r'\s*(?:"((?:[^"\\]|\\.)*)(?:"[^,]*|$)|([^,]*))(?:,|$)', re.DOTALL)
 
+
+@dataclass(frozen=True)
+class ConnectionLimits:
+    """Seconds count from the first moment of a phase: a trickle of bytes is no sign of life."""
+
+    most: int = 512
+    headers_s: float = 10.0
+    body_s: float = 60.0
+    unread_s: float = 30.0
+    """How long an answer may wait for a client that does not read it."""
+
+
 REST: Final = ConfigDef(
     (
         Setting(
             "listeners",
             Type.LIST,
             None,
-            "Where REST listens: http://host:port or https://host:port; no host is all interfaces.",
+            "Where REST listens: http://host:port or https://host:port; no host is all interfaces. Absent: "
+            "where only this machine reaches it, unless 'rest.advertised.*' is set or in a cluster.",
             importance="LOW",
         ),
         Setting("rest.host.name", Type.STRING, "", "Where REST listens when 'listeners' is absent."),
@@ -103,6 +120,31 @@ REST: Final = ConfigDef(
             "Basic authentication, by the name of Kafka Connect's BasicAuthSecurityRestExtension.",
             importance="LOW",
         ),
+        Setting(
+            "icestream.rest.connections.max",
+            Type.INT,
+            ConnectionLimits.most,
+            "Connections at the same time, at most a quarter of the files that the process may open; for one "
+            "more, the one that has waited longest for its client is closed.",
+            importance="LOW",
+            at_least=16,
+        ),
+        Setting(
+            "icestream.rest.headers.timeout.ms",
+            Type.INT,
+            int(ConnectionLimits.headers_s * 1000),
+            "How long a client may take to send the head of a request.",
+            importance="LOW",
+            at_least=1,
+        ),
+        Setting(
+            "icestream.rest.body.timeout.ms",
+            Type.INT,
+            int(ConnectionLimits.body_s * 1000),
+            "How long a client may take to send the body of a request.",
+            importance="LOW",
+            at_least=1,
+        ),
         *AUTH_SETTINGS,
     ),
     prefixes=("ssl.", "listeners.https.", "admin.listeners.https."),
@@ -152,7 +194,7 @@ class HeaderRule:
 class RestConfig:
     """What REST needs to know. `admin_listeners` is None if /admin is on `listeners`, empty if nowhere."""
 
-    listeners: tuple[Listener, ...] = (Listener("http", "", USUAL_PORT),)
+    listeners: tuple[Listener, ...] = (Listener("http", _LOOPBACK, USUAL_PORT),)
     admin_listeners: tuple[Listener, ...] | None = None
     tls: Tls | None = None
     admin_tls: Tls | None = None
@@ -163,7 +205,31 @@ class RestConfig:
     advertised_scheme: str = "http"
     advertised_host: str = ""
     advertised_port: int | None = None
+    connections: ConnectionLimits = ConnectionLimits()
     warnings: tuple[str, ...] = ()
+
+    @property
+    def exposure(self) -> str | None:
+        """One sentence if other machines reach us and need no login; None if all is well."""
+        open_doors = [*self._doors(self.listeners, self.tls, self.credentials)]
+        # Kafka Connect never asks for users there.
+        open_doors += self._doors(self.admin_listeners or (), self.admin_tls, None)
+        if not open_doors:
+            return None
+        return (
+            f"REST on {', '.join(open_doors)} can be reached from other machines and asks for no login: "
+            "whoever reaches it runs connectors with this worker's rights. Set 'rest.extension.classes', or "
+            f"listen on {_LOOPBACK}; see docs/hardening.md"
+        )
+
+    def _doors(
+        self, listeners: Sequence[Listener], tls: Tls | None, credentials: Mapping[str, str] | None
+    ) -> Iterator[str]:
+        asks_for_certificates = tls is not None and tls.client_auth is ssl.CERT_REQUIRED
+        for it in listeners:
+            knows_clients = it.scheme == "https" and asks_for_certificates
+            if credentials is None and not knows_clients and not _is_loopback(it.host):
+                yield it.url
 
     def advertised_url(self, bound_ports: Sequence[int]) -> str:
         """How other workers and clients reach us; `bound_ports` are the real ports of `listeners`."""
@@ -175,10 +241,15 @@ class RestConfig:
         return f"{self.advertised_scheme}://{bracketed(host)}:{port}"
 
 
-def parse_rest(raw: Config, environ: Mapping[str, str] = os.environ) -> RestConfig:
-    """Every problem at once, as a ConfigError; keystores and credentials are read here."""
+def parse_rest(
+    raw: Config, environ: Mapping[str, str] = os.environ, *, has_peers: bool = False
+) -> RestConfig:
+    """Every problem at once, as a ConfigError; keystores and credentials are read here.
+
+    `has_peers`: other workers of a cluster ask this one.
+    """
     problems = REST.problems(raw)
-    listeners = _listeners(raw, problems)
+    listeners = _listeners(raw, problems, has_peers)
     admin = _admin_listeners(raw, problems)
     headers = _headers(raw.get("response.http.headers.config", ""), problems)
     warnings: list[str] = []
@@ -193,7 +264,7 @@ def parse_rest(raw: Config, environ: Mapping[str, str] = os.environ) -> RestConf
     if problems:
         raise ConfigError(problems)
     values = REST.parse(raw)
-    return RestConfig(
+    config = RestConfig(
         listeners=listeners,
         admin_listeners=admin,
         tls=tls,
@@ -204,21 +275,27 @@ def parse_rest(raw: Config, environ: Mapping[str, str] = os.environ) -> RestConf
         advertised_scheme=scheme,
         advertised_host=values["rest.advertised.host.name"],
         advertised_port=values["rest.advertised.port"],
+        connections=ConnectionLimits(
+            most=values["icestream.rest.connections.max"],
+            headers_s=values["icestream.rest.headers.timeout.ms"] / 1000,
+            body_s=values["icestream.rest.body.timeout.ms"] / 1000,
+        ),
         warnings=tuple(warnings),
     )
+    return replace(config, warnings=(*warnings, config.exposure)) if config.exposure else config
 
 
 def bracketed(host: str) -> str:
     return f"[{host}]" if ":" in host else host
 
 
-def _listeners(raw: Config, problems: list[Problem]) -> tuple[Listener, ...]:
+def _listeners(raw: Config, problems: list[Problem], has_peers: bool) -> tuple[Listener, ...]:
     given = raw.get("listeners")
     if given is None:
         port = raw.get("rest.port", str(USUAL_PORT)).strip()
-        return (
-            Listener("http", raw.get("rest.host.name", "").strip(), int(port) if port.isdecimal() else 0),
-        )
+        is_for_others = has_peers or any(raw.get(key, "").strip() for key in _FOR_OTHERS)
+        host = raw.get("rest.host.name", "").strip() or ("" if is_for_others else _LOOPBACK)
+        return (Listener("http", host, int(port) if port.isdecimal() else 0),)
     if not given.strip():
         problems.append(Problem("listeners", "'listeners' is empty; name an address such as http://:8083"))
     return _parsed_listeners("listeners", given, problems)
@@ -296,6 +373,13 @@ def _csv(text: str) -> Iterator[str]:
         quoted, plain = match.groups()
         yield re.sub(r"\\(.)", r"\1", quoted) if quoted is not None else plain.strip()
         at = match.end()
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host.lower() == "localhost"
 
 
 def _port_problem(port: int) -> str | None:

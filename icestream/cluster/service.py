@@ -46,6 +46,7 @@ from icestream.kafka.clients import ClientVerdict
 from icestream.logs import LoggerLevel, for_connector, masked
 
 _LOG = logging.getLogger(__name__)
+_READY = "Worker has completed startup and is ready to handle requests."
 _KAFKA_VERSION = "4.3.1"
 """The Kafka Connect whose API this is: clients look at it to know what they may ask for."""
 
@@ -63,6 +64,8 @@ class Extras:
     """What there is to say about a connector's own settings for Kafka's clients."""
     outage: Callable[[], Outage | None] = lambda: None
     """What all jobs here need and is away."""
+    notice: str = ""
+    """What whoever looks at the health of this worker should know, though it works."""
 
 
 class ConnectorService:
@@ -125,7 +128,7 @@ class ConnectorService:
             return Health("unhealthy", f"{outage}. Connectors that need it wait for it.")
         if not self._membership.is_well:
             return Health("unhealthy", "Worker has lost touch with Kafka and stopped its connectors.")
-        return Health("healthy", "Worker has completed startup and is ready to handle requests.")
+        return Health("healthy", f"{_READY} {self._extras.notice}".rstrip())
 
     def server(self) -> ServerInfo:
         return ServerInfo(f"{_KAFKA_VERSION}-icestream", __version__, self._extras.cluster_id())

@@ -26,6 +26,7 @@ class WorkerConfig:
     rest: RestConfig
     providers: Providers
     log_level: str
+    audit_file: Path | None
     stop_timeout: float
     tracks_topics: bool
     resets_topics: bool
@@ -87,6 +88,7 @@ def _parsed(given: Config, definition: ConfigDef) -> tuple[dict[str, Any], dict[
     providers = providers_from(given)
     raw = providers.resolved(given)
     foreign = of_the_other_mode(definition)
+    has_peers = definition is DISTRIBUTED
     definition += _of_converters(raw)
     ours = {key: value for key, value in raw.items() if key not in foreign}
     policy = raw.get("icestream.unknown.keys", "typos").strip()
@@ -94,7 +96,7 @@ def _parsed(given: Config, definition: ConfigDef) -> tuple[dict[str, Any], dict[
     clients = judge_worker(raw)
     problems = [*definition.problems(raw), *unknown.problems, *clients.problems]
     try:
-        rest = parse_rest(raw)
+        rest = parse_rest(raw, has_peers=has_peers)
     except ConfigError as error:
         problems += [problem for problem in error.problems if problem not in problems]
     if problems:
@@ -105,6 +107,7 @@ def _parsed(given: Config, definition: ConfigDef) -> tuple[dict[str, Any], dict[
         "rest": rest,
         "providers": providers,
         "log_level": values["icestream.log.level"].upper(),
+        "audit_file": Path(values["icestream.audit.file"]) if values["icestream.audit.file"] else None,
         "stop_timeout": values["task.shutdown.graceful.timeout.ms"] / 1000,
         "tracks_topics": values["topic.tracking.enable"],
         "resets_topics": values["topic.tracking.allow.reset"],

@@ -72,6 +72,13 @@ _ICESTREAM: Final = (
         check=levels_problem,
     ),
     Setting(
+        "icestream.audit.file",
+        Type.STRING,
+        "",
+        "A file for the audit log of REST (who changed what, from where; failed logins), besides the log.",
+        importance="LOW",
+    ),
+    Setting(
         "icestream.unknown.keys",
         Type.STRING,
         "typos",

@@ -23,6 +23,7 @@ from icestream.api.errors import PreconditionError
 from icestream.cluster.rest_settings import RestConfig
 from icestream.cluster.rest_tls import Tls
 from icestream.kafka.keystores import Identity
+from icestream.rest.audit import USER
 
 
 def server_context(tls: Tls) -> ssl.SSLContext:
@@ -102,7 +103,7 @@ class BasicAuthentication:
         self._credentials = {user: password.encode() for user, password in credentials.items()}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if self._knows(Headers(scope=scope).get("authorization", "")):
+        if self._knows(scope, Headers(scope=scope).get("authorization", "")):
             await self._app(scope, receive, send)
             return
         kind = "text/plain" if scope["method"] == "OPTIONS" else "application/json"
@@ -110,9 +111,11 @@ class BasicAuthentication:
         refusal = Response("User cannot access the resource.", 401, {"content-type": kind})
         await refusal(scope, receive, send)
 
-    def _knows(self, authorization: str) -> bool:
+    def _knows(self, scope: Scope, authorization: str) -> bool:
         user, password = _user_and_password(authorization)
         expected = self._credentials.get(user)
+        # For the audit. A name that nobody has is not told: people type passwords there.
+        scope[USER] = user if expected is not None else "(unknown)" if user else "(none)"
         # Compared for unknown users too, so that time does not tell which users exist.
         is_right = hmac.compare_digest(password.encode(), expected if expected is not None else b"")
         return expected is not None and is_right

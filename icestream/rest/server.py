@@ -24,6 +24,8 @@ from icestream.cluster.rest_settings import Listener, RestConfig, bracketed
 from icestream.cluster.rest_tls import Tls
 from icestream.cluster.service import ConnectorService
 from icestream.rest.app import ApiOptions, build_app
+from icestream.rest.audit import Audit
+from icestream.rest.connections import Connections, guarded_listener, guarded_protocol
 from icestream.rest.forward import Clients
 from icestream.rest.headers import CrossOriginHeaders, ResponseHeaders
 from icestream.rest.security import client_context, guarded, server_context
@@ -33,7 +35,7 @@ _START_TIMEOUT: Final = 10.0
 _STOP_TIMEOUT: Final = 3.0
 _KEEP_ALIVE_S: Final = 30
 """As long as Jetty keeps an idle connection, so that clients find theirs still open."""
-
+_BACKLOG: Final = 128
 
 HERE: Final = RestConfig(listeners=(Listener("http", "127.0.0.1", 0),))
 _Serving = tuple[uvicorn.Server, list[socket.socket]]
@@ -71,6 +73,14 @@ class Bound:
         """How other workers and clients reach us."""
         return self.config.advertised_url([it.port for it in self.regular])
 
+    def guarded_by(self, connections: Connections) -> Bound:
+        """The same sockets, which ask `connections` about each client; these here are used up."""
+
+        def guarded(opened: Sequence[Open]) -> tuple[Open, ...]:
+            return tuple(Open(it.listener, guarded_listener(it.socket, connections)) for it in opened)
+
+        return Bound(self.config, guarded(self.regular), guarded(self.admin))
+
     def close(self) -> None:
         _close((*self.regular, *self.admin))
 
@@ -78,8 +88,9 @@ class Bound:
 class RestServer:
     """A running server; `stop` lets requests that are under way finish for a moment."""
 
-    def __init__(self, bound: Bound, servers: Sequence[_Serving]) -> None:
+    def __init__(self, bound: Bound, servers: Sequence[_Serving], connections: Connections) -> None:
         self._bound = bound
+        self.connections = connections
         self._servers = servers
         self.host = bound.regular[0].listener.host
         self.port = bound.regular[0].port
@@ -102,6 +113,7 @@ class RestServer:
             server.should_exit = True
         self._thread.join(_STOP_TIMEOUT)
         self._bound.close()
+        self.connections.close()
 
     def _run(self) -> None:
         async def serve_all() -> None:
@@ -117,9 +129,11 @@ def listen(host: str, port: int) -> socket.socket:
     """A listening socket, or one sentence; port 0 takes a free one, no host is all interfaces."""
     try:
         if not host and socket.has_dualstack_ipv6():
-            return socket.create_server(("", port), family=socket.AF_INET6, backlog=128, dualstack_ipv6=True)
+            return socket.create_server(
+                ("", port), family=socket.AF_INET6, backlog=_BACKLOG, dualstack_ipv6=True
+            )
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
-        return socket.create_server((host, port), family=family, backlog=128)
+        return socket.create_server((host, port), family=family, backlog=_BACKLOG)
     except OSError as error:
         raise PreconditionError(_refusal(error, host, port)) from error
 
@@ -149,9 +163,16 @@ def serve(
     options = options or ApiOptions()
     if config.tls is not None:
         options = replace(options, clients=_clients(config))
-    servers = _servers(_regular_app(service, config, options), bound.regular, config.tls)
-    servers += _servers(_admin_app(service, options), bound.admin, config.admin_tls)
-    server = RestServer(bound, servers)
+    connections = Connections(config.connections)
+    bound = bound.guarded_by(connections)
+    try:
+        servers = _servers(_regular_app(service, config, options), bound.regular, config.tls, connections)
+        servers += _servers(_admin_app(service, options), bound.admin, config.admin_tls, connections)
+    except PreconditionError:
+        bound.close()
+        connections.close()
+        raise
+    server = RestServer(bound, servers, connections)
     server.start()
     return server
 
@@ -173,14 +194,14 @@ def _regular_app(service: ConnectorService, config: RestConfig, options: ApiOpti
         wrapped = ResponseHeaders(wrapped, config.headers)
     if config.cross_origin.origins:
         wrapped = CrossOriginHeaders(wrapped, config.cross_origin)
-    return wrapped
+    return Audit(wrapped)
 
 
 def _admin_app(service: ConnectorService, options: ApiOptions) -> ASGIApp:
     """Only /admin, and plain: Kafka Connect puts neither users nor headers on listeners of their own."""
     app = build_app(service, options)
     _keep(app, _is_admin)
-    return app
+    return Audit(app)
 
 
 def _keep(app: Starlette, wanted: Callable[[BaseRoute], bool]) -> None:
@@ -191,7 +212,9 @@ def _is_admin(route: BaseRoute) -> bool:
     return str(getattr(route, "path", "")).startswith("/admin")
 
 
-def _servers(app: ASGIApp, opened: Sequence[Open], tls: Tls | None) -> list[_Serving]:
+def _servers(
+    app: ASGIApp, opened: Sequence[Open], tls: Tls | None, connections: Connections
+) -> list[_Serving]:
     """One server for all http sockets and one for all https sockets, if there are any."""
     contexts: dict[str, ssl.SSLContext | None] = {"http": None}
     if tls is not None:
@@ -200,13 +223,16 @@ def _servers(app: ASGIApp, opened: Sequence[Open], tls: Tls | None) -> list[_Ser
     for scheme, context in contexts.items():
         sockets = [it.socket for it in opened if it.listener.scheme == scheme]
         if sockets:
-            found.append((_uvicorn(app, context), sockets))
+            found.append((_uvicorn(app, context, connections), sockets))
     return found
 
 
-def _uvicorn(app: ASGIApp, context: ssl.SSLContext | None) -> uvicorn.Server:
+def _uvicorn(app: ASGIApp, context: ssl.SSLContext | None, connections: Connections) -> uvicorn.Server:
     config = uvicorn.Config(
         app,
+        http=guarded_protocol(connections),
+        ws="none",
+        backlog=_BACKLOG,
         log_config=None,
         access_log=False,
         lifespan="off",

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import io
 import logging
+import re
 import sys
 
 import pytest
 
-from icestream.logs import LineFormatter, masked
+from icestream.logs import KEPT, FloodFilter, LineFormatter, configure, masked
 
 
 @pytest.mark.parametrize(
@@ -54,7 +56,7 @@ def record(message: str, error: BaseException | None = None) -> logging.LogRecor
 
 def test_a_line_is_one_line() -> None:
     line = LineFormatter().format(record("first\nsecond", ValueError("bad\nvalue")))
-    assert line.endswith("INFO    [sink] first second (ValueError: bad value)")
+    assert line.endswith(" INFO    icestream [sink] first second (ValueError: bad value)")
     assert "\n" not in line
 
 
@@ -80,3 +82,57 @@ def test_traces_follow_the_level_of_the_logger() -> None:
         assert shown == [False, True]
     finally:
         logger.setLevel(before)
+
+
+def test_every_line_has_the_time_zone_and_the_logger() -> None:
+    line = LineFormatter().format(record("hello"))
+    assert re.fullmatch(
+        r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3}[+-]\d\d:\d\d INFO    icestream \[sink\] hello", line
+    )
+
+
+def test_control_characters_are_shown_not_obeyed() -> None:
+    line = LineFormatter().format(record("a\x1b[2Jb\x00c\u202ed\x85INFO forged"))
+    assert line.endswith(r"a\x1b[2Jb\x00c\u202ed INFO forged")
+
+
+def passed(flood: FloodFilter, name: str, count: int, at: float, **more: object) -> list[str]:
+    lines = []
+    for number in range(count):
+        made = logging.LogRecord(name, logging.WARNING, "f.py", 1, "refused %s", (number,), None)
+        made.created = at
+        vars(made).update(more)
+        if flood.filter(made):
+            lines.append(LineFormatter().format(made))
+    return lines
+
+
+def test_a_flood_of_lines_that_clients_cause_is_cut_and_said() -> None:
+    flood = FloodFilter(most=20, seconds=10)
+    first = passed(flood, "icestream.rest.connections", 100_000, 1000.0)
+    assert len(first) == 20
+    assert first[-1].endswith("refused 19 (more like this are left out for 10 seconds)")
+    later = passed(flood, "icestream.rest.connections", 3, 1011.0)
+    assert later[0].endswith("refused 0 (99,980 more lines like this were left out before)")
+    assert len(later) == 3
+
+
+def test_neither_jobs_nor_changes_are_left_out() -> None:
+    flood = FloodFilter(most=20, seconds=10)
+    assert len(passed(flood, "icestream.jobs.manager", 1000, 1000.0)) == 1000
+    assert len(passed(flood, "icestream.audit", 1000, 1000.0, **{KEPT: True})) == 1000
+    assert len(passed(flood, "icestream.audit", 1000, 1000.0)) == 20
+
+
+def test_a_worker_that_logs_errors_only_still_tells_who_changed_what() -> None:
+    root, audit = logging.getLogger(), logging.getLogger("icestream.audit")
+    before = root.handlers[:], root.level, audit.level
+    try:
+        stream = io.StringIO()
+        configure("ERROR", stream)
+        audit.info("user=%s", "alice")
+        logging.getLogger("icestream.jobs").info("busy")
+        assert stream.getvalue().endswith("INFO    icestream.audit user=alice\n")
+    finally:
+        root.handlers[:], audit.level = before[0], before[2]
+        root.setLevel(before[1])

@@ -25,8 +25,11 @@ def problems_of(raw: dict[str, str], environ: dict[str, str] | None = None) -> d
 @pytest.mark.parametrize(
     ("raw", "listeners"),
     [
-        ({}, [Listener("http", "", 8083)]),
-        ({"rest.port": "9000"}, [Listener("http", "", 9000)]),
+        ({}, [Listener("http", "127.0.0.1", 8083)]),
+        ({"rest.port": "9000"}, [Listener("http", "127.0.0.1", 9000)]),
+        ({"rest.advertised.host.name": "a"}, [Listener("http", "", 8083)]),
+        ({"rest.advertised.port": "80", "rest.port": "9000"}, [Listener("http", "", 9000)]),
+        ({"rest.advertised.listener": "http"}, [Listener("http", "", 8083)]),
         ({"rest.host.name": "10.0.0.1", "rest.port": "9000"}, [Listener("http", "10.0.0.1", 9000)]),
         ({"listeners": "http://:8083"}, [Listener("http", "", 8083)]),
         (
@@ -38,6 +41,29 @@ def problems_of(raw: dict[str, str], environ: dict[str, str] | None = None) -> d
 )
 def test_listeners(raw: dict[str, str], listeners: list[Listener]) -> None:
     assert list(parse_rest(raw, {}).listeners) == listeners
+
+
+@pytest.mark.parametrize(
+    ("raw", "doors"),
+    [
+        ({}, ""),
+        ({"listeners": "http://localhost:1,http://127.0.0.2:1,http://[::1]:1"}, ""),
+        ({"listeners": "http://:8083"}, "http://:8083"),
+        ({"rest.advertised.host.name": "a"}, "http://:8083"),
+        ({"listeners": "http://127.0.0.1:1,http://10.0.0.1:2"}, "http://10.0.0.1:2"),
+        ({"rest.host.name": "::"}, "http://[::]:8083"),
+        ({"admin.listeners": "http://0.0.0.0:9"}, "http://0.0.0.0:9"),
+    ],
+)
+def test_an_open_door_is_a_warning(raw: dict[str, str], doors: str, tmp_path: Path) -> None:
+    config = parse_rest(raw, {})
+    assert (config.exposure or "").startswith(f"REST on {doors} can be reached" if doors else "")
+    assert list(config.warnings) == ([config.exposure] if doors else [])
+    users = tmp_path / "users.properties"
+    users.write_text("alice=secret")
+    locked = parse_rest({**raw, "icestream.rest.auth.credentials.file": str(users)}, {})
+    # The listeners of /admin never ask for users.
+    assert (locked.exposure is None) == ("admin.listeners" not in raw)
 
 
 @pytest.mark.parametrize(

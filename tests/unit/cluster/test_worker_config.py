@@ -29,7 +29,7 @@ CLUSTER = {
 
 def test_a_small_file_is_enough() -> None:
     config = parse_standalone(GOOD)
-    assert config.rest.listeners == (Listener("http", "", 8083),)
+    assert config.rest.listeners == (Listener("http", "127.0.0.1", 8083),)
     assert config.state_file == Path("/tmp/connect.offsets.icestream.json")
     assert config.warnings == ()
 
@@ -38,7 +38,8 @@ def test_a_cluster_needs_its_group_and_its_topics() -> None:
     config = parse_distributed({**CLUSTER, "session.timeout.ms": "6000"})
     assert (config.group, config.config_topic, config.status_topic) == ("g", "configs", "status")
     assert config.timing == Timing(6000, 3000, 60_000)
-    assert config.warnings == ()
+    assert config.rest.listeners == (Listener("http", "", 8083),), "the other workers must reach it"
+    assert config.warnings == (config.rest.exposure,)
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,77 @@
+"""The audit log: who asked for which change, from where, and what came of it; failed logins too.
+
+`rest/server.py` puts it around everything else. Lines go to the logger `icestream.audit`: to the
+worker's log and, if `icestream.audit.file` is set, to that file.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import logging.handlers
+import os
+from pathlib import Path
+from typing import Final
+
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from icestream.api.errors import PreconditionError
+from icestream.logs import KEPT, LineFormatter
+
+LOG: Final = logging.getLogger("icestream.audit")
+USER: Final = "icestream.user"
+"""Where authentication leaves the user in the scope of a request."""
+_READS: Final = ("GET", "HEAD", "OPTIONS")
+_LONGEST_PATH: Final = 500
+
+
+class Audit:
+    """Logs each request when it has been answered: changes always, failed logins, reads at DEBUG."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        status: list[int] = []
+
+        async def sending(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                status.append(message["status"])
+            await send(message)
+
+        try:
+            await self._app(scope, receive, sending)
+        finally:
+            if scope["type"] == "http":
+                _log(scope, status[0] if status else None)
+
+
+def _log(scope: Scope, status: int | None) -> None:
+    method: str = scope["method"]
+    host, port = scope["client"] or ("?", 0)
+    # Still encoded, so that no name can write a line of its own.
+    path = scope["raw_path"].decode("ascii", "replace")[:_LONGEST_PATH]
+    user = json.dumps(scope.get(USER, "-"), ensure_ascii=False)
+    facts = (user, host, port, method, path, status if status is not None else "client gone")
+    if status == 401:
+        LOG.warning("login failed: user=%s from=%s:%s request=%s %s result=%s", *facts)
+    elif method in _READS:
+        LOG.debug("user=%s from=%s:%s request=%s %s result=%s", *facts)
+    else:
+        # A change that was made is never left out, however many there are.
+        is_made = status is not None and status < 400
+        LOG.info("user=%s from=%s:%s request=%s %s result=%s", *facts, extra={KEPT: is_made})
+
+
+def audit_to(file: Path) -> None:
+    """Append the audit log to this file too, which nobody else may read; it may be rotated by renaming it."""
+    try:
+        os.close(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600))
+        handler = logging.handlers.WatchedFileHandler(file, encoding="utf-8")
+    except OSError as error:
+        raise PreconditionError(
+            f"cannot write the audit log {file} ({error.strerror}); set 'icestream.audit.file' to a file "
+            "that we may write to"
+        ) from None
+    handler.setFormatter(LineFormatter())
+    LOG.addHandler(handler)

@@ -1,0 +1,216 @@
+"""Connections that come in floods, or that take their time: others are answered all the same."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from typing import Any, cast
+
+import httpx
+import pytest
+
+from icestream.cluster.rest_settings import ConnectionLimits, Listener, RestConfig, parse_rest
+from icestream.cluster.service import ConnectorService
+from icestream.rest.connections import Connections, GuardedListener, guarded_listener
+from icestream.rest.server import RestServer, bind, listen, serve
+
+PATIENCE = 60.0
+BEGUN = b"POST /connectors HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{"
+VERSION = b'{"version":"1"}'
+
+
+@dataclass(frozen=True)
+class Info:
+    version: str = "1"
+
+
+class OnlyServer:
+    """As much of a service as these requests need; what it tells can be large."""
+
+    version = "1"
+
+    def server(self) -> Info:
+        return Info(self.version)
+
+
+@contextmanager
+def served(limits: ConnectionLimits, service: OnlyServer | None = None) -> Iterator[RestServer]:
+    config = RestConfig(listeners=(Listener("http", "127.0.0.1", 0),), connections=limits)
+    server = serve(cast(ConnectorService, service or OnlyServer()), bind(config))
+    yield server
+    server.stop()
+
+
+def connect(server: RestServer, stack: ExitStack) -> socket.socket:
+    return stack.enter_context(socket.create_connection((server.host, server.port), timeout=PATIENCE))
+
+
+def answers(server: RestServer) -> bool:
+    with httpx.Client(trust_env=False, timeout=PATIENCE) as client:
+        return client.get(server.url).status_code == 200
+
+
+def received(connection: socket.socket) -> bytes:
+    """All until the server hangs up."""
+    found = b""
+    with contextlib.suppress(ConnectionResetError):
+        while data := connection.recv(10_000):
+            found += data
+    return found
+
+
+def until(connection: socket.socket, end: bytes) -> bytes:
+    found = b""
+    while not found.endswith(end):
+        found += connection.recv(10_000)
+    return found
+
+
+def eventually(check: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + PATIENCE
+    while not check():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+def test_the_config_says_how_many_and_how_long() -> None:
+    given = {
+        "icestream.rest.connections.max": "40",
+        "icestream.rest.headers.timeout.ms": "1500",
+        "icestream.rest.body.timeout.ms": "2500",
+    }
+    assert parse_rest(given, {}).connections == ConnectionLimits(40, 1.5, 2.5)
+
+
+def test_idle_connections_make_room(caplog: pytest.LogCaptureFixture) -> None:
+    with served(ConnectionLimits(most=20)) as server, ExitStack() as stack:
+        flood = [connect(server, stack) for _ in range(100)]
+        assert answers(server)
+        assert len(server.connections) <= 20
+        # The oldest went.
+        assert received(flood[0]) == b""
+    assert "more than 20 connections" in caplog.text
+
+
+def test_half_sent_requests_make_room() -> None:
+    with served(ConnectionLimits(most=20)) as server, ExitStack() as stack:
+        for _ in range(50):
+            connect(server, stack).sendall(BEGUN)
+        eventually(lambda: answers(server))
+        assert len(server.connections) <= 20
+
+
+def test_nobody_is_cut_off_who_waits_for_an_answer() -> None:
+    class Slow(OnlyServer):
+        def server(self) -> Info:
+            asked.release()
+            assert is_over.wait(PATIENCE)
+            return Info()
+
+    asked, is_over = threading.Semaphore(0), threading.Event()
+    with served(ConnectionLimits(most=4), Slow()) as server, ExitStack() as stack:
+        waiting = [connect(server, stack) for _ in range(4)]
+        for one in waiting:
+            one.sendall(b"GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+        for _ in waiting:
+            assert asked.acquire(timeout=PATIENCE)
+        assert received(connect(server, stack)).startswith(b"HTTP/1.1 503")
+        is_over.set()
+        assert all(received(one).startswith(b"HTTP/1.1 200") for one in waiting)
+
+
+@pytest.mark.parametrize(
+    ("sent", "answer"),
+    [
+        (b"", b""),
+        (b"GET / HTTP/1.1\r\nHost:", b"HTTP/1.1 408"),
+        (BEGUN, b"HTTP/1.1 408"),
+    ],
+)
+def test_whoever_does_not_go_on_is_cut_off(sent: bytes, answer: bytes) -> None:
+    with served(ConnectionLimits(headers_s=0.2, body_s=0.2)) as server, ExitStack() as stack:
+        slow = connect(server, stack)
+        slow.sendall(sent)
+        assert received(slow)[: len(b"HTTP/1.1 408")] == answer
+        assert answers(server)
+
+
+def test_a_trickle_is_no_sign_of_life() -> None:
+    with served(ConnectionLimits(headers_s=0.5)) as server, ExitStack() as stack:
+        slow = connect(server, stack)
+        slow.settimeout(0.05)
+        slow.sendall(b"GET / HTTP/1.1\r\n")
+        deadline = time.monotonic() + PATIENCE
+        while True:
+            assert time.monotonic() < deadline
+            with contextlib.suppress(TimeoutError):
+                if slow.recv(100).startswith(b"HTTP/1.1 408"):
+                    break
+            slow.sendall(b"X: y\r\n")
+
+
+def test_a_second_request_on_a_connection_has_its_own_time() -> None:
+    with served(ConnectionLimits(headers_s=0.3)) as server, ExitStack() as stack:
+        kept = connect(server, stack)
+        kept.sendall(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+        assert until(kept, VERSION).startswith(b"HTTP/1.1 200")
+        # Longer than a head may take: between requests the time of idle connections counts.
+        time.sleep(0.6)
+        kept.sendall(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+        assert until(kept, VERSION).startswith(b"HTTP/1.1 200")
+        kept.sendall(b"GET / HTTP/1.1\r\n")
+        assert received(kept).startswith(b"HTTP/1.1 408")
+
+
+def test_an_answer_that_nobody_reads_is_given_up() -> None:
+    service = OnlyServer()
+    service.version = "x" * 30_000_000
+    with served(ConnectionLimits(unread_s=0.2), service) as server, ExitStack() as stack:
+        connect(server, stack).sendall(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+        eventually(lambda: len(server.connections) == 0)
+
+
+def test_no_descriptor_left_is_one_line_and_an_end(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The client hears that it is not served; the event loop hears that nobody is there."""
+    connections = Connections(ConnectionLimits())
+    listener = guarded_listener(listen("127.0.0.1", 0), connections)
+    listener.setblocking(False)
+    real, failures = socket.socket.accept, [OSError(24, "Too many open files")]
+
+    def accept(self: socket.socket) -> Any:
+        if failures:
+            raise failures.pop()
+        return real(self)
+
+    monkeypatch.setattr(socket.socket, "accept", accept)
+    with contextlib.closing(listener), socket.create_connection(listener.getsockname()) as client:
+        client.settimeout(PATIENCE)
+        with pytest.raises(BlockingIOError):
+            GuardedListener.accept(listener)
+        assert received(client) == b""
+        with socket.create_connection(listener.getsockname()):
+            GuardedListener.accept(listener)[0].close()
+    connections.close()
+    assert [record.levelno for record in caplog.records] == [logging.WARNING]
+
+
+def test_what_stops_gives_its_descriptors_back() -> None:
+    def count() -> int:
+        return len(os.listdir("/proc/self/fd"))
+
+    with served(ConnectionLimits()) as server:
+        assert answers(server)
+    before = count()
+    for _ in range(3):
+        with served(ConnectionLimits()) as server:
+            assert answers(server)
+    eventually(lambda: count() <= before)
