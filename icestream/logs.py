@@ -114,6 +114,8 @@ class FloodFilter(logging.Filter):
     def filter(self, record: logging.LogRecord) -> bool:
         if not record.name.startswith(_OF_CLIENTS) or getattr(record, KEPT, False):
             return True
+        # A handler before this one may have left its own here.
+        setattr(record, _MORE, "")
         with self._lock:
             count, left_out = self._counted((record.name, str(record.msg)), record.created)
         if left_out:

@@ -16,43 +16,49 @@ from typing import Final
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from icestream.api.errors import PreconditionError
-from icestream.logs import KEPT, LineFormatter
+from icestream.logs import KEPT, FloodFilter, LineFormatter
 
 LOG: Final = logging.getLogger("icestream.audit")
 USER: Final = "icestream.user"
 """Where authentication leaves the user in the scope of a request."""
 _READS: Final = ("GET", "HEAD", "OPTIONS")
 _LONGEST_PATH: Final = 500
+_MOST_IN_FILE: Final = 1000
+"""Failed logins in ten seconds: more would fill the disk."""
 
 
 class Audit:
-    """Logs each request when it has been answered: changes always, failed logins, reads at DEBUG."""
+    """Logs each request before its answer is sent: changes always, failed logins, reads at DEBUG."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        status: list[int] = []
+        is_told = scope["type"] != "http"
 
         async def sending(message: Message) -> None:
-            if message["type"] == "http.response.start":
-                status.append(message["status"])
+            nonlocal is_told
+            if message["type"] == "http.response.start" and not is_told:
+                is_told = True
+                _log(scope, message["status"])
             await send(message)
 
         try:
             await self._app(scope, receive, sending)
         finally:
-            if scope["type"] == "http":
-                _log(scope, status[0] if status else None)
+            if not is_told:
+                _log(scope, None)
 
 
 def _log(scope: Scope, status: int | None) -> None:
     method: str = scope["method"]
     host, port = scope["client"] or ("?", 0)
+    # How a listener on all interfaces sees an address of version 4.
+    host = host.removeprefix("::ffff:")
     # Still encoded, so that no name can write a line of its own.
     path = scope["raw_path"].decode("ascii", "replace")[:_LONGEST_PATH]
     user = json.dumps(scope.get(USER, "-"), ensure_ascii=False)
-    facts = (user, host, port, method, path, status if status is not None else "client gone")
+    facts = (user, host, port, method, path, status if status is not None else "none")
     if status == 401:
         LOG.warning("login failed: user=%s from=%s:%s request=%s %s result=%s", *facts)
     elif method in _READS:
@@ -74,4 +80,5 @@ def audit_to(file: Path) -> None:
             "that we may write to"
         ) from None
     handler.setFormatter(LineFormatter())
+    handler.addFilter(FloodFilter(most=_MOST_IN_FILE))
     LOG.addHandler(handler)
