@@ -90,6 +90,7 @@ def test_the_config_says_how_many_and_how_long() -> None:
 
 
 def test_idle_connections_make_room(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.WARNING, "icestream.rest.connections")
     with served(ConnectionLimits(most=20)) as server, ExitStack() as stack:
         flood = [connect(server, stack) for _ in range(100)]
         assert answers(server)
@@ -181,6 +182,7 @@ def test_no_descriptor_left_is_one_line_and_an_end(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """The client hears that it is not served; the event loop hears that nobody is there."""
+    caplog.set_level(logging.WARNING, "icestream.rest.connections")
     connections = Connections(ConnectionLimits())
     listener = guarded_listener(listen("127.0.0.1", 0), connections)
     listener.setblocking(False)
