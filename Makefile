@@ -5,7 +5,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-long unit check format bench bench-records lock machine
+.PHONY: help setup demo test test-long unit check format bench bench-records bench-commits lock machine
 
 help: ## Show this help
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -39,6 +39,9 @@ bench: machine $(VENV)/.dev ## Us and the real Kafka Connect, side by side
 
 bench-records: machine $(VENV)/.dev ## Converters, transforms and validation on one core
 	@$(BIN)/python -m bench.records $(ARGS)
+
+bench-commits: machine $(VENV)/.dev ## What a commit costs as a table grows older
+	@$(BIN)/python -m bench.commits $(ARGS)
 
 lock: ## Pin the newest versions that pyproject.toml allows (needs uv)
 	@command -v uv >/dev/null || { echo "make: lock needs uv; install it with: pip install uv" >&2; exit 1; }

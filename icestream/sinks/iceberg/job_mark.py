@@ -40,7 +40,7 @@ class Span:
     """Of a topic that was deleted since: its offsets mean records that nobody can count again."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Standing:
     """One partition in a mark. Counts are totals since the job's first batch, or since it was moved here."""
 
@@ -115,8 +115,16 @@ class JobMark:
 
     @property
     def totals(self) -> Counts:
-        counted = (span.counts for spans in self.spans().values() for span in spans)
-        return sum(counted, self.base or Counts())
+        counted = [at.counts for at in self.standings.values()]
+        counted += [span.counts for spans in self.earlier.values() for span in spans]
+        if self.base is not None:
+            counted.append(self.base)
+        return Counts(
+            sum(counts.read for counts in counted),
+            sum(counts.written for counts in counted),
+            sum(counts.rejected for counts in counted),
+            sum(counts.filtered for counts in counted),
+        )
 
     def spans(self) -> dict[Partition, list[Span]]:
         """All that was ever read, in the order of reading."""

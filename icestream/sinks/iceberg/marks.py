@@ -61,12 +61,11 @@ def mark_after(
     `source` has the ids of the topics that exist, of those that are read and those that were.
     """
     standings = {
-        partition: replace(standing, start=standing.next)
-        for partition, standing in (before.standings.items() if before else ())
+        partition: Standing(at.first, at.next, at.next, at.counts)
+        for partition, at in (before.standings.items() if before else ())
     }
-    for partition in batch.end:
-        start, until = batch.start[partition], batch.end[partition]
-        old = standings.get(partition)
+    for partition, until in batch.end.positions.items():
+        start, old = batch.start[partition], standings.get(partition)
         total = (old.counts if old else Counts()) + counts.get(partition, Counts())
         # A table that was ahead of the job's other tables stays where it is.
         reached = max(old.next, until) if old else until
@@ -190,13 +189,14 @@ def find(metadata: TableMetadata, job: str, branch: str) -> Found:
     snapshot = metadata.snapshot_by_name(branch)
     noted = metadata.properties.get(key)
     remembered = mark_from_property(noted) if noted else None
-    by_id = {one.snapshot_id: one for one in metadata.snapshots}
+    by_id: dict[int, Snapshot] | None = None
     while snapshot is not None:
         text = snapshot.summary.additional_properties.get(key) if snapshot.summary else None
         if text:
             return Found(mark_from_summary(text, remembered))
         if snapshot.parent_snapshot_id is None:
             return _without_mark(remembered, snapshot)
+        by_id = by_id or {one.snapshot_id: one for one in metadata.snapshots}
         snapshot = by_id.get(snapshot.parent_snapshot_id)
         if snapshot is None:
             return Found(remembered)

@@ -1,9 +1,17 @@
-"""PyIceberg's SQL catalog with our guards. Opened by `guarded_catalogs.py`."""
+"""PyIceberg's SQL catalog with our guards, and without reading again what was just written. Opened by
+`guarded_catalogs.py`."""
 
 from __future__ import annotations
 
-from pyiceberg.catalog.sql import SqlCatalog
+import weakref
+from typing import Any
+
+from pyiceberg.catalog import Catalog
+from pyiceberg.catalog.sql import IcebergTables, SqlCatalog
 from pyiceberg.io import FileIO, load_file_io
+from pyiceberg.table import CommitTableResponse, Table
+from pyiceberg.table.metadata import TableMetadata
+from pyiceberg.table.update import TableRequirement, TableUpdate
 from pyiceberg.typedef import EMPTY_DICT, Properties
 
 from icestream.sinks.iceberg.catalog_keys import storage_properties
@@ -12,5 +20,36 @@ from icestream.sinks.iceberg.catalog_keys import storage_properties
 class GuardedSqlCatalog(SqlCatalog):
     """The properties of a table say where its files are only as far as a connector may."""
 
+    def __init__(self, name: str, **properties: str) -> None:
+        super().__init__(name, **properties)
+        self._read: weakref.WeakValueDictionary[str, TableMetadata] = weakref.WeakValueDictionary()
+        """Metadata files that some table of this process still holds, by location: none ever changes."""
+
     def _load_file_io(self, properties: Properties = EMPTY_DICT, location: str | None = None) -> FileIO:
         return load_file_io(storage_properties({**self.properties, **properties}), location)
+
+    def _convert_orm_to_iceberg(self, orm_table: IcebergTables) -> Table:
+        location = orm_table.metadata_location
+        metadata = self._read.get(location) if location else None
+        if metadata is None or location is None:
+            table = super()._convert_orm_to_iceberg(orm_table)
+            self._read[table.metadata_location] = table.metadata
+            return table
+        return Table(
+            identifier=(*Catalog.identifier_to_tuple(orm_table.table_namespace), orm_table.table_name),
+            metadata=metadata,
+            metadata_location=location,
+            io=self._load_file_io(metadata.properties, location),
+            catalog=self,
+        )
+
+    def commit_table(
+        self, table: Table, requirements: tuple[TableRequirement, ...], updates: tuple[TableUpdate, ...]
+    ) -> CommitTableResponse:
+        response = super().commit_table(table, requirements, updates)
+        self._read[response.metadata_location] = response.metadata
+        return response
+
+    def drop_table(self, identifier: Any) -> None:
+        super().drop_table(identifier)
+        self._read.clear()

@@ -43,6 +43,7 @@ from icestream.api.offsets import Offsets
 from icestream.sinks.iceberg import marks
 from icestream.sinks.iceberg.catalog_keys import storage_properties
 from icestream.sinks.iceberg.catalogs import sink_errors
+from icestream.sinks.iceberg.light_metadata import LightTransaction, share_history
 from icestream.sinks.iceberg.marks import JobMark
 from icestream.sinks.iceberg.schemas import change_fields
 from icestream.sinks.iceberg.stage import TablePlan
@@ -73,6 +74,7 @@ class IcebergTable:
         branch: str = MAIN_BRANCH,
         write_props: Mapping[str, str],
     ) -> None:
+        share_history()
         self._catalog = catalog
         self._job = job
         self._branch = branch
@@ -206,7 +208,7 @@ class IcebergTable:
         return self._table
 
     def _grown(self, table: Table, new_fields: NewFields) -> Transaction:
-        transaction = Transaction(table, autocommit=False)
+        transaction = LightTransaction(table)
         if new_fields:
             try:
                 with transaction.update_schema() as update:

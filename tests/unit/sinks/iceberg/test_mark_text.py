@@ -10,14 +10,17 @@ from pathlib import Path
 from uuid import uuid4
 
 import pytest
-from pyiceberg.catalog import Catalog
+from pyiceberg.io import InputFile
 from pyiceberg.schema import Schema
+from pyiceberg.serializers import FromInputFile
+from pyiceberg.table.metadata import TableMetadata
+from pyiceberg.table.snapshots import Summary
 from pyiceberg.types import LongType, NestedField
 
 from icestream.api.batch import Batch, Counts
 from icestream.api.errors import FatalError
 from icestream.api.offsets import NOTHING, Offsets, Partition
-from icestream.sinks.iceberg.catalogs import open_catalog
+from icestream.sinks.iceberg.catalogs import new_catalog, open_catalog
 from icestream.sinks.iceberg.job_mark import PRUNE_AFTER
 from icestream.sinks.iceberg.mark_text import (
     mark_from_property,
@@ -150,15 +153,47 @@ def test_a_thousand_partitions_take_less_than_4_kb_of_a_summary(seed: int) -> No
     assert mark_from_property(property_text(mark)) == mark
 
 
+def test_a_commit_neither_reads_its_own_metadata_again_nor_copies_the_history(
+    table: IcebergTable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What each commit would otherwise do some twenty times, for every snapshot that the table has."""
+    before = commit(table, commit(table, None))
+    parsed: list[str] = []
+    copied: list[object] = []
+    parse = FromInputFile.table_metadata
+
+    def counted(file: InputFile) -> TableMetadata:
+        parsed.append(file.location)
+        return parse(file)
+
+    monkeypatch.setattr(FromInputFile, "table_metadata", staticmethod(counted))
+    monkeypatch.setattr(Summary, "__deepcopy__", lambda self, memo=None: copied.append(self) or self)
+    current = commit(table, before)
+    assert (parsed, copied) == ([], [])
+    assert table.found().mark == current
+    assert len(table._loaded().snapshots()) == 3
+
+
+def test_what_somebody_else_commits_is_read(table: IcebergTable, tmp_path: Path) -> None:
+    first = commit(table, None)
+    stranger = IcebergTable(new_catalog(catalog_config(tmp_path)), "ns.t", "job", write_props={})
+    second = commit(stranger, first)
+    assert table.found().mark == second
+    third = commit(table, second)
+    assert stranger.found().mark == third
+
+
+def catalog_config(folder: Path) -> dict[str, str]:
+    return {
+        "iceberg.catalog.type": "jdbc",
+        "iceberg.catalog.uri": f"jdbc:sqlite:{folder}/catalog.db",
+        "iceberg.catalog.warehouse": f"file://{folder}/warehouse",
+    }
+
+
 @pytest.fixture
 def table(tmp_path: Path) -> IcebergTable:
-    catalog: Catalog = open_catalog(
-        {
-            "iceberg.catalog.type": "jdbc",
-            "iceberg.catalog.uri": f"jdbc:sqlite:{tmp_path}/catalog.db",
-            "iceberg.catalog.warehouse": f"file://{tmp_path}/warehouse",
-        }
-    )
+    catalog = open_catalog(catalog_config(tmp_path))
     catalog.create_namespace("ns")
     catalog.create_table("ns.t", Schema(NestedField(1, "id", LongType(), required=True)))
     return IcebergTable(catalog, "ns.t", "job", write_props={})
