@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -17,7 +17,7 @@ from icestream.jobs.job import DeadLetters, Job, Limits
 from icestream.jobs.manager import JobManager
 from icestream.kafka.topics import GroupOffset, TopicFacts
 from icestream.pipeline.plan import TableTask
-from icestream.sinks.iceberg.marks import Found, JobMark
+from icestream.sinks.iceberg.marks import Found, JobMark, Source, mark_after
 from icestream.sinks.iceberg.stage import TablePlan
 from icestream.sinks.iceberg.table import NewFields, Receipt
 
@@ -51,6 +51,8 @@ class FakeKafka:
     group: dict[Partition, GroupOffset] = field(default_factory=dict)
     abandoned: int = 0
     is_away: bool = False
+    begin: int = 0
+    forbidden: set[str] = field(default_factory=set)
     published: list[tuple[str, list[Rejected], list[Payload], Offsets]] = field(default_factory=list)
 
     def cluster_id(self) -> str:
@@ -60,7 +62,9 @@ class FakeKafka:
         return ["t"]
 
     def describe(self, names: Iterable[str]) -> dict[str, TopicFacts]:
-        return {"t": TopicFacts(self.id, len(self.end))}
+        if self.forbidden.intersection(wanted := set(names)):
+            raise SourceUnavailable("not authorized")
+        return {"t": TopicFacts(self.id, len(self.end))} if "t" in wanted else {}
 
     def ends(self, partitions: Iterable[Partition]) -> Offsets:
         if self.is_away:
@@ -68,7 +72,7 @@ class FakeKafka:
         return Offsets({partition: self.end[partition.number] for partition in partitions})
 
     def beginnings(self, partitions: Iterable[Partition]) -> Offsets:
-        return Offsets(dict.fromkeys(partitions, 0))
+        return Offsets(dict.fromkeys(partitions, self.begin))
 
     def group_offsets(self, group: str, partitions: Iterable[Partition]) -> dict[Partition, GroupOffset]:
         return {partition: self.group[partition] for partition in partitions if partition in self.group}
@@ -159,7 +163,7 @@ class World:
         self.job = replace(JOB, **job)
         self.manager = self.new_manager()
 
-    def new_manager(self) -> JobManager:
+    def new_manager(self, reached: Callable[[str], None] = lambda point: None) -> JobManager:
         return JobManager(
             self.job,
             self.kafka,
@@ -168,6 +172,7 @@ class World:
             lambda: self.kafka,
             lambda: self.now,
             lambda: dt.datetime(2026, 1, 1, tzinfo=dt.UTC),
+            reached,
         )
 
     def tick(self, seconds: float = 0.25) -> None:
@@ -283,6 +288,67 @@ def test_a_topic_created_anew_stops_the_job() -> None:
     with pytest.raises(SourceRecreated, match="created again"):
         world.tick(2.0)
     assert world.table.rows == 10
+
+
+def test_a_topic_created_anew_while_a_batch_is_staged_is_not_committed() -> None:
+    world = World({0: 10})
+    world.tick()
+    world.kafka.end[0] = 20
+
+    def recreate(point: str) -> None:
+        if point == "staged":
+            world.kafka.id = "id-2"
+
+    world.manager = world.new_manager(recreate)
+    with pytest.raises(SourceUnavailable, match="while a batch was read"):
+        world.tick(2.0)
+    assert (world.table.rows, world.table.discarded) == (10, 1)
+    with pytest.raises(SourceRecreated, match="created again"):
+        world.tick()
+
+
+def test_where_a_job_begins_that_has_committed_nothing_may_move() -> None:
+    world = World({0: 0})
+    world.tick()
+    world.kafka.begin, world.kafka.end[0] = 5, 12
+    world.tick(2.0)
+    world.tick()
+    assert world.table.rows == 7
+
+
+def test_retention_stops_a_job_that_has_committed() -> None:
+    world = World({0: 10})
+    world.tick()
+    world.kafka.begin, world.kafka.end[0] = 15, 20
+    with pytest.raises(SourceRecreated, match="set j t:0=beginning`"):
+        for _ in range(3):
+            world.tick(2.0)
+    assert world.table.rows == 10
+
+
+@pytest.mark.parametrize("at", [4, 40])
+def test_a_group_that_stands_where_the_topic_has_nothing_stops_a_new_job(at: int) -> None:
+    world = World({0: 30})
+    world.kafka.begin = 5
+    world.kafka.group[Partition("t", 0)] = GroupOffset(at, "")
+    with pytest.raises(SourceRecreated, match=f"but consumer group 'connect-j' goes on at {at}"):
+        world.tick()
+    assert world.table.mark is None
+
+
+@pytest.mark.parametrize("is_forbidden", [False, True])
+def test_a_topic_that_is_no_longer_read_keeps_its_position_and_id(is_forbidden: bool) -> None:
+    """Also if the job may no longer look at it."""
+    world = World({0: 10})
+    old = Partition("old", 0)
+    batch = Batch("b", Offsets({old: 0}), Offsets({old: 7}))
+    world.table.mark = mark_after(None, batch, {old: Counts(7, 7)}, Source("cluster", {"old": "old-id"}))
+    if is_forbidden:
+        world.kafka.forbidden.add("old")
+    world.tick()
+    mark = world.table.mark
+    assert (mark.offsets[old], mark.source.topics) == (7, {"old": "old-id", "t": "id-1"})
+    assert mark.gone == ({} if is_forbidden else {"old": 1})
 
 
 def test_a_stretch_of_bad_records_is_taken_in_small_batches_most_of_which_do_not_run_in_vain() -> None:

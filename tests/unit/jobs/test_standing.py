@@ -1,9 +1,11 @@
+from dataclasses import replace
+
 import pytest
 
 from icestream.api.batch import Batch, Counts
 from icestream.api.errors import LostOffsets, SourceRecreated
 from icestream.api.offsets import Offsets, Partition
-from icestream.jobs.standing import owed, refuse_other_source, standing
+from icestream.jobs.standing import has_all, owed, refuse_other_source, standing
 from icestream.kafka.topics import GroupOffset
 from icestream.sinks.iceberg.marks import Found, JobMark, Source, mark_after
 
@@ -105,6 +107,53 @@ def test_a_mark_never_goes_back() -> None:
     ahead = mark(10, 20)
     batch = Batch("c", Offsets({P: 5}), Offsets({P: 15}))
     assert mark_after(ahead, batch, {}, SOURCE).offsets[P] == 20
+
+
+def named(name: str, mark: JobMark | None, table_id: str | None = None) -> Found:
+    return Found(mark, name=name, table_id=table_id or f"id-{name}")
+
+
+def with_tables(mark: JobMark, *names: str, joining: str = "") -> JobMark:
+    return replace(mark, tables={n: f"id-{n}" for n in names}, joining=frozenset(joining.split()))
+
+
+def test_a_table_that_joins_after_the_first_batch_begins_where_the_others_are_and_what_is_owed_is_paid() -> (
+    None
+):
+    found = [named("a", with_tables(mark(10), "a", joining="a")), named("b", None)]
+    assert [floor[P] for floor in standing("g", found, {}, FRESH).floors] == [10, 10]
+    assert has_all(found)
+
+
+def test_a_table_that_misses_its_first_batch_gets_it_with_its_dead_letters() -> None:
+    found = [named("a", with_tables(mark(10, 20), "a", "b", joining="b")), named("b", None)]
+    assert [floor[P] for floor in standing("g", found, ours(10), FRESH).floors] == [20, 10]
+    assert not has_all(found)
+
+
+def test_a_table_that_its_siblings_know_by_another_id_stops_the_job() -> None:
+    found = [named("a", with_tables(mark(10, 20), "a", "b")), named("b", None, "other-id")]
+    with pytest.raises(LostOffsets, match="its id was id-b and is other-id"):
+        standing("g", found, ours(20), FRESH)
+
+
+def test_a_table_that_has_lost_its_mark_stops_the_job() -> None:
+    found = [named("a", with_tables(mark(10, 20), "a", "b")), named("b", None)]
+    with pytest.raises(LostOffsets, match="has lost what it knew"):
+        standing("g", found, ours(20), FRESH)
+
+
+def test_a_position_without_a_topic_id_is_refused_when_the_topic_is_read_again() -> None:
+    nameless = replace(mark(10), source=Source("cluster", {}))
+    with pytest.raises(SourceRecreated, match="cannot be told"):
+        refuse_other_source("j", [nameless], SOURCE, ["t"])
+    refuse_other_source("j", [nameless], SOURCE, ["other"])
+
+
+def test_a_rollback_to_before_a_job_of_which_nobody_knows_where_it_began_stops_it() -> None:
+    counted_anew = replace(mark(10, 20), base=Counts(5, 5))
+    with pytest.raises(LostOffsets, match="where the job began"):
+        standing("g", [Found(None, rolled_back_from=counted_anew)], ours(20), FRESH)
 
 
 def test_a_topic_that_is_no_longer_read_owes_nothing() -> None:
