@@ -40,17 +40,30 @@ def layered(parts: Iterable[BitMap64]) -> list[BitMap64]:
 
 @dataclass(frozen=True)
 class Letters:
-    """What the dead letter queue holds of this job; offsets only if the letters tell them."""
+    """What the dead letter queue holds that may be of this job; offsets only if the letters tell them."""
 
     count: int
     offsets: Mapping[Partition, BitMap64] | None
+    unnamed: int = 0
+    """How many of them do not say whose they are: other connectors may use the queue."""
+    is_cut: bool = False
+    """The queue has had letters that it no longer has."""
+
+
+@dataclass(frozen=True)
+class Counted:
+    """What can be counted of a span today: records that are there, and offsets that may have had one."""
+
+    there: int
+    gone: int = 0
+    """Offsets that retention or compaction has taken the record of, or that never had one."""
 
 
 @dataclass(frozen=True)
 class Evidence:
     mark: JobMark
     ends: Offsets
-    in_topic: Mapping[Slice, int]
+    in_topic: Mapping[Slice, Counted]
     """Records that the topic really has, for spans where offsets alone do not tell (markers, compaction)."""
     table_rows: int
     other_writers: bool
@@ -60,15 +73,21 @@ class Evidence:
     anew: Sequence[str] = ()
     """Topics that were deleted and created again since they were read."""
 
-    def records(self, partition: Partition, span: Span) -> int:
+    is_settled: bool = True
+    """False: a batch was being published while all this was gathered; letters may be too few or too many."""
+
+    def counted(self, partition: Partition, span: Span) -> Counted:
         """How many records a span had to read."""
-        return self.in_topic.get(Slice(partition, span.first, span.next), span.next - span.first)
+        piece = Slice(partition, span.first, span.next)
+        return self.in_topic.get(piece, Counted(piece.span))
 
 
 @dataclass(frozen=True)
 class Verdict:
     line: str
     problems: Sequence[str] = ()
+    unknown: Sequence[str] = ()
+    """What nobody can tell any more, or not yet: no problem, but no proof either."""
     partitions: Mapping[Partition, Counts] = field(default_factory=dict)
     lag: int = 0
 
@@ -87,9 +106,10 @@ def judge(evidence: Evidence) -> Verdict:
         ),
         *_per_partition(evidence),
         *_table(evidence),
-        *_letters(evidence),
+        *_wrong_letters(evidence),
         *(_deep(evidence, evidence.deep) if evidence.deep else []),
     ]
+    unknown = [*_uncountable(evidence), *_unsure_letters(evidence)]
     said = [f"{totals.read:,} read" if mark.earlier else f"{totals.read:,} in the topic"]
     if again := _read_again(mark):
         said.append(f"{again:,} of them again by hand")
@@ -97,16 +117,19 @@ def judge(evidence: Evidence) -> Verdict:
         said.append(f"{skipped:,} skipped by hand")
     said.append(f"{evidence.table_rows:,} in the table")
     if totals.rejected:
-        place = "in the dead letter queue" if evidence.letters else "rejected"
+        is_known = evidence.letters is not None and not _unsure_letters(evidence)
+        place = "in the dead letter queue" if is_known else "rejected"
         said.append(f"{totals.rejected:,} {place}")
     if totals.filtered:
         said.append(f"{totals.filtered:,} filtered (without a value, or dropped by a transform)")
     good = "None missing, none too many." if mark.earlier else "None missing, none twice."
-    verdict = good if not problems else f"{len(problems)} problem(s)."
+    verdict = good if not unknown else "Nothing is known to be missing or too many."
+    if problems:
+        verdict = f"{len(problems)} problem(s)."
     lag = _lag(evidence)
     waiting = f" {lag:,} not read yet." if lag else ""
     counts = {partition: _sum(spans) for partition, spans in mark.spans().items()}
-    return Verdict(f"{', '.join(said)}. {verdict}{waiting}", problems, counts, lag)
+    return Verdict(f"{', '.join(said)}. {verdict}{waiting}", problems, unknown, counts, lag)
 
 
 def _sum(spans: Sequence[Span]) -> Counts:
@@ -157,14 +180,28 @@ def _per_partition(evidence: Evidence) -> list[str]:
                     f"{partition}: {counts.read} read, but {counts.written} written, {counts.rejected} "
                     f"rejected and {counts.filtered} filtered"
                 )
-            there = evidence.records(partition, span)
-            if counts.read != there and not span.is_gone:
-                what = "missing" if counts.read < there else "read twice"
+            counted = evidence.counted(partition, span)
+            lacking, surplus = counted.there - counts.read, counts.read - counted.there - counted.gone
+            if max(lacking, surplus) > 0 and not span.is_gone:
+                what = "missing" if lacking > 0 else "read twice"
                 problems.append(
-                    f"{partition}: {abs(there - counts.read)} records {what} among offsets "
+                    f"{partition}: {max(lacking, surplus)} records {what} among offsets "
                     f"{span.first}..{span.next - 1}"
                 )
     return problems
+
+
+def _uncountable(evidence: Evidence) -> list[str]:
+    unknown = []
+    for partition, spans in sorted(evidence.mark.spans().items()):
+        for span in spans:
+            if (gone := evidence.counted(partition, span).gone) and not span.is_gone:
+                unknown.append(
+                    f"{partition}: {gone:,} of the offsets {span.first}..{span.next - 1} have no record in "
+                    f"the topic any more, or never had: whether {span.counts.read:,} records were there "
+                    "cannot be counted again"
+                )
+    return unknown
 
 
 def _table(evidence: Evidence) -> list[str]:
@@ -175,12 +212,38 @@ def _table(evidence: Evidence) -> list[str]:
     return [f"{abs(evidence.table_rows - written)} rows {what} the table: {written} were written"]
 
 
-def _letters(evidence: Evidence) -> list[str]:
-    if evidence.letters is None or evidence.letters.count == evidence.mark.totals.rejected:
+def _wrong_letters(evidence: Evidence) -> list[str]:
+    """More letters than rejected records, or fewer, where nothing else explains it."""
+    letters, rejected = evidence.letters, evidence.mark.totals.rejected
+    if letters is None or not evidence.is_settled:
         return []
+    too_few = letters.count < rejected and not letters.is_cut
+    if not too_few and letters.count - letters.unnamed <= rejected:
+        return []
+    return [f"{letters.count} dead letters in the queue, but {rejected} records were rejected"]
+
+
+def _unsure_letters(evidence: Evidence) -> list[str]:
+    letters, rejected = evidence.letters, evidence.mark.totals.rejected
+    if letters is None or _wrong_letters(evidence) or letters.count == rejected:
+        return []
+    if letters.count - letters.unnamed == rejected:
+        # The others are of other connectors.
+        return []
+    if not evidence.is_settled:
+        return [
+            f"the last batch is not published yet: {letters.count:,} of {rejected:,} dead letters are in the "
+            "queue. Ask again when the job has gone on, or waits"
+        ]
+    if letters.count < rejected:
+        return [
+            f"the dead letter queue no longer has all that it had (retention, compaction): {letters.count:,} "
+            f"of {rejected:,} dead letters are there, and nobody can tell about the others"
+        ]
     return [
-        f"{evidence.letters.count} dead letters in the queue, "
-        f"but {evidence.mark.totals.rejected} records were rejected"
+        f"{letters.unnamed:,} letters of the queue do not say whose they are, so {rejected:,} of "
+        f"{letters.count:,} may be of this connector; errors.deadletterqueue.context.headers.enable=true "
+        "has them say it"
     ]
 
 
@@ -204,12 +267,16 @@ def _absent(
     evidence: Evidence, partition: Partition, wanted: Sequence[BitMap64], layers: Sequence[BitMap64]
 ) -> list[str]:
     letters = evidence.letters.offsets if evidence.letters else None
-    explained = 0
-    for span in evidence.mark.spans()[partition]:
-        records = span.counts.read if span.is_gone else evidence.records(partition, span)
-        holes = span.next - span.first - records
-        explained += holes + span.counts.filtered + (0 if letters is not None else span.counts.rejected)
     dead = letters.get(partition, BitMap64()) if letters is not None else BitMap64()
+    is_sure = evidence.letters is not None and not evidence.letters.unnamed and not _unsure_letters(evidence)
+    explained = rejected = 0
+    for span in evidence.mark.spans()[partition]:
+        counted = evidence.counted(partition, span)
+        records = span.counts.read if span.is_gone or counted.gone else counted.there
+        explained += span.next - span.first - records + span.counts.filtered
+        rejected += span.counts.rejected
+    if letters is None or not is_sure:
+        explained += max(0, rejected - len(dead))
     lacking = [absent - dead for absent in _beyond(wanted, layers)]
     if sum(map(len, lacking)) <= explained:
         return []

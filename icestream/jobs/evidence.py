@@ -1,8 +1,14 @@
-"""Gathers what `verify` judges: from the topic, the table and the dead letter queue. Reads only."""
+"""Gathers what `verify` judges: from the topic, the table and the dead letter queue. Reads only.
+
+The job may run meanwhile: the tables are read first, then the group, then the letters, then the tables again.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import logging
+import time
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
 
 import pyarrow.parquet as pq
 from pyiceberg.catalog import Catalog
@@ -12,10 +18,10 @@ from pyroaring import BitMap64
 
 from icestream.api.batch import Slice
 from icestream.api.config import Config, subset
-from icestream.api.errors import NotFoundError
+from icestream.api.errors import IcestreamError, NotFoundError
 from icestream.api.offsets import Offsets, Partition
-from icestream.jobs.accounts import Deep, Evidence, Letters, layered
-from icestream.jobs.job import Job, job_from
+from icestream.jobs.accounts import Counted, Deep, Evidence, Letters, layered
+from icestream.jobs.job import DeadLetters, Job, job_from
 from icestream.jobs.letters import LetterBox
 from icestream.kafka.clients import client_settings
 from icestream.kafka.reader import SliceReader
@@ -25,24 +31,85 @@ from icestream.sinks.iceberg.catalogs import open_catalog, sink_errors
 from icestream.sinks.iceberg.marks import JobMark
 from icestream.sinks.iceberg.origins import Origins
 
+_log = logging.getLogger(__name__)
+
 _CHUNK = 10_000
+_LOOKS = 5
+_BETWEEN_LOOKS = 1.0
+"""Seconds: a batch that is under way may be over by then."""
 
 
-def gather(name: str, config: Config, worker: Mapping[str, str], *, deep: bool) -> list[tuple[str, Evidence]]:
+def gather(
+    name: str,
+    config: Config,
+    worker: Mapping[str, str],
+    *,
+    deep: bool,
+    sleep: Callable[[float], None] = time.sleep,
+) -> list[tuple[str, Evidence]]:
     """Evidence for each table of a connector."""
     job = job_from(name, config)
     topics = Topics(client_settings(worker, "admin", subset(config, "admin.override.")))
     catalog = open_catalog(config)
     reader = SliceReader(client_settings(worker, "consumer", subset(config, "consumer.override.")))
     try:
-        letters = _letters(job, topics, reader)
-        found = []
-        for table_name in job.tables:
-            table = _loaded(catalog, table_name)
-            found.append((table_name, _of_table(job, table, topics, reader, letters, deep)))
-        return found
+        seen = _seen(job, catalog, topics, reader)
+        for _ in range(_LOOKS - 1):
+            if all(table.is_settled for table in seen):
+                break
+            sleep(_BETWEEN_LOOKS)
+            seen = _seen(job, catalog, topics, reader)
+        return [(one.name, _of_table(job, one, topics, reader, deep)) for one in seen]
     finally:
         reader.close()
+
+
+@dataclass(frozen=True)
+class _Seen:
+    """A table, what it says of the job, and the letters of what it says."""
+
+    name: str
+    table: Table
+    mark: JobMark
+    letters: Letters | None
+    is_settled: bool
+
+
+def _seen(job: Job, catalog: Catalog, topics: Topics, reader: SliceReader) -> list[_Seen]:
+    tables = [(name, _loaded(catalog, name)) for name in job.tables]
+    found = [_mark(job, table) for _, table in tables]
+    if job.dead_letters is None:
+        return [_Seen(*one, mark, None, True) for one, mark in zip(tables, found, strict=True)]
+    published = _published(job, topics, found)
+    box = _Box(job.dead_letters, job.name, topics, reader)
+    again = [_mark(job, _loaded(catalog, name)) for name in job.tables]
+    return [
+        _Seen(*one, mark, box.letters_of(mark), is_published and mark.commit == later.commit)
+        for one, mark, is_published, later in zip(tables, found, published, again, strict=True)
+    ]
+
+
+def _mark(job: Job, table: Table) -> JobMark:
+    mark = marks.find(table.metadata, job.name, "main").mark
+    if mark is None:
+        raise NotFoundError(f"table '{'.'.join(table.name())}' has no commit of connector '{job.name}' yet")
+    return mark
+
+
+def _published(job: Job, topics: Topics, found: Sequence[JobMark]) -> list[bool]:
+    """Whether the group, which follows the tables, is as far as each of them."""
+    partitions = {partition for mark in found for partition in mark.standings}
+    existing = topics.describe(sorted({partition.topic for partition in partitions}))
+    asked = [p for p in partitions if p.topic in existing and p.number < existing[p.topic].partitions]
+    group = topics.group_offsets(job.group, asked)
+    return [
+        all(
+            (group[p].next if p in group else at.first) >= at.next
+            for p, at in mark.standings.items()
+            if p in asked
+        )
+        for mark in found
+    ]
 
 
 def _loaded(catalog: Catalog, name: str) -> Table:
@@ -55,12 +122,8 @@ def _loaded(catalog: Catalog, name: str) -> Table:
             ) from None
 
 
-def _of_table(
-    job: Job, table: Table, topics: Topics, reader: SliceReader, letters: Letters | None, deep: bool
-) -> Evidence:
-    mark = marks.find(table.metadata, job.name, "main").mark
-    if mark is None:
-        raise NotFoundError(f"table '{'.'.join(table.name())}' has no commit of connector '{job.name}' yet")
+def _of_table(job: Job, seen: _Seen, topics: Topics, reader: SliceReader, deep: bool) -> Evidence:
+    table, mark = seen.table, seen.mark
     known = mark.spans()
     existing = topics.describe(sorted({partition.topic for partition in known}))
     ids = mark.source.topics
@@ -76,27 +139,49 @@ def _of_table(
     return Evidence(
         mark=mark,
         ends=topics.ends(partitions),
-        in_topic=_recount(mark, beginnings, reader),
+        in_topic=_recount(mark, beginnings, _compacted(topics, partitions), reader),
         table_rows=int(summary.get("total-records", 0)) - int(summary.get("total-position-deletes", 0)),
         other_writers=_has_other_writers(table, job.name),
-        letters=letters,
+        letters=seen.letters,
         deep=_deep(table) if deep else None,
         beginnings=beginnings,
         anew=anew,
+        is_settled=seen.is_settled,
     )
 
 
-def _recount(mark: JobMark, beginnings: Offsets, reader: SliceReader) -> dict[Slice, int]:
+def _recount(
+    mark: JobMark, beginnings: Offsets, compacted: Collection[str], reader: SliceReader
+) -> dict[Slice, Counted]:
     """Count records where fewer were read than there are offsets: some offsets hold no record."""
-    counted: dict[Slice, int] = {}
+    counted: dict[Slice, Counted] = {}
     for partition, spans in mark.spans().items():
         for span in spans:
             piece = Slice(partition, span.first, span.next)
+            if span.counts.read >= piece.span or span.is_gone or piece in counted:
+                continue
             begins = beginnings.get(partition)
-            still_there = begins is not None and begins <= span.first and not span.is_gone
-            if span.counts.read < piece.span and still_there and piece not in counted:
-                counted[piece] = sum(len(chunk) for chunk in reader.read(piece, _CHUNK))
+            if begins is None:
+                counted[piece] = Counted(0, gone=piece.span)
+                continue
+            left = Slice(partition, min(max(begins, span.first), span.next), span.next)
+            there = sum(len(chunk) for chunk in reader.read(left, _CHUNK)) if left.span else 0
+            removed = piece.span - there if partition.topic in compacted else piece.span - left.span
+            counted[piece] = Counted(there, removed)
     return counted
+
+
+def _compacted(topics: Topics, partitions: Sequence[Partition]) -> set[str]:
+    """Topics whose records may be taken away between others; those that nobody tells us about, too."""
+    return {topic for topic in {partition.topic for partition in partitions} if _may_compact(topics, topic)}
+
+
+def _may_compact(topics: Topics, topic: str) -> bool:
+    try:
+        return "compact" in topics.config(topic).get("cleanup.policy", "compact")
+    except IcestreamError as error:
+        _log.info("the settings of topic '%s' are not to be had: %s", topic, error)
+        return True
 
 
 def _has_other_writers(table: Table, job: str) -> bool:
@@ -110,19 +195,37 @@ def _has_other_writers(table: Table, job: str) -> bool:
     )
 
 
-def _letters(job: Job, topics: Topics, reader: SliceReader) -> Letters | None:
-    if job.dead_letters is None:
-        return None
-    box = LetterBox(job.dead_letters.topic, job.name, topics, reader)
-    if not box.exists:
-        return Letters(0, None)
-    count = 0
-    offsets: dict[Partition, BitMap64] = {}
-    for letter in box.letters():
-        count += 1
-        if letter.origin is not None and letter.origin_offset is not None:
-            offsets.setdefault(letter.origin, BitMap64()).add(letter.origin_offset)
-    return Letters(count, offsets if job.dead_letters.with_context else None)
+class _Box:
+    """The dead letters that may be of a job."""
+
+    def __init__(self, target: DeadLetters, connector: str, topics: Topics, reader: SliceReader) -> None:
+        box = LetterBox(target.topic, connector, topics, reader)
+        self._tells_offsets = target.with_context
+        self._offsets: dict[Partition, list[int]] = {}
+        self._placeless = self._unnamed = 0
+        self._is_cut = box.exists and (box.has_lost_some or _may_compact(topics, target.topic))
+        for letter in box.letters() if box.exists else ():
+            if "connector.name" not in letter.context:
+                self._unnamed += 1
+            elif letter.origin is not None and letter.origin_offset is not None:
+                self._offsets.setdefault(letter.origin, []).append(letter.origin_offset)
+            else:
+                self._placeless += 1
+
+    def letters_of(self, mark: JobMark) -> Letters:
+        """Those of records that the table of this mark has read: other tables may have read more."""
+        count = self._placeless
+        offsets: dict[Partition, BitMap64] = {}
+        for partition, spans in mark.spans().items():
+            read = BitMap64()
+            for span in spans:
+                if span.next > span.first:
+                    read.add_range(span.first, span.next)
+            inside = [offset for offset in self._offsets.get(partition, ()) if offset in read]
+            count += len(inside)
+            offsets[partition] = BitMap64(inside)
+        known = offsets if self._tells_offsets else None
+        return Letters(count + self._unnamed, known, self._unnamed, self._is_cut)
 
 
 def _deep(table: Table) -> Deep:

@@ -13,6 +13,8 @@ from icestream.kafka.topics import Topics
 
 CONTEXT: Final = "__connect.errors."
 """What the names of the ten headers about the error begin with."""
+LEFT_OUT: Final = f"{CONTEXT}icestream.left.out."
+"""What the names of our own headers begin with: of a letter that was too large for its queue."""
 _FIRST: Final = f"{CONTEXT}topic"
 _CHUNK: Final = 10_000
 _DIGITS: Final = 19
@@ -47,6 +49,11 @@ class Letter:
         told = self.context.get(name, "")
         return int(told) if told.isdecimal() and len(told) <= _DIGITS else None
 
+    @property
+    def is_whole(self) -> bool:
+        """False: it was too large for its queue, so the record itself is only where it came from."""
+        return not any(f"{CONTEXT}{name}".startswith(LEFT_OUT) for name in self.context)
+
     def may_be_of(self, connector: str) -> bool:
         """Queues may be shared; a letter that names no connector may be of any."""
         return self.context.get("connector.name", connector) == connector
@@ -64,6 +71,11 @@ class LetterBox:
         partitions = [Partition(topic, number) for number in range(facts.partitions if facts else 0)]
         self._beginnings: Offsets = topics.beginnings(partitions)
         self._ends: Offsets = topics.ends(partitions)
+
+    @property
+    def has_lost_some(self) -> bool:
+        """Whether retention, or somebody, has removed letters."""
+        return any(self._beginnings[partition] > 0 for partition in self._beginnings)
 
     def letters(self) -> Iterator[Letter]:
         """Those that may be of the connector, partition by partition, the oldest first."""

@@ -4,7 +4,7 @@ from pyroaring import BitMap64
 
 from icestream.api.batch import Batch, Counts, Slice
 from icestream.api.offsets import Offsets, Partition
-from icestream.jobs.accounts import Deep, Evidence, Letters, judge, layered, shown
+from icestream.jobs.accounts import Counted, Deep, Evidence, Letters, judge, layered, shown
 from icestream.sinks.iceberg.mark_text import mark_from_property, property_text
 from icestream.sinks.iceberg.marks import JobMark, Source, mark_after, mark_moved
 
@@ -31,7 +31,7 @@ def test_records_that_were_never_read_are_missing() -> None:
 
 
 def test_offsets_without_a_record_are_not_missing() -> None:
-    assert judge(dataclasses.replace(evidence(Counts(8, 8), 8), in_topic={Slice(P, 0, 10): 8})).holds
+    assert judge(dataclasses.replace(evidence(Counts(8, 8), 8), in_topic={Slice(P, 0, 10): Counted(8)})).holds
 
 
 def test_rows_that_left_the_table_are_missing_unless_others_write_to_it() -> None:
@@ -43,6 +43,53 @@ def test_rows_that_left_the_table_are_missing_unless_others_write_to_it() -> Non
 def test_a_dead_letter_too_many() -> None:
     verdict = judge(evidence(Counts(10, 9, 1, 0), 9, Letters(2, None)))
     assert verdict.problems == ["2 dead letters in the queue, but 1 records were rejected"]
+
+
+def test_what_retention_or_compaction_took_is_not_known_and_no_problem() -> None:
+    books = dataclasses.replace(evidence(Counts(8, 8), 8), in_topic={Slice(P, 0, 10): Counted(3, gone=6)})
+    verdict = judge(books)
+    assert verdict.holds
+    assert verdict.line == "8 in the topic, 8 in the table. Nothing is known to be missing or too many."
+    assert verdict.unknown[0].startswith("t-0: 6 of the offsets 0..9 have no record in the topic any more")
+    deep = Deep({P: layered([BitMap64([0, 1, 2, 3, 5, 6, 7, 8])])})
+    assert judge(dataclasses.replace(books, deep=deep)).holds
+
+
+def test_what_is_still_there_must_have_been_read_all_the_same() -> None:
+    taken = {Slice(P, 0, 10): Counted(9, gone=1)}
+    verdict = judge(dataclasses.replace(evidence(Counts(8, 8), 8), in_topic=taken))
+    assert verdict.problems == ["t-0: 1 records missing among offsets 0..9"]
+    many = {Slice(P, 0, 10): Counted(3, gone=4)}
+    verdict = judge(dataclasses.replace(evidence(Counts(8, 8), 8), in_topic=many))
+    assert verdict.problems == ["t-0: 1 records read twice among offsets 0..9"]
+
+
+def test_letters_that_the_queue_no_longer_has_are_not_known() -> None:
+    deep = Deep({P: layered([BitMap64([*range(4), *range(6, 10)])])})
+    books = evidence(Counts(10, 8, 2, 0), 8, Letters(1, {P: BitMap64([4])}, is_cut=True))
+    verdict = judge(dataclasses.replace(books, deep=deep))
+    assert verdict.holds
+    assert "1 of 2 dead letters are there" in verdict.unknown[0]
+    assert "2 rejected" in verdict.line
+    assert not judge(evidence(Counts(10, 8, 2, 0), 8, Letters(1, {P: BitMap64([4])}))).holds
+
+
+def test_letters_of_a_batch_that_is_under_way_are_not_known() -> None:
+    books = evidence(Counts(10, 8, 2, 0), 8, Letters(0, {}))
+    assert not judge(books).holds
+    verdict = judge(dataclasses.replace(books, is_settled=False))
+    assert verdict.holds
+    assert verdict.unknown[0].startswith("the last batch is not published yet: 0 of 2 dead letters")
+
+
+def test_letters_that_do_not_say_whose_they_are_may_be_of_others() -> None:
+    shared = judge(evidence(Counts(10, 8, 2, 0), 8, Letters(5, None, unnamed=5)))
+    assert shared.holds
+    assert shared.unknown[0].startswith("5 letters of the queue do not say whose they are")
+    named = judge(evidence(Counts(10, 8, 2, 0), 8, Letters(5, None, unnamed=3)))
+    assert (named.problems, named.unknown) == ([], [])
+    assert judge(evidence(Counts(10, 8, 2, 0), 8, Letters(5, None, unnamed=2))).problems
+    assert judge(evidence(Counts(10, 8, 2, 0), 8, Letters(1, None, unnamed=1))).problems
 
 
 def test_deep_names_the_offsets_that_are_twice_and_missing() -> None:

@@ -1,0 +1,40 @@
+"""The job of a pipeline in this process and without Spark, and what `verify` says of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from icestream.jobs.accounts import Verdict, judge
+from icestream.jobs.build_iceberg import job_manager
+from icestream.jobs.evidence import gather
+from icestream.jobs.iceberg_ledger import InProcessRunner
+from icestream.jobs.manager import JobManager
+from icestream.pipeline.record_path import RecordSettings
+from tests.crashes.pipeline import Pipeline, drain
+
+
+def manager(
+    pipeline: Pipeline, reached: Callable[[str], None] = lambda point: None, runner: Any = None
+) -> JobManager:
+    runner = runner or runner_of(pipeline)
+    return job_manager(pipeline.name, pipeline.config, pipeline.worker, runner, reached)
+
+
+def runner_of(pipeline: Pipeline, kind: type[InProcessRunner] = InProcessRunner) -> InProcessRunner:
+    return kind({"bootstrap.servers": pipeline.bootstrap}, RecordSettings.of(pipeline.config))
+
+
+def run(pipeline: Pipeline) -> None:
+    """Run the job in this process until nothing waits."""
+    job = manager(pipeline)
+    try:
+        drain(job)
+    finally:
+        job.close()
+
+
+def verdicts(pipeline: Pipeline) -> list[Verdict]:
+    worker = {"bootstrap.servers": pipeline.bootstrap}
+    found = gather(pipeline.name, pipeline.config, worker, deep=True, sleep=lambda seconds: None)
+    return [judge(evidence) for _, evidence in found]
