@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import queue
 import threading
+import time
 from collections.abc import Callable
 from typing import TypeVar
 
@@ -42,3 +43,26 @@ def started(call: Callable[[], _T], name: str) -> Callable[[float], _T]:
 def within(seconds: float, call: Callable[[], _T], name: str) -> _T:
     """The answer of a call, or Overdue; a call that hangs is left behind in its thread."""
     return started(call, name)(seconds)
+
+
+def while_moving(seconds: float, call: Callable[[], _T], progress: Callable[[], int], name: str) -> _T:
+    """As `within`, but the time begins anew whenever `progress` has changed."""
+    result = started(call, name)
+    while True:
+        before = progress()
+        try:
+            return result(seconds)
+        except Overdue:
+            if progress() == before:
+                raise
+
+
+def lease(seconds: float, clock: Callable[[], float] = time.monotonic) -> Callable[[], None]:
+    """What a call asks before each step that cannot be undone: Overdue, once nobody waits for it any more."""
+    until = clock() + seconds
+
+    def still_awaited() -> None:
+        if clock() > until:
+            raise Overdue
+
+    return still_awaited

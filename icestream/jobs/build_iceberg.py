@@ -42,7 +42,11 @@ def job_manager(
     def open_channel() -> Channel:
         prepare_topics(job, topics)
         overrides = {**subset(config, "iceberg.kafka."), **subset(config, "producer.override.")}
-        return KafkaChannel(job, client_settings(worker, "producer", overrides), _now)
+        return KafkaChannel(job, client_settings(worker, "producer", overrides), _now, between)
+
+    def between() -> None:
+        reached("published a part")
+        runner.refuse_cancelled()
 
     return JobManager(job, topics, tables, runner, open_channel, time.monotonic, _now, reached)
 

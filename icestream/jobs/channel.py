@@ -1,9 +1,10 @@
 """The job's side effects in Kafka: dead letters, control events and group offsets, in one transaction per
-batch."""
+batch, or in several if the dead letters take long."""
 
 from __future__ import annotations
 
 import datetime as dt
+import logging
 import threading
 import uuid
 from collections.abc import Callable, Iterable, Sequence
@@ -11,26 +12,29 @@ from typing import Protocol
 
 from icestream.api.batch import Rejected
 from icestream.api.errors import SourceUnavailable
-from icestream.api.offsets import Offsets
-from icestream.deadlines import Overdue, within
+from icestream.api.offsets import Offsets, Partition
+from icestream.deadlines import Overdue, while_moving
 from icestream.jobs.events import Event, Payload, encoded
-from icestream.jobs.job import DeadLetters, Job
-from icestream.jobs.letters import CONTEXT
+from icestream.jobs.job import Job
+from icestream.jobs.outbox import LetterQueue
 from icestream.jobs.standing import NOTE_PREFIX
 from icestream.kafka.topics import Topics
 from icestream.kafka.transactions import Outgoing, Transactions
 
-_TOPIC_CONFIG = {"max.message.bytes": str(16 * 1024 * 1024)}
+_log = logging.getLogger(__name__)
+
+_TOPIC_CONFIG = {"max.message.bytes": str(100 * 1024 * 1024)}
 """A dead letter is the record and its headers: it must fit where the record did."""
-_LONGEST_TRANSACTION = 60.0
-"""Seconds: four of its requests may take 15 each."""
+_LONGEST_SILENCE = 60.0
+"""Seconds: four requests of a transaction may take 15 each."""
 
 
 class Channel(Protocol):
     def publish(
         self, commit: str, rejected: Sequence[Rejected], events: Sequence[Payload], offsets: Offsets
     ) -> None:
-        """All or nothing. Fenced: another manager of this job has taken over."""
+        """Nothing twice, and all of it or, after an error, the first part of it: then the group's offsets say
+        how far it came. Fenced: another manager of this job has taken over."""
 
     def close(self) -> None: ...
 
@@ -46,30 +50,34 @@ class KafkaChannel:
         job: Job,
         settings: dict[str, str],
         clock: Callable[[], dt.datetime],
-        seconds: float = _LONGEST_TRANSACTION,
+        between: Callable[[], None] = lambda: None,
+        seconds: float = _LONGEST_SILENCE,
     ) -> None:
         self._job = job
         self._seconds = seconds
         self._clock = clock
+        self._between = between
+        """Called between two transactions of a batch; what it raises ends the batch there."""
         self._sender = str(uuid.uuid4()).encode()
         self._transactions = Transactions(settings, job.transactional_id, job.group)
 
     def publish(
         self, commit: str, rejected: Sequence[Rejected], events: Sequence[Payload], offsets: Offsets
     ) -> None:
-        messages = [*self._letters(rejected), *self._events(events)]
-        try:
+        note = f"{NOTE_PREFIX}{commit}"
+        queue = LetterQueue(self._job, rejected, offsets)
+        closing = [*self._events(events)]
+        while True:
             # librdkafka keeps no time limit when its broker goes away in the middle of a transaction.
-            within(
-                self._seconds,
-                lambda: self._transactions.write(messages, offsets, f"{NOTE_PREFIX}{commit}"),
-                "publishing",
-            )
-        except Overdue:
-            raise SourceUnavailable(
-                f"Kafka did not end the transaction of {self._job.transactional_id} "
-                f"in {self._seconds:.0f} s; is the broker up?"
-            ) from None
+            self._moving(lambda: queue.write_some(self._transactions, closing, note))
+            if not queue.left:
+                return
+            _log.info("published %s of %s dead letters", queue.sent, len(queue), extra=self._context())
+            self._between()
+
+    def prove(self, partition: Partition) -> None:
+        """Fenced, if another channel of this job was opened since."""
+        self._moving(lambda: self._transactions.prove(partition))
 
     def close(self) -> None:
         self._transactions.close()
@@ -78,37 +86,22 @@ class KafkaChannel:
         # Closing waits for a broker that may be away.
         threading.Thread(target=self.close, name="abandoned-channel", daemon=True).start()
 
-    def _letters(self, rejected: Sequence[Rejected]) -> Iterable[Outgoing]:
-        target = self._job.dead_letters
-        if target is None:
-            return []
-        return [dead_letter(record, target, self._job.name) for record in rejected]
+    def _moving(self, call: Callable[[], None]) -> None:
+        try:
+            while_moving(self._seconds, call, lambda: self._transactions.progress, "publishing")
+        except Overdue:
+            raise SourceUnavailable(
+                f"Kafka did not end the transaction of {self._job.transactional_id}, and has not answered "
+                f"for {self._seconds:.0f} s; is the broker up?"
+            ) from None
 
     def _events(self, payloads: Sequence[Payload]) -> Iterable[Outgoing]:
         for payload in payloads:
             event = Event(uuid.uuid4(), self._clock(), self._job.group, payload)
             yield Outgoing(self._job.control_topic, self._sender, encoded(event))
 
-
-def dead_letter(record: Rejected, target: DeadLetters, connector: str) -> Outgoing:
-    """The record as it was; with Kafka Connect's headers about the error, if asked for."""
-    context = {
-        "topic": record.partition.topic,
-        "partition": str(record.partition.number),
-        "offset": str(record.offset),
-        "connector.name": connector,
-        "task.id": str(record.task),
-        "stage": record.stage,
-        "class.name": record.class_name,
-        "exception.class.name": record.exception,
-        "exception.message": record.reason,
-        "exception.stacktrace": f"{record.exception}: {record.reason}\n",
-    }
-    headers = list(record.headers)
-    if target.with_context:
-        # A reason may quote half of a surrogate pair, which only Java's strings can hold.
-        headers += [(CONTEXT + name, value.encode(errors="replace")) for name, value in context.items()]
-    return Outgoing(target.topic, record.key, record.value, headers, record.timestamp_ms)
+    def _context(self) -> dict[str, str]:
+        return {"connector": self._job.name}
 
 
 def prepare_topics(job: Job, topics: Topics) -> None:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import logging
 import uuid
 from collections.abc import Sequence
+from dataclasses import replace
 
 from icestream.api.batch import Batch
 from icestream.api.offsets import NOTHING
@@ -23,10 +24,13 @@ def pay(batch: Batch, tables: Sequence[SinkTable], runner: BatchRunner, channel:
     context = {"connector": job, "batch": batch.id}
     _log.info("publishing what batch %s still owes Kafka", batch.id, extra=context)
     tasks = [TableTask(table.plan({}), NOTHING) for table in tables]
-    taken = runner.run(batch, tasks, evolves=False, stages=False)
-    if taken.overflow and batch.span > 1:
-        middle = planning.cut(batch.start, batch.end, max(1, batch.span // 2))
-        pay(Batch(batch.id, batch.start, middle), tables, runner, channel, job)
-        pay(Batch(batch.id, middle, batch.end), tables, runner, channel, job)
-        return
-    channel.publish(batch.id, taken.rejected, [CommitComplete(uuid.UUID(batch.id), None)], batch.end)
+    parts = [batch]
+    while parts:
+        part = parts.pop()
+        taken = runner.run(part, tasks, evolves=False, stages=False)
+        if taken.overflow and part.span > 1:
+            middle = planning.cut(part.start, part.end, max(1, part.span // 2))
+            parts += [replace(part, start=middle), replace(part, end=middle)]
+            continue
+        closing = [] if parts else [CommitComplete(uuid.UUID(batch.id), None)]
+        channel.publish(batch.id, taken.rejected, closing, part.end)

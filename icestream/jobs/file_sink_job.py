@@ -8,7 +8,7 @@ from __future__ import annotations
 import datetime as dt
 import logging
 import uuid
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final, Protocol
 
@@ -118,7 +118,8 @@ class FileSinkManager:
         ours = {p: at.next for p, at in group.items() if at.note.startswith(NOTE_PREFIX)}
         landed = self._opened_file().pending()
         if landed is not None:
-            ours |= self._pay(landed, ours)
+            noted = {p for p, at in group.items() if at.note == f"{NOTE_PREFIX}{landed.commit}"}
+            ours |= self._pay(landed, ours, noted)
             self._opened_file().settle()
         fresh = self._fresh(partitions)
         known = {p: at.next for p, at in group.items()} | ours
@@ -161,18 +162,23 @@ class FileSinkManager:
                 )
         return Offsets(moved)
 
-    def _pay(self, landed: Landed, ours: Mapping[Partition, int]) -> Mapping[Partition, int]:
+    def _pay(
+        self, landed: Landed, ours: Mapping[Partition, int], noted: Collection[Partition]
+    ) -> Mapping[Partition, int]:
         """Tell Kafka of a batch that only the file has: its dead letters and offsets. Returns the offsets.
 
-        Partitions that no longer stand where we left them before the batch, because somebody has moved them
-        or the group has the batch already, owe nothing: there the group decides.
+        Partitions that stand neither where we left them before the batch nor where a part of its letters
+        took them (`noted`), because somebody has moved them, owe nothing: there the group decides.
         """
-        owed = {p: landed.end[p] for p in landed.end if ours.get(p) == landed.start[p]}
-        if not Batch(landed.commit, landed.start, Offsets(owed)).span:
+        start, end = landed.start, landed.end
+        known = {p: ours[p] for p in end if p in ours}
+        from_here = {p: at for p, at in known.items() if at == start[p] or (p in noted and at <= end[p])}
+        owed = {p: end[p] for p in from_here}
+        if not Batch(landed.commit, Offsets(from_here), Offsets(owed)).span:
             return owed
         # The dead letters of records that retention has removed meanwhile cannot be had any more.
         kept = self._source.beginnings(owed)
-        left = Offsets({p: max(landed.start[p], kept[p]) for p in owed})
+        left = Offsets({p: min(max(from_here[p], kept[p]), owed[p]) for p in owed})
         rejected = self._read(Batch(landed.commit, left, Offsets(owed))).rejected
         self._publish(landed.commit, rejected, Offsets(owed))
         return owed

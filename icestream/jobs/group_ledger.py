@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from icestream.api.config import Config, subset
-from icestream.api.errors import BadOffsets
+from icestream.api.errors import BadOffsets, Fenced, NotReadyError
 from icestream.api.offsets import Offsets, Partition
 from icestream.jobs.job import Job
 from icestream.jobs.offset_entries import Moves
@@ -68,10 +69,14 @@ def partitions_of(facts: Mapping[str, TopicFacts]) -> list[Partition]:
 class GroupLedger:
     """Of a sink that keeps its offsets in its consumer group only."""
 
-    def __init__(self, kafka: ConnectorKafka, job: Job) -> None:
+    def __init__(
+        self, kafka: ConnectorKafka, job: Job, still_awaited: Callable[[], None] = lambda: None
+    ) -> None:
         self._kafka = kafka
         self._job = job
         self._group = job.group
+        self._still_awaited = still_awaited
+        """Overdue, once whoever asked for a change has been told that it failed."""
 
     def read(self) -> Offsets:
         found = self._kafka.topics.group_offsets(self._group, partitions_of(self._kafka.facts()))
@@ -81,15 +86,38 @@ class GroupLedger:
         self._kafka.refuse_absent(moves, self._kafka.facts([topic for topic, _ in moves]))
         begins = self._kafka.topics.beginnings([p for p, target in moves.items() if target is None])
         targets = {p: begins[p] if target is None else target for p, target in moves.items()}
-        self._shut_out_managers()
-        set_group_offsets(self._kafka.reads, self._group, Offsets(targets))
+        with self._others_shut_out(list(targets)):
+            set_group_offsets(self._kafka.reads, self._group, Offsets(targets))
         return ALTERED
 
     def reset(self) -> str:
-        self._shut_out_managers()
-        delete_group(self._kafka.reads, self._group)
+        with self._others_shut_out(partitions_of(self._kafka.facts())):
+            delete_group(self._kafka.reads, self._group)
         return RESET
 
-    def _shut_out_managers(self) -> None:
-        """One that still lives could undo the change with its next batch."""
-        Transactions(self._kafka.writes, self._job.transactional_id, self._group).close()
+    @contextmanager
+    def _others_shut_out(self, partitions: Sequence[Partition]) -> Iterator[None]:
+        """A manager that still lives could undo the change with its next batch. An older change that was slow
+        is shut out by a newer one."""
+        self._still_awaited()
+        fence = Transactions(self._kafka.writes, self._job.transactional_id, self._group)
+        try:
+            with taken_over(self._job.name):
+                if partitions:
+                    fence.prove(partitions[0])
+                self._still_awaited()
+                yield
+        finally:
+            fence.close()
+
+
+@contextmanager
+def taken_over(connector: str) -> Iterator[None]:
+    """Tell whoever asked for a change that a newer one, or a manager, has begun since."""
+    try:
+        yield
+    except Fenced as error:
+        raise NotReadyError(
+            f"another change of the offsets of connector '{connector}' has begun since, or its job runs; "
+            "this one has ended half-way. Look at the offsets and ask again"
+        ) from error

@@ -1,6 +1,8 @@
 """The offsets of an Iceberg sink: marks in its tables, which the group follows. Used by `sink_offsets`.
 
-A change is a commit without rows to each table. It may be repeated: it ends in the same state.
+A change is a commit without rows to each table. It may be repeated: it ends in the same state. Each step asks
+Kafka first whether a newer change or a manager has begun, and each commit lands only on the mark that was
+settled: whatever came in between is seen.
 """
 
 from __future__ import annotations
@@ -16,9 +18,16 @@ from icestream.api.batch import Batch, Taken
 from icestream.api.errors import BadOffsets, CommitConflict, FatalError, NotReadyError, SourceRecreated
 from icestream.api.offsets import NOTHING, Offsets, Partition
 from icestream.jobs import planning
-from icestream.jobs.channel import Channel, KafkaChannel, prepare_topics
+from icestream.jobs.channel import KafkaChannel, prepare_topics
 from icestream.jobs.debts import pay
-from icestream.jobs.group_ledger import ALTERED, RESET, ConnectorKafka, GroupLedger, partitions_of
+from icestream.jobs.group_ledger import (
+    ALTERED,
+    RESET,
+    ConnectorKafka,
+    GroupLedger,
+    partitions_of,
+    taken_over,
+)
 from icestream.jobs.job import Job
 from icestream.jobs.offset_entries import Moves
 from icestream.jobs.standing import (
@@ -55,6 +64,8 @@ class _Now:
     partitions: Sequence[Partition]
     beginnings: Offsets
     ends: Offsets
+    settles: Sequence[Found]
+    """As `found`, but of tables that this change has moved already as they were before."""
 
     @property
     def marks(self) -> list[JobMark]:
@@ -70,12 +81,17 @@ class IcebergLedger:
         job: Job,
         tables: Sequence[IcebergTable],
         reached: Callable[[str], None] = lambda point: None,
+        still_awaited: Callable[[], None] = lambda: None,
     ) -> None:
         self._kafka = kafka
         self._job = job
         self._tables = tables
         self._reached = reached
         """Told of each point between two steps; the crash tests end the process there."""
+        self._still_awaited = still_awaited
+        """Overdue, once whoever asked for a change has been told that it failed."""
+        self._commit = str(uuid.uuid4())
+        self._before: dict[str, Found] = {}
 
     def read(self) -> Offsets:
         """The lowest offset over the tables; a partition that was reset in any of them has none."""
@@ -87,9 +103,9 @@ class IcebergLedger:
         return Offsets({partition: min(floor[partition] for floor in known) for partition in shared})
 
     def alter(self, moves: Moves) -> str:
-        now = self._now([partition.topic for partition in moves])
-        self._refuse_impossible(moves, now)
-        self._change(lambda: self._alter(moves))
+        topics = [partition.topic for partition in moves]
+        self._refuse_impossible(moves, self._now(topics))
+        self._change(lambda now, channel: self._alter(moves, now, channel), topics)
         return ALTERED
 
     def reset(self) -> str:
@@ -98,36 +114,51 @@ class IcebergLedger:
 
     # -- how --
 
-    def _change(self, act: Callable[[], tuple[str, Offsets] | None]) -> None:
+    def _change(self, act: Callable[[_Now, KafkaChannel], Offsets | None], also: Sequence[str] = ()) -> None:
         """Shut out any manager that may still live, change the tables, then let the group follow."""
+        self._reached("opening")
+        self._still_awaited()
         channel = KafkaChannel(self._job, self._kafka.writes, lambda: dt.datetime.now(dt.UTC))
         try:
-            self._settle(channel)
-            if (changed := act()) is not None:
-                commit, group = changed
-                channel.publish(commit, [], [], group)
-                self._reached("published")
+            with taken_over(self._job.name):
+                group = self._acted(act, also, channel)
+                if group is not None:
+                    channel.publish(self._commit, [], [], group)
+                    self._reached("published")
         finally:
             channel.close()
 
-    def _alter(self, moves: Moves) -> tuple[str, Offsets]:
-        now = self._now([partition.topic for partition in moves])
-        floors = self._floors(now)
-        commit = str(uuid.uuid4())
-        for table, floor in zip(self._tables, floors, strict=True):
-            self._move(table, commit, lambda found: moves, now.source, floor)
-        return commit, Offsets(
-            {p: now.beginnings[p] if target is None else target for p, target in moves.items()}
+    def _acted(
+        self,
+        act: Callable[[_Now, KafkaChannel], Offsets | None],
+        also: Sequence[str],
+        channel: KafkaChannel,
+    ) -> Offsets | None:
+        """What is settled is what moves: if a table gets another mark in between, all is looked at again."""
+        for _ in range(_COMMIT_ATTEMPTS):
+            now = self._now(also)
+            self._settle(now, channel)
+            self._reached("settled")
+            try:
+                return act(now, channel)
+            except CommitConflict as conflict:
+                _log.info("trying again: %s", conflict, extra={"connector": self._job.name})
+        raise NotReadyError(
+            f"the tables of connector '{self._job.name}' keep changing; ask again when fewer others write to "
+            "them"
         )
 
-    def _reset(self) -> tuple[str, Offsets] | None:
-        now = self._now()
+    def _alter(self, moves: Moves, now: _Now, channel: KafkaChannel) -> Offsets:
+        for table, found, floor in zip(self._tables, now.found, self._floors(now), strict=True):
+            self._move(table, found, moves, now, floor, channel)
+        return Offsets({p: now.beginnings[p] if target is None else target for p, target in moves.items()})
+
+    def _reset(self, now: _Now, channel: KafkaChannel) -> Offsets | None:
         if not now.group and not any(item.mark or item.rolled_back_from for item in now.found):
             return None
-        commit = str(uuid.uuid4())
-        for table in self._tables:
-            self._move(table, commit, _all_to_the_beginning, now.source, NOTHING)
-        return commit, Offsets({p: now.beginnings[p] for p in now.partitions})
+        for table, found in zip(self._tables, now.found, strict=True):
+            self._move(table, found, _all_to_the_beginning(found), now, NOTHING, channel)
+        return Offsets({p: now.beginnings[p] for p in now.partitions})
 
     def _now(self, also: Sequence[str] = ()) -> _Now:
         found = [table.found() for table in self._tables]
@@ -141,6 +172,7 @@ class IcebergLedger:
             partitions,
             self._kafka.topics.beginnings(partitions),
             self._kafka.topics.ends(partitions),
+            [self._before.get(table.name, item) for table, item in zip(self._tables, found, strict=True)],
         )
 
     def _refuse_impossible(self, moves: Moves, now: _Now) -> None:
@@ -181,44 +213,43 @@ class IcebergLedger:
     def _move(
         self,
         table: IcebergTable,
-        commit: str,
-        moves_of: Callable[[Found], Moves],
-        source: Source,
+        found: Found,
+        moves: Moves,
+        now: _Now,
         floor: Offsets,
+        channel: KafkaChannel,
     ) -> None:
-        """One commit without rows. Another writer may come first; then the table is read again."""
-        for _ in range(_COMMIT_ATTEMPTS):
-            found = table.found()
-            moves = moves_of(found)
-            if _is_done(found, moves, source, moves_of is _all_to_the_beginning):
-                return
-            mark = mark_moved(found.mark, commit, moves, source, floor)
-            try:
-                table.commit(
-                    [],
-                    mark,
-                    expect=found.offsets,
-                    new_fields={},
-                    written_with=table.plan({}),
-                    summary={"kafka.connect.commit-id": commit},
-                )
-            except CommitConflict as conflict:
-                _log.info("trying again: %s", conflict, extra={"connector": self._job.name})
-                continue
-            self._reached(f"moved {table.name}")
-            return
-        raise NotReadyError(f"table {table.name} keeps changing; ask again when fewer others write to it")
+        """One commit without rows, on top of the mark that was found.
 
-    def _settle(self, channel: Channel) -> None:
-        """Publish the dead letters of a last batch whose transaction is missing: later nobody could tell."""
-        now = self._now()
-        if self._job.dead_letters is None or not has_all(now.found):
+        Also where it changes no offset: only another mark refuses what an older change may have under way.
+        """
+        if found.mark is not None and found.mark.commit == self._commit:
             return
-        batch = owed(now.marks, now.group, now.partitions)
+        if now.partitions:
+            channel.prove(now.partitions[0])
+        self._still_awaited()
+        self._reached(f"moving {table.name}")
+        table.commit(
+            [],
+            mark_moved(found.mark, self._commit, moves, now.source, floor),
+            expect=found.offsets,
+            new_fields={},
+            written_with=table.plan({}),
+            summary={"kafka.connect.commit-id": self._commit},
+        )
+        self._before[table.name] = found
+        self._reached(f"moved {table.name}")
+
+    def _settle(self, now: _Now, channel: KafkaChannel) -> None:
+        """Publish the dead letters of a last batch whose transaction is missing: later nobody could tell."""
+        marks = [item.mark for item in now.settles if item.mark]
+        if self._job.dead_letters is None or not has_all(now.settles):
+            return
+        batch = owed(marks, now.group, now.partitions)
         if batch is None:
             return
         try:
-            refuse_other_source(self._job.name, now.marks, now.source, {p.topic for p in batch.end})
+            refuse_other_source(self._job.name, marks, now.source, {p.topic for p in batch.end})
             planning.refuse_gaps(self._job.name, batch.start, now.beginnings, now.ends)
         except SourceRecreated as error:
             _log.warning("dead letters are lost: %s", error, extra={"connector": self._job.name})
@@ -250,16 +281,6 @@ def _all_to_the_beginning(found: Found) -> Moves:
     return dict.fromkeys(found.offsets)
 
 
-def _is_done(found: Found, moves: Moves, source: Source, is_reset: bool) -> bool:
-    if found.mark is None or found.mark.source.cluster != source.cluster:
-        return False
-    known = found.mark.source.topics
-    topics = known if is_reset else {partition.topic for partition in moves}
-    if any(source.topics.get(topic, known.get(topic)) != known.get(topic) for topic in topics):
-        return False
-    return all(found.offsets.get(partition) == target for partition, target in moves.items())
-
-
 class InProcessRunner:
     """Runs a batch here, without Spark: for the few records of a batch that is decoded once more."""
 
@@ -270,3 +291,6 @@ class InProcessRunner:
     def run(self, batch: Batch, tables: Sequence[TableTask], *, evolves: bool, stages: bool = True) -> Taken:
         plan = Plan(self._kafka, self._records, tables, [batch.slices()], evolves, stages)
         return SliceWork(plan, task=0).run(batch.slices())
+
+    def refuse_cancelled(self) -> None:
+        """Nobody can: it ends with the request."""

@@ -76,11 +76,16 @@ def cut(floor: Offsets, ends: Offsets, allowed: int) -> Offsets:
     total = waiting(floor, ends)
     if total <= allowed:
         return ends
-    positions = {}
-    for partition in ends:
-        lag = ends[partition] - floor[partition]
-        positions[partition] = floor[partition] + max(min(lag, 1), lag * allowed // total)
-    return Offsets(positions)
+    lags = {partition: max(0, ends[partition] - floor[partition]) for partition in ends}
+    shares = {partition: lag * allowed // total for partition, lag in lags.items()}
+    # What rounding leaves goes to those that would get nothing, and never more than that: a batch that must
+    # be smaller has to become smaller.
+    left = allowed - sum(shares.values())
+    for partition in sorted(lags, key=lambda one: (shares[one] > 0, one)):
+        if left and shares[partition] < lags[partition]:
+            shares[partition] += 1
+            left -= 1
+    return Offsets({partition: floor[partition] + share for partition, share in shares.items()})
 
 
 def before_rejected(end: Offsets, rejected: Iterable[Rejected]) -> Offsets:

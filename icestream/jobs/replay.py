@@ -31,11 +31,14 @@ class Selection:
     letters: int = 0
     sent_already: int = 0
     without_origin: int = 0
+    cut_down: int = 0
+    """Letters whose record was too large for the queue: only its topic has it."""
     origins: dict[str, int] = field(default_factory=dict)
     """Topic → the highest partition that a letter came from."""
 
     def add(self, letter: Letter) -> None:
         self.letters += 1
+        self.cut_down += not letter.is_whole
         if letter.origin is None:
             self.without_origin += 1
         else:
@@ -126,6 +129,12 @@ class Queue:
     def _refuse_unsendable(self, found: Selection, to_topic: str | None) -> None:
         if to_topic == self.topic:
             raise PreconditionError(f"'{to_topic}' is the dead letter queue itself; name another --to-topic")
+        if found.cut_down:
+            raise PreconditionError(
+                f"{found.cut_down:,} of {found.letters:,} letters lack the value of their record, which was "
+                f"too large for '{self.topic}'; the record is still in its topic, at the letter's offset. "
+                "Leave them out with --where 'value is not null'"
+            )
         if found.without_origin and not to_topic:
             raise PreconditionError(
                 f"{found.without_origin:,} of {found.letters:,} letters do not say which topic they are from "

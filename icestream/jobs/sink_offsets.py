@@ -13,7 +13,7 @@ from icestream.api.config import Config
 from icestream.api.errors import ConfigError, SinkUnavailable
 from icestream.api.offset_admin import OffsetEntry
 from icestream.api.offsets import Offsets
-from icestream.deadlines import Overdue, within
+from icestream.deadlines import Overdue, lease, within
 from icestream.jobs.group_ledger import ConnectorKafka, GroupLedger
 from icestream.jobs.iceberg_ledger import IcebergLedger
 from icestream.jobs.job import Job, job_from
@@ -52,26 +52,34 @@ class SinkOffsets:
 
     def alter(self, name: str, config: Config, entries: Sequence[OffsetEntry]) -> str:
         moves = moves_from(entries)
-        return _in_time(_CHANGE_SECONDS, name, lambda: self._ledger(name, config).alter(moves))
+        still_awaited = lease(_CHANGE_SECONDS)
+        return _in_time(_CHANGE_SECONDS, name, lambda: self._ledger(name, config, still_awaited).alter(moves))
 
     def reset(self, name: str, config: Config) -> str:
-        return _in_time(_CHANGE_SECONDS, name, lambda: self._ledger(name, config).reset())
+        still_awaited = lease(_CHANGE_SECONDS)
+        return _in_time(_CHANGE_SECONDS, name, lambda: self._ledger(name, config, still_awaited).reset())
 
-    def _ledger(self, name: str, config: Config) -> _Ledger:
+    def _ledger(self, name: str, config: Config, still_awaited: Callable[[], None] = lambda: None) -> _Ledger:
         kafka = ConnectorKafka.of(name, config, self._worker)
         if find_connector(config.get("connector.class", "")).settings_module != ICEBERG_SETTINGS:
-            return GroupLedger(kafka, job_from(name, config))
-        return iceberg_ledger(kafka, job_from(name, config), config)
+            return GroupLedger(kafka, job_from(name, config), still_awaited)
+        return iceberg_ledger(kafka, job_from(name, config), config, still_awaited=still_awaited)
 
 
 def iceberg_ledger(
-    kafka: ConnectorKafka, job: Job, config: Config, reached: Callable[[str], None] = lambda point: None
+    kafka: ConnectorKafka,
+    job: Job,
+    config: Config,
+    reached: Callable[[str], None] = lambda point: None,
+    still_awaited: Callable[[], None] = lambda: None,
 ) -> _Ledger:
     """Of the tables that exist; without any, the consumer group's."""
     catalog = open_catalog(config)
     tables = [IcebergTable(catalog, name, job.name, write_props=write_props(config)) for name in job.tables]
     existing = [table for table in tables if _exists(table)]
-    return IcebergLedger(kafka, job, existing, reached) if existing else GroupLedger(kafka, job)
+    if not existing:
+        return GroupLedger(kafka, job, still_awaited)
+    return IcebergLedger(kafka, job, existing, reached, still_awaited)
 
 
 def _in_time(seconds: float, name: str, call: Callable[[], _T]) -> _T:
@@ -80,7 +88,7 @@ def _in_time(seconds: float, name: str, call: Callable[[], _T]) -> _T:
     except Overdue:
         raise SinkUnavailable(
             f"the offsets of connector '{name}' could not be had in {seconds:.0f} s: its catalog or Kafka "
-            "does not answer; a change may still happen, so look at the offsets and ask again"
+            "does not answer; a change may have happened in part, so look at the offsets and ask again"
         ) from None
 
 

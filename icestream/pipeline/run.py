@@ -105,7 +105,7 @@ class SparkRunner:
         return _summed([answer for answer in answers if isinstance(answer, Taken)])
 
     def _collected(self, plan: Plan) -> list[Any]:
-        self._refuse_cancelled()
+        self.refuse_cancelled()
         spark = self._session.current()
         try:
             rows = self._rows(spark, plan)
@@ -118,7 +118,7 @@ class SparkRunner:
                 raise self._spark_error(error) from error
             raise
         # A job that was about to start when it was cancelled has run to its end.
-        self._refuse_cancelled()
+        self.refuse_cancelled()
         return rows
 
     def _rows(self, spark: SparkSession, plan: Plan) -> list[Any]:
@@ -134,7 +134,8 @@ class SparkRunner:
             with contextlib.suppress(Exception):
                 spark.removeTag(self._tag)
 
-    def _refuse_cancelled(self) -> None:
+    def refuse_cancelled(self) -> None:
+        """Cancelled, after `cancel`."""
         if self._cancelled.is_set():
             raise Cancelled("the batch was given up")
 

@@ -33,6 +33,7 @@ from icestream.sinks.iceberg.stage import StageWriter
 
 _CHUNK_ROWS = 10_000
 _REJECTED_BYTES = 64 * 1024 * 1024
+"""Of a batch: its tasks share it, because the driver gets what all of them have."""
 
 
 @dataclass(frozen=True)
@@ -144,6 +145,8 @@ class SliceWork:
         self._tables = [TableWork(one, plan.evolves, self._path.classes["value"]) for one in plan.tables]
         self._rejected: list[Rejected] = []
         self._rejected_bytes = 0
+        self._is_alone = len(plan.tasks) == 1
+        self._most_rejected_bytes = _REJECTED_BYTES // max(1, len(plan.tasks))
         self._bytes = 0
         self._newest: dict[Partition, int] = {}
         self._dropped: Counter[str] = Counter()
@@ -152,10 +155,17 @@ class SliceWork:
         for piece in slices:
             for chunk in self._reader.read(piece, _CHUNK_ROWS):
                 self._take(chunk)
-                # One record is taken whatever its size: no batch is smaller than that.
-                if self._rejected_bytes > _REJECTED_BYTES and len(self._rejected) > 1:
+                if self._overflows:
+                    # Nobody will look at them: the batch runs again as a smaller one.
+                    self._rejected.clear()
                     return dataclasses.replace(self._taken(), overflow=True)
         return self._taken()
+
+    @property
+    def _overflows(self) -> bool:
+        # One record is taken whatever its size: no batch is smaller than that.
+        is_least = self._is_alone and len(self._rejected) == 1
+        return self._rejected_bytes > self._most_rejected_bytes and not is_least
 
     def _taken(self) -> Taken:
         tables = [table.close() for table in self._tables]

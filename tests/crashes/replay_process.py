@@ -8,17 +8,17 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 from icestream.cli import main as cli
-from icestream.kafka.transactions import Outgoing, Transactions
+from icestream.kafka.sending import Sending
+from icestream.kafka.transactions import Transactions
 from tests.crashes.faults import Fault, Faults
 
 
 def spoil(faults: Faults) -> None:
-    write, produce = Transactions.write, Transactions._produce
+    write, finish = Transactions.write, Sending.finish
 
     def spoiled_write(self: Transactions, *args: Any) -> int:
         faults.reached("begun")
@@ -26,14 +26,14 @@ def spoil(faults: Faults) -> None:
         faults.reached("done")
         return last
 
-    def spoiled_produce(self: Transactions, messages: Iterable[Outgoing]) -> int:
-        last = produce(self, messages)
+    def spoiled_finish(self: Sending) -> None:
+        finish(self)
         faults.reached("delivered")
-        return last
 
     members: Any = Transactions
     members.write = spoiled_write
-    members._produce = spoiled_produce
+    sending: Any = Sending
+    sending.finish = spoiled_finish
 
 
 if __name__ == "__main__":

@@ -7,43 +7,25 @@ import json
 import signal
 import subprocess
 import sys
+import threading
 from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import Any
 
 import pytest
 
-from icestream.api.errors import BadOffsets, Fenced, LostOffsets
+from icestream.api.errors import BadOffsets, Fenced, LostOffsets, NotReadyError
 from icestream.api.offset_admin import OffsetEntry
-from icestream.api.offsets import Offsets
-from icestream.jobs.accounts import Verdict, judge
-from icestream.jobs.build_iceberg import job_manager
-from icestream.jobs.evidence import gather
-from icestream.jobs.group_ledger import ALTERED, RESET
-from icestream.jobs.iceberg_ledger import InProcessRunner
-from icestream.jobs.manager import JobManager
-from icestream.jobs.sink_offsets import SinkOffsets
-from icestream.pipeline.record_path import RecordSettings
+from icestream.api.offsets import Offsets, Partition
+from icestream.deadlines import Overdue, lease
+from icestream.jobs.group_ledger import ALTERED, RESET, ConnectorKafka
+from icestream.jobs.job import job_from
+from icestream.jobs.sink_offsets import SinkOffsets, iceberg_ledger
 from icestream.pipeline.run import SparkPlane
 from tests.crashes.conftest import MakePipeline
-from tests.crashes.pipeline import PARTITIONS, SCHEMA, SPEC, Pipeline, drain
+from tests.crashes.pipeline import PARTITIONS, SCHEMA, SPEC, Pipeline
 from tests.crashes.processes import ROOT
-
-
-def manager(pipeline: Pipeline, reached: Callable[[str], None] = lambda point: None) -> JobManager:
-    runner: Any = InProcessRunner(
-        {"bootstrap.servers": pipeline.bootstrap}, RecordSettings.of(pipeline.config)
-    )
-    return job_manager(pipeline.name, pipeline.config, pipeline.worker, runner, reached)
-
-
-def run(pipeline: Pipeline) -> None:
-    """Run the job in this process until nothing waits."""
-    job = manager(pipeline)
-    try:
-        drain(job)
-    finally:
-        job.close()
+from tests.crashes.without_spark import manager, run, verdicts
 
 
 class Hand:
@@ -75,11 +57,6 @@ class Hand:
 @pytest.fixture
 def hand(pipeline: Pipeline) -> Hand:
     return Hand(pipeline)
-
-
-def verdicts(pipeline: Pipeline) -> list[Verdict]:
-    worker = {"bootstrap.servers": pipeline.bootstrap}
-    return [judge(found) for _, found in gather(pipeline.name, pipeline.config, worker, deep=True)]
 
 
 def assert_good(pipeline: Pipeline, *lines: str) -> None:
@@ -231,6 +208,105 @@ def test_a_manager_that_still_lives_cannot_undo_a_reset(pipeline: Pipeline, hand
     assert hand.read() == {}
     run(pipeline)
     assert pipeline.ids() == Counter([*range(300), *range(600)])
+    assert_good(pipeline)
+
+
+# -- changes and managers at the same time --
+
+
+def ledger(
+    pipeline: Pipeline,
+    at: Mapping[str, Callable[[], object]],
+    still_awaited: Callable[[], None] = lambda: None,
+) -> Any:
+    """Somebody who is slow: what else happens at some point of a change, once."""
+    waiting = dict(at)
+
+    def reached(point: str) -> None:
+        if point in waiting:
+            waiting.pop(point)()
+
+    kafka = ConnectorKafka.of(pipeline.name, pipeline.config, pipeline.worker)
+    return iceberg_ledger(
+        kafka, job_from(pipeline.name, pipeline.config), pipeline.config, reached, still_awaited
+    )
+
+
+@pytest.mark.parametrize("point", ["settled", "moving db.t", "moved db.t"])
+def test_a_slow_change_moves_nothing_after_a_later_one(point: str, pipeline: Pipeline, hand: Hand) -> None:
+    pipeline.produce(range(300))
+    run(pipeline)
+    # The later one asks for what is there already: it must keep the older one out all the same.
+    slow = ledger(pipeline, {point: lambda: hand.alter({0: 100, 1: 50})})
+    with pytest.raises(NotReadyError, match="another change of the offsets"):
+        slow.alter({Partition(pipeline.name, 0): 5})
+    assert hand.read() == {0: 100, 1: 50, 2: 100}
+    assert pipeline.group_offsets() == Offsets(
+        {p: {0: 100, 1: 50, 2: 100}[p.number] for p in pipeline.partitions}
+    )
+    run(pipeline)
+    assert_good(pipeline)
+
+
+def test_a_change_that_nobody_waits_for_any_more_does_not_begin(pipeline: Pipeline, hand: Hand) -> None:
+    pipeline.produce(range(300))
+    run(pipeline)
+    now = [0.0]
+
+    def later() -> None:
+        now[0] = 81.0
+        hand.alter({0: 10})
+
+    late = ledger(pipeline, {"opening": later}, lease(80.0, lambda: now[0]))
+    with pytest.raises(Overdue):
+        late.reset()
+    assert hand.read() == {0: 10, 1: 100, 2: 100}
+
+
+@pytest.mark.parametrize("tables", [("db.t",), ("db.a", "db.b")])
+def test_letters_of_a_manager_that_commits_between_settling_and_moving_are_published(
+    tables: tuple[str, ...], make_pipeline: MakePipeline
+) -> None:
+    pipeline = make_pipeline(tables)
+    pipeline.produce(range(30))
+    run(pipeline)
+    pipeline.produce(range(30, 300), spoil=range(9))
+    go_on, committed = threading.Event(), threading.Event()
+
+    staged = threading.Event()
+
+    def live_on(point: str) -> None:
+        if point == "staged":
+            staged.set()
+            go_on.wait(60)
+
+    zombie = manager(pipeline, live_on)
+    errors: list[BaseException] = []
+
+    def turn() -> None:
+        try:
+            zombie.tick()
+        except BaseException as error:  # told to the test
+            errors.append(error)
+        committed.set()
+
+    thread = threading.Thread(target=turn)
+    thread.start()
+    assert staged.wait(60)
+
+    def meanwhile() -> None:
+        go_on.set()
+        assert committed.wait(60)
+
+    ledger(pipeline, {"settled": meanwhile}).reset()
+    thread.join(60)
+    zombie.close()
+    assert [type(error) for error in errors] == [Fenced]
+    for table in tables:
+        assert pipeline.ids(table) == pipeline.sent
+    assert pipeline.dead_letters() == pipeline.spoiled
+    run(pipeline)
+    assert pipeline.dead_letters() == Counter(dict.fromkeys(pipeline.spoiled, 2))
     assert_good(pipeline)
 
 

@@ -55,6 +55,9 @@ class InThisProcess:
         self.overflows += taken.overflow
         return taken
 
+    def refuse_cancelled(self) -> None:
+        pass
+
 
 @dataclass
 class World:
@@ -107,7 +110,7 @@ class World:
     def produce(self, values: Iterable[Any]) -> None:
         """Bytes as they are, all else as JSON."""
         producer = Producer(
-            {**self.settings, "message.max.bytes": 16 * MEGABYTE, "linger.ms": 20, "compression.type": "lz4"}
+            {**self.settings, "message.max.bytes": 32 * MEGABYTE, "linger.ms": 20, "compression.type": "lz4"}
         )
         for value in values:
             body = value if isinstance(value, bytes) else json.dumps(value).encode()

@@ -16,10 +16,10 @@ from icestream.api.batch import Rejected
 from icestream.api.offsets import NOTHING, Partition
 from icestream.cli import main
 from icestream.embedded.kafka import Broker
-from icestream.jobs.channel import dead_letter
 from icestream.jobs.job import DeadLetters
+from icestream.jobs.outbox import cut_down, dead_letter
 from icestream.kafka.topics import Topics
-from icestream.kafka.transactions import Transactions
+from icestream.kafka.transactions import Outgoing, Transactions
 from tests.integration.local_job import World
 
 _TIME = 1_763_200_000_000
@@ -60,12 +60,18 @@ class Queue:
         content = {"name": "sink", "config": {"connector.class": "FileStreamSink", **config}}
         (self.folder / "sink.json").write_text(json.dumps(content))
 
-    def fill(self, *rejected: Rejected, connector: str = "sink", with_context: bool = True) -> None:
+    def fill(
+        self,
+        *rejected: Rejected,
+        connector: str = "sink",
+        with_context: bool = True,
+        made: Callable[[Rejected, DeadLetters, str], Outgoing] = dead_letter,
+    ) -> None:
         if self.queue not in self.topics.describe([self.queue]):
             self.topics.create(self.queue, 1, 1)
         target = DeadLetters(self.queue, 1, with_context)
         transactions = Transactions({"bootstrap.servers": self.broker.bootstrap}, "fill", "fill")
-        last = transactions.write([dead_letter(one, target, connector) for one in rejected], NOTHING, "")
+        last = transactions.write([made(one, target, connector) for one in rejected], NOTHING, "")
         transactions.close()
         place = Partition(self.queue, 0)
         eventually(lambda: self.topics.ends([place])[place] > last)
@@ -276,3 +282,14 @@ def test_records_land_once_after_the_fix_and_the_books_balance(
     assert world.ids() == list(range(100))
     assert main.run(["verify", world.name, "--deep", *settings]) == 0
     assert "100 in the table, 10 in the dead letter queue. None missing" in capsys.readouterr().out
+
+
+def test_letters_that_were_too_large_for_their_queue_are_shown_and_not_sent(queue: Queue) -> None:
+    queue.fill(queue.rejected(0, "bad"))
+    queue.fill(queue.rejected(1, "bad and large", b"{" * 5_000), made=cut_down)
+    assert [(letter["reason"], letter["value"]) for letter in queue.show()] == [
+        ("bad", "{"),
+        ("bad and large", None),
+    ]
+    assert "1 of 2 letters lack the value of their record" in queue.run("replay", "sink")
+    assert queue.run("replay", "sink", "--where", "value is not null").startswith("1 letters sent")

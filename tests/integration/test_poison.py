@@ -17,7 +17,7 @@ from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, C
 from pyiceberg.schema import Schema
 from pyiceberg.types import ListType, LongType, MapType, NestedField, StringType, StructType
 
-from icestream.api.errors import FatalError, RecordRejected
+from icestream.api.errors import RecordRejected
 from icestream.embedded.kafka import Broker
 from tests.integration.local_job import JSON, MEGABYTE, SCHEMA, World
 from tests.long_form import sized
@@ -104,20 +104,41 @@ def test_records_of_ten_megabytes(make_world: MakeWorld) -> None:
     assert stages == {2: ("VALUE_CONVERTER", True), 3: ("TASK_PUT", True)}
 
 
-def test_a_queue_that_takes_no_letter_so_large_stops_the_job_until_it_does(make_world: MakeWorld) -> None:
+def test_a_bad_record_of_twenty_megabytes_is_a_dead_letter(make_world: MakeWorld) -> None:
+    world, bad = make_world(), b'{"id":1,"text":"' + b"x" * (20 * MEGABYTE)
+    allow(world, world.name, 24 * MEGABYTE)
+    world.produce([{"id": 0}, bad, {"id": 2}, bad, bad, bad])
+    world.drain()
+    assert world.ids() == [0, 2]
+    assert [letter.value for letter in world.letters()] == [bad] * 4
+
+
+def test_a_letter_that_is_too_large_for_its_queue_goes_without_its_value(make_world: MakeWorld) -> None:
+    """The queue is not ours: it takes a megabyte, and then only so much that letters travel one by one."""
     world, bad = make_world(), b'{"id":1,"text":"' + b"x" * (2 * MEGABYTE)
     world.topics.create(f"{world.name}-dlq", 1, 1, {"max.message.bytes": str(MEGABYTE)})
-    world.produce([{"id": 0}, bad])
-    with pytest.raises(FatalError, match=rf"too large for topic '{world.name}-dlq'; raise its max\.message"):
-        world.drain()
-    assert world.ids() == [0]
-    entry = ConfigEntry("max.message.bytes", str(4 * MEGABYTE), incremental_operation=AlterConfigOpType.SET)
-    resource = ConfigResource(ResourceType.TOPIC, f"{world.name}-dlq", incremental_configs=[entry])
+    small = [b'{"id":%d' % number + b"y" * 600 for number in range(40)]
+    world.produce([{"id": 0}, *small, bad, b"{"])
+    world.drain()
+    allow(world, f"{world.name}-dlq", 8_000)
+    world.produce([*small, b"{" + b"z" * 8_000, {"id": 9}])
+    world.drain()
+    assert world.ids() == [0, 9]
+    letters = world.letters()
+    assert [letter.value for letter in letters] == [*small, None, b"{", *small, None]
+    assert [letter.origin_offset for letter in letters] == [*range(1, 43), *range(43, 84)]
+    assert [letter.is_whole for letter in letters] == [letter.value is not None for letter in letters]
+    cut = letters[40]
+    assert cut.context["icestream.left.out.value.bytes"] == str(len(bad))
+    assert cut.context["stage"] == "VALUE_CONVERTER"
+    assert [letter.context["topic"] for letter in letters] == [world.name] * 83
+
+
+def allow(world: World, topic: str, size: int) -> None:
+    entry = ConfigEntry("max.message.bytes", str(size), incremental_operation=AlterConfigOpType.SET)
+    resource = ConfigResource(ResourceType.TOPIC, topic, incremental_configs=[entry])
     admin = AdminClient(world.settings)
     admin.incremental_alter_configs([resource])[resource].result(60)
-    world.drain()
-    assert world.ids() == [0]
-    assert [letter.value for letter in world.letters()] == [bad]
 
 
 def test_bytes_that_are_no_utf_8(make_world: MakeWorld) -> None:

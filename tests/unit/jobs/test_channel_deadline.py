@@ -21,12 +21,20 @@ class Transactions:
     def __init__(self, *_: Any) -> None:
         self.ended = threading.Event()
         self.error: Exception | None = None
+        self.steps = 0
 
-    def write(self, *_: Any) -> int:
+    progress = 0
+
+    def write_some(self, *_: Any, **__: Any) -> int:
         if self.error is not None:
             raise self.error
+        for _step in range(self.steps):
+            self.progress += 1
+            self.ended.wait(0.05)
+        if self.steps:
+            return 0
         self.ended.wait(60)
-        return -1
+        return 0
 
 
 @pytest.fixture
@@ -40,6 +48,13 @@ def test_a_transaction_that_never_ends_is_given_up(made: KafkaChannel) -> None:
         made.publish("commit", [], [], Offsets({}))
     transactions: Any = made._transactions
     transactions.ended.set()
+
+
+def test_a_transaction_that_goes_on_has_all_the_time_it_needs(made: KafkaChannel) -> None:
+    transactions: Any = made._transactions
+    transactions.steps = 20
+    made.publish("commit", [], [], Offsets({}))
+    assert transactions.progress == 20
 
 
 def test_what_the_client_says_in_time_is_told(made: KafkaChannel) -> None:

@@ -59,6 +59,8 @@ class Kafka:
     letters: list[Rejected] = field(default_factory=list)
     publishes: list[str] = field(default_factory=list)
     fails_to_publish: bool = False
+    publishes_half: bool = False
+    """Kafka goes away after the first letter of several."""
     channels: int = 0
     chunk_rows: int = 1000
 
@@ -107,6 +109,11 @@ class Kafka:
     ) -> None:
         if self.fails_to_publish and any(offsets[p] == len(self.topics[p.topic]) for p in offsets):
             self.fails_to_publish = False
+            raise SourceUnavailable("no answer")
+        if self.publishes_half and len(rejected) > 1:
+            self.publishes_half = False
+            first = rejected[0]
+            self.publish(commit, [first], [], Offsets({first.partition: first.offset + 1}))
             raise SourceUnavailable("no answer")
         self.letters += rejected
         self.publishes.append(commit)
@@ -210,6 +217,20 @@ def test_when_kafka_misses_a_batch_it_is_told_again_and_nothing_is_written_twice
     assert world.lines() == [b"1", b"2"]
     assert [(letter.offset, letter.value) for letter in world.kafka.letters] == [(1, b"{")]
     assert world.kafka.group == {P: 3}
+
+
+def test_letters_that_came_half_way_are_sent_from_there_on(tmp_path: Path) -> None:
+    world = World(tmp_path, errors__tolerance="all", errors__deadletterqueue__topic__name="letters")
+    world.kafka.topics["t"] = [b"1", b"{", b"2", b"{{"]
+    world.kafka.publishes_half = True
+    with pytest.raises(SourceUnavailable):
+        world.drain()
+    assert world.kafka.group == {P: 2}
+    world.restarted()
+    world.drain()
+    assert world.lines() == [b"1", b"2"]
+    assert [letter.offset for letter in world.kafka.letters] == [1, 3]
+    assert world.kafka.group == {P: 4}
 
 
 def test_a_batch_that_kafka_misses_and_no_longer_has_is_told_all_the_same(tmp_path: Path) -> None:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from icestream.api.batch import Rejected
 from icestream.api.offsets import Partition
-from icestream.jobs.channel import dead_letter
 from icestream.jobs.job import DeadLetters
 from icestream.jobs.letters import Letter, _parted
+from icestream.jobs.outbox import dead_letter
 from icestream.jobs.replay_marks import Sent
 from icestream.kafka.log import LogRecord
 

@@ -55,6 +55,13 @@ def test_a_cut_takes_from_every_partition_in_proportion_and_never_more_than_ther
     assert planning.cut(floor, ends, 200) == Offsets({A: 160, B: 50})
 
 
+def test_a_cut_is_smaller_however_many_partitions_have_a_record() -> None:
+    partitions = [Partition("t", number) for number in range(5)]
+    floor, ends = Offsets(dict.fromkeys(partitions, 7)), Offsets(dict.fromkeys(partitions, 8))
+    cut = planning.cut(floor, ends, 2)
+    assert [cut[partition] for partition in partitions] == [8, 8, 7, 7, 7]
+
+
 def test_a_cut_always_moves_every_partition_that_waits() -> None:
     floor, ends = Offsets({A: 0, B: 0}), Offsets({A: 1_000_000, B: 1})
     assert planning.cut(floor, ends, 10)[B] == 1

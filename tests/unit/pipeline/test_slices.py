@@ -6,9 +6,12 @@ import pytest
 from pyiceberg import types as it
 from pyiceberg.schema import Schema
 
+from icestream.api.batch import Slice
 from icestream.api.offsets import Offsets
 from icestream.pipeline import worker
-from tests.unit.pipeline.batches import SOURCE, World, reasons, rows_of
+from icestream.pipeline.plan import Plan
+from icestream.pipeline.record_path import RecordSettings
+from tests.unit.pipeline.batches import CONFIG, SOURCE, Topic, World, reasons, rows_of
 
 TABLE = Schema(it.NestedField(1, "id", it.LongType()))
 
@@ -27,6 +30,15 @@ def test_one_rejected_record_is_taken_however_large_it_is(world: World) -> None:
 
 def test_several_rejected_records_may_be_too_much(world: World) -> None:
     assert world.staged([b"{" * 600] * 2, world.table(TABLE)).taken.overflow
+
+
+def test_the_tasks_of_a_batch_share_what_a_driver_should_hold(world: World) -> None:
+    values = [b"{" * 600] * 4
+    world.monkeypatch.setattr(worker, "process_reader", lambda kafka: Topic(values))
+    tasks = [[Slice(SOURCE, at, at + 1)] for at in range(4)]
+    plan = Plan({}, RecordSettings.of(CONFIG), [], tasks, evolves=False)
+    taken = [worker.SliceWork(plan, task).run(tasks[task]) for task in range(4)]
+    assert [(part.overflow, len(part.rejected)) for part in taken] == [(True, 0)] * 4
 
 
 def test_tables_that_have_different_parts_of_a_batch_get_the_rest_of_it(world: World) -> None:
