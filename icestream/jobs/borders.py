@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from icestream.api.batch import Batch, StagedFile, TableReference, Taken
 from icestream.api.offsets import Offsets, Partition
 from icestream.kafka.topics import GroupOffset, TopicFacts
+from icestream.kafka.watch import Seen
 
 if TYPE_CHECKING:
     # For their names alone: jobs without tables start sooner.
@@ -31,6 +32,14 @@ class SourceFacts(Protocol):
     def beginnings(self, partitions: Iterable[Partition]) -> Offsets: ...
 
     def group_offsets(self, group: str, partitions: Iterable[Partition]) -> dict[Partition, GroupOffset]: ...
+
+
+class News(Protocol):
+    """Tells a job that waits when its topics have changed. `icestream.kafka.watch.Watch` is the real one."""
+
+    def when_changed(self, job: str, seen: Seen, tell: Callable[[], None]) -> None: ...
+
+    def forget(self, job: str) -> None: ...
 
 
 class BatchRunner(Protocol):

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Final
 from icestream.api.config import Config
 from icestream.api.connector_settings import FRAMEWORK
 from icestream.api.status import JobStarter, Outage, RunningJob
-from icestream.jobs.job_thread import PATIENCE, JobThread, Manager
+from icestream.jobs.job_thread import PATIENCE, Bell, JobThread, Manager
+from icestream.jobs.shared import Shared
 from icestream.plugins import ICEBERG_SETTINGS, Plugin, find_connector
 from icestream.retry import Patience
 
@@ -30,6 +31,7 @@ def job_starter(worker: Mapping[str, str], late: LateSpark | None = None) -> Job
     Whoever sets it up has such connectors, and the first of them should not wait.
     """
     spark = late or LateSpark(worker)
+    shared = Shared()
     if any(key.startswith("spark.") for key in worker):
         spark.plane()
 
@@ -37,8 +39,11 @@ def job_starter(worker: Mapping[str, str], late: LateSpark | None = None) -> Job
         plugin = find_connector(config["connector.class"])
         patience = patience_with({**config, "name": name})
         if _is_iceberg(plugin):
-            job = LateRunner(spark, name, config, worker)
-            return JobThread(name, job.manager, job.cancel, job.allow, paused=paused, patience=patience)
+            bell = Bell()
+            job = LateRunner(spark, name, config, worker, shared, bell)
+            return JobThread(
+                name, job.manager, job.cancel, job.allow, paused=paused, patience=patience, bell=bell
+            )
 
         def make() -> Manager:
             return _manager(plugin, name, config, worker)
@@ -90,11 +95,21 @@ class LateSpark:
 class LateRunner:
     """The runner of one job, made in the job's own thread; may be cancelled before it is there."""
 
-    def __init__(self, spark: LateSpark, name: str, config: Config, worker: Mapping[str, str]) -> None:
+    def __init__(
+        self,
+        spark: LateSpark,
+        name: str,
+        config: Config,
+        worker: Mapping[str, str],
+        shared: Shared,
+        bell: Bell,
+    ) -> None:
         self._spark = spark
         self._name = name
         self._config = config
         self._worker = worker
+        self._shared = shared
+        self._bell = bell
         self._lock = threading.Lock()
         self._runner: SparkRunner | None = None
         self._is_cancelled = False
@@ -107,7 +122,9 @@ class LateRunner:
             self._runner = runner
             if self._is_cancelled:
                 runner.cancel()
-        return job_manager(self._name, self._config, self._worker, runner)
+        return job_manager(
+            self._name, self._config, self._worker, runner, shared=self._shared, wake=self._bell.ring
+        )
 
     def cancel(self) -> None:
         with self._lock:

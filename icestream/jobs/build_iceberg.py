@@ -10,6 +10,7 @@ from icestream.api.config import Config, subset
 from icestream.jobs.channel import Channel, KafkaChannel, prepare_topics
 from icestream.jobs.job import job_from
 from icestream.jobs.manager import JobManager
+from icestream.jobs.shared import Shared
 from icestream.kafka.clients import client_settings
 from icestream.kafka.topics import Topics
 from icestream.pipeline.record_path import RecordSettings
@@ -32,9 +33,14 @@ def job_manager(
     worker: Mapping[str, str],
     runner: SparkRunner,
     reached: Callable[[str], None] = lambda point: None,
+    shared: Shared | None = None,
+    wake: Callable[[], None] = lambda: None,
 ) -> JobManager:
+    """`shared` is what all jobs of a worker have in common; without it the job has its own and polls."""
     job = job_from(name, config)
-    topics = Topics(client_settings(worker, "admin", subset(config, "admin.override.")))
+    admin = client_settings(worker, "admin", subset(config, "admin.override."))
+    topics = shared.clusters.topics(admin) if shared else Topics(admin)
+    news = shared.clusters.watch(admin) if shared else None
     catalog = open_catalog(config)
     write_props = {key: value for prefix in _WRITE_PROPS for key, value in subset(config, prefix).items()}
     tables = [IcebergTable(catalog, table, name, write_props=write_props) for table in job.tables]
@@ -48,7 +54,10 @@ def job_manager(
         reached("published a part")
         runner.refuse_cancelled()
 
-    return JobManager(job, topics, tables, runner, open_channel, time.monotonic, _now, reached)
+    gate = shared.gate if shared else None
+    return JobManager(
+        job, topics, tables, runner, open_channel, time.monotonic, _now, reached, news, wake, gate
+    )
 
 
 def _now() -> dt.datetime:

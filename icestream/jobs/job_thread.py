@@ -33,6 +33,19 @@ class Manager(Protocol):
     def close(self) -> None: ...
 
 
+class Bell:
+    """Wakes a job that waits; may ring before the job is there to hear it."""
+
+    def __init__(self) -> None:
+        self._listener: Callable[[], None] = lambda: None
+
+    def heard_by(self, listener: Callable[[], None]) -> None:
+        self._listener = listener
+
+    def ring(self) -> None:
+        self._listener()
+
+
 class JobThread:
     """`make` builds the manager inside the thread: it opens connections, and may fail like any turn.
 
@@ -49,6 +62,7 @@ class JobThread:
         paused: bool,
         patience: Patience = PATIENCE,
         clock: Callable[[], float] = time.monotonic,
+        bell: Bell | None = None,
     ) -> None:
         self._name = name
         self._patience = patience
@@ -64,6 +78,9 @@ class JobThread:
         self._wake = threading.Condition()
         self._stopping = False
         self._paused = paused
+        self._is_woken = False
+        if bell is not None:
+            bell.heard_by(self._on_bell)
         self._thread = threading.Thread(target=self._run, name=f"job-{name}", daemon=True)
         self._thread.start()
 
@@ -79,6 +96,7 @@ class JobThread:
             self._paused = False
             if self._state is State.PAUSED:
                 self._state = State.RUNNING
+            self._is_woken = True
             self._wake.notify_all()
 
     def stop(self) -> None:
@@ -101,6 +119,11 @@ class JobThread:
         """Give up the batch under way, if any, and wake a job that waits."""
         self._cancel()
         with self._wake:
+            self._wake.notify_all()
+
+    def _on_bell(self) -> None:
+        with self._wake:
+            self._is_woken = True
             self._wake.notify_all()
 
     def _run(self) -> None:
@@ -162,4 +185,11 @@ class JobThread:
         with self._wake:
             if self._stopping:
                 return
-            self._wake.wait_for(lambda: self._stopping or (seconds is None and not self._paused), seconds)
+            self._wake.wait_for(lambda: self._is_over(seconds), seconds)
+            self._is_woken = False
+
+    def _is_over(self, seconds: float | None) -> bool:
+        """Whether a wait ends early."""
+        if seconds is None:
+            return self._stopping or not self._paused
+        return self._stopping or self._is_woken or self._paused

@@ -7,32 +7,32 @@ from __future__ import annotations
 
 import datetime as dt
 import logging
+import math
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 
 from icestream.api.batch import Batch, Rejected
-from icestream.api.errors import CommitConflict, FatalError, RecordRejected, SourceUnavailable
+from icestream.api.errors import CommitConflict, FatalError, Fenced, RecordRejected, SourceUnavailable
 from icestream.api.offsets import NOTHING, Offsets, Partition
 from icestream.api.status import Progress
 from icestream.jobs import planning, summaries
-from icestream.jobs.borders import BatchRunner, SinkTable, SourceFacts
+from icestream.jobs.borders import BatchRunner, News, SinkTable, SourceFacts
 from icestream.jobs.channel import Channel
 from icestream.jobs.debts import pay
 from icestream.jobs.events import CommitComplete, CommitToTable, Payload, StartCommit
 from icestream.jobs.job import Job
 from icestream.jobs.planning import Pace
 from icestream.jobs.reject_log import log_rejected
+from icestream.jobs.rest import Rest
 from icestream.jobs.staging import StagedBatch, stage
 from icestream.jobs.standing import NOTE_PREFIX, Standing, has_all, owed, refuse_other_source, standing
+from icestream.kafka.topics import GroupOffset
 from icestream.sinks.iceberg.marks import JobMark, Source, mark_after
 from icestream.sinks.iceberg.table import Receipt
 
 _log = logging.getLogger(__name__)
-
-_LEAST_POLL, _MOST_POLL = 0.01, 0.25
-_FACTS_SECONDS = 5.0
-"""How often an idle job looks for new topics and partitions."""
 
 
 class JobManager:
@@ -48,6 +48,9 @@ class JobManager:
         clock: Callable[[], float],
         wall: Callable[[], dt.datetime],
         reached: Callable[[str], None] = lambda point: None,
+        news: News | None = None,
+        wake: Callable[[], None] = lambda: None,
+        gate: AbstractContextManager[None] | None = None,
     ) -> None:
         self._job = job
         self._source = source
@@ -58,13 +61,19 @@ class JobManager:
         self._wall = wall
         self._reached = reached
         """Told of each point between two steps; the crash tests end the process there."""
+        self._rest = Rest(job, news, wake)
+        self._gate = gate or nullcontext()
         self._channel: Channel | None = None
+        self._channel_used = -math.inf
+        self._notes: set[str] = set()
+        """What this manager has read or left beside the group's offsets."""
+        self._asked: frozenset[Partition] = frozenset()
+        """The partitions whose notes it has asked for."""
         self._standing: Standing | None = None
         self._identity = Source("", {})
         """Ids of the topics that exist, of those that are read and those whose positions a table has."""
         self._reads: Sequence[str] = ()
         self._known: frozenset[str] = frozenset()
-        self._facts_at = 0.0
         self._latest: Offsets | None = None
         self._pace = Pace()
         self._newest: dict[Partition, int] = {}
@@ -75,7 +84,8 @@ class JobManager:
         """One turn. Returns how many seconds may pass before the next."""
         try:
             if self._standing is None:
-                self._standing = self._find_standing()
+                with self._gate:
+                    self._standing = self._find_standing()
             return self._turn(self._standing)
         except CommitConflict as conflict:
             self._standing = None
@@ -92,9 +102,8 @@ class JobManager:
             raise
 
     def close(self) -> None:
-        if self._channel is not None:
-            channel, self._channel = self._channel, None
-            channel.close()
+        self._rest.end()
+        self._close_channel()
 
     # -- where the job stands --
 
@@ -106,6 +115,7 @@ class JobManager:
         self._known = frozenset[str]().union(*(item.mark.topics for item in found if item.mark))
         partitions = self._refresh_facts()
         group = self._source.group_offsets(self._job.group, partitions)
+        self._give_way(group, partitions)
         beginnings = self._source.beginnings(partitions)
         is_new = all(item.mark is None for item in found)
         stands = standing(self._job.group, found, group, self._fresh_offsets(beginnings, is_new=is_new))
@@ -118,12 +128,27 @@ class JobManager:
             planning.refuse_gaps(self._job.name, floor, beginnings, ends, given_by)
         if has_all(found):
             if (batch := owed(marks, group, partitions)) is not None:
+                self._note_publishing(batch.id)
                 theirs = [table for table, item in zip(self._tables, found, strict=True) if item.mark]
                 pay(batch, theirs, self._runner, self._opened_channel(), self._job.name)
             elif any(group[p].next != stands.floor[p] for p in partitions if p in group):
                 self._publish(marks[0].commit, [], [], stands.floor)
         self._note_totals(marks)
+        self._rest.worked(self._clock())
         return stands
+
+    def _give_way(self, group: Mapping[Partition, GroupOffset], partitions: Sequence[Partition]) -> None:
+        """End if another manager has published since this one last did.
+
+        An older manager that has closed its channel is not fenced when a newer one opens its own; it finds
+        out here, before it touches anything.
+        """
+        notes = {p: at.note for p, at in group.items() if at.note.startswith(NOTE_PREFIX)}
+        strange = {note for p, note in notes.items() if p in self._asked and note not in self._notes}
+        if strange:
+            commit = min(strange).removeprefix(NOTE_PREFIX)
+            raise Fenced(f"another manager of '{self._job.name}' is alive: it has published batch {commit}")
+        self._notes, self._asked = set(notes.values()), frozenset(partitions)
 
     def _prove_alone(self) -> None:
         """Another writer moved our offsets. If it was a newer manager, Kafka says so, and this one ends."""
@@ -139,10 +164,21 @@ class JobManager:
             self._channel = self._open_channel()
         return self._channel
 
+    def _close_channel(self) -> None:
+        if self._channel is not None:
+            channel, self._channel = self._channel, None
+            channel.close()
+
     def _publish(
         self, commit: str, rejected: Sequence[Rejected], events: Sequence[Payload], end: Offsets
     ) -> None:
+        self._note_publishing(commit)
         self._opened_channel().publish(commit, rejected, events, end)
+
+    def _note_publishing(self, commit: str) -> None:
+        """Before it happens: whether it did may never be known."""
+        self._notes = {*self._notes, f"{NOTE_PREFIX}{commit}"}
+        self._channel_used = self._clock()
 
     def _abandon_channel(self) -> None:
         """A new channel after an outage: it ends or aborts what the old one left open.
@@ -161,7 +197,7 @@ class JobManager:
             raise SourceUnavailable(f"topic '{missing[0]}' does not exist; create it or change 'topics'")
         ids = {**self._ids_of_unread(names), **{name: fact.id for name, fact in facts.items()}}
         self._identity = Source(self._source.cluster_id(), ids)
-        self._reads, self._facts_at = names, self._clock()
+        self._reads = names
         return [Partition(name, number) for name in names for number in range(facts[name].partitions)]
 
     def _ids_of_unread(self, reads: Sequence[str]) -> dict[str, str]:
@@ -188,11 +224,13 @@ class JobManager:
         ends = self._source.ends(list(stands.floor))
         rows = planning.waiting(stands.floor, ends)
         wait = planning.until_due(now, self._pace, limits)
-        self.progress = replace(self.progress, lag=rows, next_commit_in_ms=int(wait * 1000))
+        self.progress = replace(self.progress, lag=rows, next_commit_in_ms=int(wait * 1000) if rows else None)
         if not planning.is_due(now, rows, self._pace, limits):
-            if now - self._facts_at > _FACTS_SECONDS:
-                self._standing = None
-            return min(_MOST_POLL, max(_LEAST_POLL, limits.interval / 4))
+            return self._idle(stands, ends, rows, now)
+        if self._channel is None:
+            # It was closed while nothing came. Whoever opens it asks tables and group, as at the start.
+            self._standing = None
+            return 0.0
         if any(partition not in stands.floor for partition in self._refresh_facts()):
             self._standing = None
             return 0.0
@@ -208,6 +246,29 @@ class JobManager:
         self._reached("planned")
         self._run(batch, stands, started=now, behind=batch.span < rows)
         return 0.0
+
+    def _idle(self, stands: Standing, ends: Offsets, rows: int, now: float) -> float:
+        if self._rest.wants_look(now, rows):
+            if self._has_changed(stands, ends):
+                self._standing = None
+                return 0.0
+            self._rest.looked(now)
+        if rows == 0 and self._rest.is_long(now, self._channel_used):
+            self._close_channel()
+        return self._rest.seconds(now, rows, ends)
+
+    def _has_changed(self, stands: Standing, ends: Offsets) -> bool:
+        """Whether there are new partitions, or somebody else wrote the job's tables, such as a rollback."""
+        partitions = self._refresh_facts()
+        self._refuse_other_source(stands.marks)
+        beginnings = self._source.beginnings(list(ends))
+        if any(planning.has_gaps(floor, beginnings, ends) for floor in stands.floors):
+            return True
+        found = [table.found() for table in self._tables]
+        before, after = (
+            [item.mark and item.mark.commit for item in items] for items in (stands.found, found)
+        )
+        return before != after or any(partition not in stands.floor for partition in partitions)
 
     def _refuse_other_source(self, marks: Sequence[JobMark]) -> None:
         refuse_other_source(self._job.name, marks, self._identity, self._reads)
@@ -331,7 +392,10 @@ class JobManager:
             bytes_a_row=taken.bytes_read / batch.span if taken.bytes_read else self._pace.bytes_a_row,
             rows_limit=planning.eased(self._pace, self._job.limits),
         )
+        # Beside every offset of the group, by now.
+        self._notes = {f"{NOTE_PREFIX}{batch.id}"}
         self._standing = stands.after(batch, [receipt.mark for receipt in receipts])
+        self._rest.worked(self._clock())
         self.progress = replace(
             self.progress,
             lag=max(0, (self.progress.lag or 0) - batch.span),

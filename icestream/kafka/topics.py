@@ -6,6 +6,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import closing
 from dataclasses import dataclass
 
 from confluent_kafka import (
@@ -54,6 +55,17 @@ class GroupOffset:
     """The metadata that whoever committed left beside the offset."""
 
 
+def is_public(name: str) -> bool:
+    """Whether a topic is not one of Kafka's own."""
+    return not name.startswith("__")
+
+
+def matching(names: Iterable[str], pattern: str) -> list[str]:
+    """Topics whose whole name matches a pattern of Java's."""
+    wanted = java_pattern(pattern)
+    return [name for name in names if is_public(name) and wanted.fullmatch(name)]
+
+
 class Topics:
     """Questions to one cluster. Each call asks anew."""
 
@@ -68,7 +80,6 @@ class Topics:
         self._sleep = sleep
         with kafka_errors("connecting to Kafka"):
             self._admin = AdminClient(quiet(settings))
-        self._members: dict[tuple[str, bool], Consumer] = {}
 
     def cluster_id(self) -> str:
         with kafka_errors("asking for the cluster id", self._admin.poll):
@@ -78,12 +89,10 @@ class Topics:
     def names(self) -> list[str]:
         with kafka_errors("listing topics", self._admin.poll):
             listed = self._admin.list_topics(timeout=ANSWER_SECONDS).topics
-        return sorted(name for name in listed if not name.startswith("__"))
+        return sorted(name for name in listed if is_public(name))
 
     def matching(self, pattern: str) -> list[str]:
-        """Topics whose whole name matches a pattern of Java's."""
-        wanted = java_pattern(pattern)
-        return [name for name in self.names() if wanted.fullmatch(name)]
+        return matching(self.names(), pattern)
 
     def describe(self, names: Iterable[str]) -> dict[str, TopicFacts]:
         """The topics that exist, by name."""
@@ -146,7 +155,9 @@ class Topics:
         # Not by the admin client: librdkafka 2.16 crashes there when the coordinator asks for patience.
         with kafka_errors("connecting to Kafka"):
             member = self._member(group, waits=waits)
-        with kafka_errors(f"asking for the offsets of group {group}", member.poll):
+        # Closed after each answer: a worker has as many groups as connectors, and each client has its threads
+        # and connections.
+        with closing(member), kafka_errors(f"asking for the offsets of group {group}", member.poll):
             for _ in range(_COORDINATOR_ATTEMPTS):
                 try:
                     return list(member.committed(asked, timeout=ANSWER_SECONDS))
@@ -161,18 +172,16 @@ class Topics:
 
         One that waits hears nothing before the transactions are over that have written some.
         """
-        if (group, waits) not in self._members:
-            self._members[group, waits] = Consumer(
-                quiet(
-                    {
-                        **self._settings,
-                        "group.id": group,
-                        "enable.auto.commit": False,
-                        "isolation.level": "read_committed" if waits else "read_uncommitted",
-                    }
-                )
+        return Consumer(
+            quiet(
+                {
+                    **self._settings,
+                    "group.id": group,
+                    "enable.auto.commit": False,
+                    "isolation.level": "read_committed" if waits else "read_uncommitted",
+                }
             )
-        return self._members[group, waits]
+        )
 
     def create(
         self, name: str, partitions: int, replication: int, config: Mapping[str, str] | None = None

@@ -10,7 +10,8 @@ import pytest
 
 from icestream.api.status import State
 from icestream.jobs import build, build_iceberg
-from icestream.jobs.job_thread import Manager
+from icestream.jobs.job_thread import Bell, Manager
+from icestream.jobs.shared import Shared
 from icestream.retry import Patience
 
 
@@ -32,8 +33,8 @@ class FakeSpark:
 def test_a_job_may_be_cancelled_before_its_runner_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
     runner, manager = FakeRunner(), cast(Manager, object())
     monkeypatch.setattr(build_iceberg, "spark_runner", lambda *_: runner)
-    monkeypatch.setattr(build_iceberg, "job_manager", lambda *_: manager)
-    late = build.LateRunner(cast(Any, FakeSpark()), "job", {}, {})
+    monkeypatch.setattr(build_iceberg, "job_manager", lambda *_, **__: manager)
+    late = build.LateRunner(cast(Any, FakeSpark()), "job", {}, {}, Shared(), Bell())
     late.cancel()
     assert late.manager() is manager
     assert runner.is_cancelled

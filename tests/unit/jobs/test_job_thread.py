@@ -9,7 +9,7 @@ import pytest
 
 from icestream.api.errors import FatalError, SourceUnavailable
 from icestream.api.status import Progress, State
-from icestream.jobs.job_thread import JobThread
+from icestream.jobs.job_thread import Bell, JobThread
 from icestream.retry import Backoff, Patience
 
 
@@ -154,4 +154,23 @@ def test_a_job_without_patience_fails_with_the_outage() -> None:
     assert eventually(lambda: job.status().state is State.FAILED)
     assert "no registry" in (job.status().trace or "")
     assert manager.ticks == 2
+    job.stop()
+
+
+def test_a_bell_wakes_a_job_that_sleeps_for_long() -> None:
+    manager, bell = ScriptedManager(lambda: 3600.0), Bell()
+    job = JobThread("job", lambda: manager, lambda: None, lambda: None, paused=False, bell=bell)
+    assert eventually(lambda: manager.ticks == 1)
+    bell.ring()
+    assert eventually(lambda: manager.ticks == 2)
+    job.stop()
+
+
+def test_a_job_that_sleeps_for_long_pauses_and_goes_on_at_once() -> None:
+    manager = ScriptedManager(lambda: 3600.0)
+    job = started(manager)
+    assert eventually(lambda: manager.ticks == 1)
+    job.pause()
+    job.resume()
+    assert eventually(lambda: manager.ticks == 2)
     job.stop()

@@ -1,0 +1,38 @@
+"""What the jobs of a worker share: clients of Kafka, and the gate through which they start. Made once, with
+the starter of jobs."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import Final
+
+from icestream.kafka.watch import Clusters
+
+_STARTS_AT_ONCE: Final = 8
+_SECONDS: Final = 30.0
+
+
+class Gate:
+    """Lets so many jobs at a time ask where they stand; nobody waits for ever behind those who hang."""
+
+    def __init__(self, places: int, seconds: float = _SECONDS) -> None:
+        self._free = threading.Semaphore(places)
+        self._seconds = seconds
+        self._own = threading.local()
+
+    def __enter__(self) -> None:
+        self._own.has_place = self._free.acquire(timeout=self._seconds)
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._own.has_place:
+            self._free.release()
+
+
+@dataclass(frozen=True)
+class Shared:
+    clusters: Clusters = field(default_factory=Clusters)
+    gate: Gate = field(default_factory=lambda: Gate(_STARTS_AT_ONCE))
