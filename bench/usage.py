@@ -108,6 +108,11 @@ class TreeMeter:
             self._sample_memory()
             return Usage(cpu, self._peak, self._most)
 
+    def memory_now(self) -> int:
+        with self._lock:
+            self._sample_cpu()
+            return sum(_memory(process) for process in self._known.values())
+
     def living(self) -> list[psutil.Process]:
         """The processes of the tree that are still there, also those whose parent has died."""
         with self._lock:

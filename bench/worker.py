@@ -37,10 +37,13 @@ class Worker:
         if answer.status_code != 201:
             raise RunFailed(f"the connector was refused with {answer.status_code}: {answer.text}")
 
-    def check(self, name: str) -> None:
-        """Raise if the worker has ended, or the connector or one of its tasks has failed."""
+    def check_alive(self) -> None:
         if not self._process.is_alive():
             raise RunFailed(f"the worker ended: {self._last_words()}")
+
+    def check(self, name: str) -> None:
+        """Raise if the worker has ended, or the connector or one of its tasks has failed."""
+        self.check_alive()
         answer = self._client.get(f"/connectors/{name}/status")
         if answer.status_code == 200:
             failed = failures(answer.json())

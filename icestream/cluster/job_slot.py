@@ -40,7 +40,6 @@ class JobSlot:
         self._changed = threading.Condition()
         self._wish: Wish | None = None
         self._settled = True
-        self._ended = False
         self._job: RunningJob | None = None
         self._job_wish: Wish | None = None
         self._failure: tuple[int, str] | None = None
@@ -50,17 +49,20 @@ class JobSlot:
         """Leave a wish; None is the wish for no job at all. Returns at once."""
         with self._changed:
             self._wish = wish
-            self._settled = False
-            if self._thread is None:
-                self._thread = threading.Thread(target=self._run, name=f"connector-{self.name}", daemon=True)
-                self._thread.start()
-            self._changed.notify_all()
+            self._go()
 
     def wake(self) -> None:
         """Look again: the starter may be there by now."""
         with self._changed:
-            self._settled = False
-            self._changed.notify_all()
+            self._go()
+
+    def _go(self) -> None:
+        """Bring the wish about, in a thread that lives until that is done: a worker may have many slots."""
+        self._settled = False
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._run, name=f"connector-{self.name}", daemon=True)
+            self._thread.start()
+        self._changed.notify_all()
 
     def wait(self, timeout: float) -> bool:
         """Whether the wish came true (or failed) within the timeout."""
@@ -68,13 +70,9 @@ class JobSlot:
             return self._changed.wait_for(lambda: self._settled, timeout)
 
     def end(self) -> bool:
-        """End the thread of a slot that has no job and no wish; False if it has one."""
+        """Whether the slot has neither a job nor a wish, so that it may be forgotten."""
         with self._changed:
-            if self._wish is not None or not self._settled:
-                return False
-            self._ended = True
-            self._changed.notify_all()
-            return True
+            return self._wish is None and self._settled
 
     @property
     def is_busy(self) -> bool:
@@ -100,8 +98,8 @@ class JobSlot:
     def _run(self) -> None:
         while True:
             with self._changed:
-                self._changed.wait_for(lambda: self._ended or not self._settled)
-                if self._ended:
+                if self._settled:
+                    self._thread = None
                     return
                 wish = self._wish
             self.turn(wish)

@@ -22,6 +22,9 @@ from icestream.logs import for_connector
 
 _LOG = logging.getLogger(__name__)
 _LOOK_SECONDS: Final = 0.25
+_FULL_LOOK: Final = 12
+"""Every so many turns all jobs are looked at, also those that say the same as before: others write to the
+board too. With a thousand jobs the full look at each would take a tenth of a core."""
 _PROGRESS_SECONDS: Final = 30.0
 """How old the progress that other workers see may be."""
 
@@ -53,6 +56,8 @@ class Supervisor:
         self._progress_at: dict[str, float] = {}
         self._batches: dict[str, int] = {}
         self._fenced: set[str] = set()
+        self._turns = 0
+        self._seen: dict[str, tuple[KnownConnector, JobStatus]] = {}
         self._closing = threading.Event()
         self._thread = threading.Thread(target=self._run, name="supervisor", daemon=True)
 
@@ -70,6 +75,7 @@ class Supervisor:
                     self._board.publish(replace(status, state=State.UNASSIGNED, trace=None, progress=None))
 
     def turn(self) -> None:
+        self._turns += 1
         connectors = self._roster.connectors()
         for name, connector in connectors.items():
             if self._membership.owns(name):
@@ -91,11 +97,20 @@ class Supervisor:
     def _look_at(self, name: str, connector: KnownConnector) -> None:
         try:
             job = self._roster.job_status(name)
+            if self._has_seen(name, connector, job):
+                return
+            self._seen[name] = (connector, job)
             self._restart(name, connector, job)
             self._publish(name, connector, job)
             self._note_topics(name, job.progress)
         except Exception:  # a job's edge: one that cannot be looked at must not hide the others
             for_connector(_LOG, name).exception("a look at the job failed")
+
+    def _has_seen(self, name: str, connector: KnownConnector, job: JobStatus) -> bool:
+        if self._turns % _FULL_LOOK == 0 or self._recoveries.get(name, NO_RECOVERY) is not NO_RECOVERY:
+            return False
+        before = self._seen.get(name)
+        return before is not None and before[0] is connector and before[1] is job
 
     def _restart(self, name: str, connector: KnownConnector, job: JobStatus) -> None:
         if connector.refused is not None:
@@ -165,7 +180,7 @@ class Supervisor:
 
     def _leave(self, name: str) -> None:
         """Another worker has it now, and tells."""
-        for kept in (self._published, self._recoveries, self._progress_at, self._batches):
+        for kept in (self._published, self._recoveries, self._progress_at, self._batches, self._seen):
             kept.pop(name, None)
         self._fenced.discard(name)
 

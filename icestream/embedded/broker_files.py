@@ -37,15 +37,22 @@ def new_cluster_id() -> str:
 
 
 def server_properties(
-    logs: Path, port: int, controller_port: int, secure: SecureListener | None = None
+    logs: Path,
+    port: int,
+    controller_port: int,
+    secure: SecureListener | None = None,
+    advertised: int | None = None,
 ) -> str:
-    """Small internal topics for a quick start; no record expires, because `verify` counts them all."""
+    """Small internal topics for a quick start; no record expires, because `verify` counts them all.
+
+    `advertised` is the port that clients are told, if somebody stands between.
+    """
     settings = {
         "process.roles": "broker,controller",
         "node.id": 1,
         "controller.quorum.voters": f"1@{HOST}:{controller_port}",
         "listeners": f"PLAINTEXT://{HOST}:{port},CONTROLLER://{HOST}:{controller_port}",
-        "advertised.listeners": f"PLAINTEXT://{HOST}:{port}",
+        "advertised.listeners": f"PLAINTEXT://{HOST}:{advertised or port}",
         "inter.broker.listener.name": "PLAINTEXT",
         "controller.listener.names": "CONTROLLER",
         "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",

@@ -92,7 +92,9 @@ def jars() -> Path:
     return fetch("org.apache.kafka", "kafka_2.13", VERSION, extra=[_LOG4J_BINDING])
 
 
-def start(data: Path, port: int | None = None, *, die_with_parent: bool = False) -> Broker:
+def start(
+    data: Path, port: int | None = None, *, die_with_parent: bool = False, advertised: int | None = None
+) -> Broker:
     """Start the broker of a data folder and wait until it answers; one that runs is returned as it is.
 
     Without `port`, it is the folder's last one or 9092, or a free one if that is taken.
@@ -111,12 +113,12 @@ def start(data: Path, port: int | None = None, *, die_with_parent: bool = False)
             return running
         chosen = _choose_port(data, port)
         try:
-            return _start(data, chosen, die_with_parent)
+            return _start(data, chosen, die_with_parent, advertised=advertised)
         except PreconditionError:
             # Somebody may have taken the port between the look and the start.
             if port is not None or ports.is_free(chosen):
                 raise
-        return _start(data, ports.free_port(), die_with_parent)
+        return _start(data, ports.free_port(), die_with_parent, advertised=advertised)
 
 
 def status(data: Path) -> Broker | None:
@@ -147,9 +149,9 @@ def kill(data: Path) -> bool:
 
 
 @contextmanager
-def running_broker(data: Path, port: int | None = None) -> Iterator[Broker]:
+def running_broker(data: Path, port: int | None = None, *, advertised: int | None = None) -> Iterator[Broker]:
     """A broker for the length of a `with` block; it ends with this process at the latest."""
-    broker = start(data, port, die_with_parent=True)
+    broker = start(data, port, die_with_parent=True, advertised=advertised)
     try:
         yield broker
     finally:
@@ -184,12 +186,13 @@ def _start(
     die_with_parent: bool,
     secure: SecureListener | None = None,
     users: Sequence[str] = (),
+    advertised: int | None = None,
 ) -> Broker:
     program, library = java(), jars()
     # Made anew at each start: the ports may have changed.
     taken = [port, *([secure.port] if secure else [])]
     (data / "server.properties").write_text(
-        server_properties(data / "topics", port, ports.free_port(avoid=taken), secure)
+        server_properties(data / "topics", port, ports.free_port(avoid=taken), secure, advertised)
     )
     (data / "log4j2.properties").write_text(logging_properties(data / "server.log"))
     base = [program, f"-Dlog4j2.configurationFile={data / 'log4j2.properties'}", "-cp", f"{library}/*"]

@@ -75,6 +75,7 @@ class JobThread:
         self._is_fenced = False
         self._warning: str | None = None
         self._progress = Progress()
+        self._told: tuple[tuple[object, ...], JobStatus] | None = None
         self._wake = threading.Condition()
         self._stopping = False
         self._paused = paused
@@ -111,9 +112,16 @@ class JobThread:
             _log.warning("job did not end within %s s", _STOP_SECONDS, extra={"connector": self._name})
 
     def status(self) -> JobStatus:
-        warnings = (*self._progress.warnings, *([self._warning] if self._warning else []))
-        progress = replace(self._progress, warnings=warnings)
-        return JobStatus(self._state, self._trace, progress, self._is_fenced)
+        """The same object until something changes: whoever looks often sees that at a glance."""
+        state, trace, progress, warning = self._state, self._trace, self._progress, self._warning
+        facts = (state, trace, progress, warning, self._is_fenced)
+        told = self._told
+        if told is not None and all(new is old for new, old in zip(facts, told[0], strict=True)):
+            return told[1]
+        warnings = (*progress.warnings, *([warning] if warning else []))
+        status = JobStatus(state, trace, replace(progress, warnings=warnings), self._is_fenced)
+        self._told = (facts, status)
+        return status
 
     def _interrupt(self) -> None:
         """Give up the batch under way, if any, and wake a job that waits."""

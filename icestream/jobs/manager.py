@@ -134,7 +134,7 @@ class JobManager:
             elif any(group[p].next != stands.floor[p] for p in partitions if p in group):
                 self._publish(marks[0].commit, [], [], stands.floor)
         self._note_totals(marks)
-        self._rest.worked(self._clock())
+        self._rest.stood(self._clock())
         return stands
 
     def _give_way(self, group: Mapping[Partition, GroupOffset], partitions: Sequence[Partition]) -> None:

@@ -5,6 +5,7 @@ A job without a watch, such as one in a test, asks Kafka itself a few times a se
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Callable, Sequence
 from typing import Final
 
@@ -19,6 +20,7 @@ _MOST_POLL: Final = 0.25
 _FIRST_LOOK: Final = 5.0
 """Seconds from a batch to a look at tables and topics; each time twice as long while nothing comes."""
 _RAREST_LOOK: Final = 600.0
+"""The watch tells of new records and topics: this look is for tables that somebody rolled back."""
 _CHANNEL_SECONDS: Final = 30.0
 """How long a channel stays open after its last use: a producer of Kafka has threads and connections."""
 
@@ -29,6 +31,8 @@ class Rest:
         self._news = news
         self._wake = wake
         self._every = _FIRST_LOOK
+        # Those that start together do not all look together.
+        self._spread = 1 - zlib.crc32(job.name.encode()) / 2**33
         self._look_at = 0.0
         self._has_news = False
         self._poll = min(_MOST_POLL, max(_LEAST_POLL, job.limits.interval / 4))
@@ -38,15 +42,21 @@ class Rest:
         """Whether a job that rests gives up what it can open again."""
         return self._news is not None
 
+    def stood(self, now: float) -> None:
+        """The job has asked where it stands."""
+        self._look_in(_RAREST_LOOK, now)
+
     def worked(self, now: float) -> None:
-        """The job knows where it stands: it has just asked, or has had a batch."""
-        self._every = _FIRST_LOOK
-        self._look_at = now + self._every
+        """The job has had a batch."""
+        self._look_in(_FIRST_LOOK, now)
 
     def looked(self, now: float) -> None:
         """Nothing has changed."""
-        self._every = min(_RAREST_LOOK, 2 * self._every) if self._news else _FIRST_LOOK
-        self._look_at = now + self._every
+        self._look_in(2 * self._every, now)
+
+    def _look_in(self, seconds: float, now: float) -> None:
+        self._every = min(_RAREST_LOOK if self._news else _FIRST_LOOK, seconds)
+        self._look_at = now + self._every * self._spread
 
     def wants_look(self, now: float, rows: int) -> bool:
         """Whether tables and topics are to be looked at: it is time, or there is news and no record explains

@@ -88,7 +88,7 @@ class WatchedWorld(World):
 def test_an_idle_job_sleeps_until_it_is_told() -> None:
     world = WatchedWorld({0: 10})
     world.tick()
-    assert world.sleeps() > 4
+    assert world.sleeps() > 1
     seen, _ = world.news.waits["j"]
     assert seen.ends == Offsets({ONLY: 10})
     world.kafka.end[0] = 20
@@ -112,7 +112,7 @@ def test_looks_at_the_table_become_rare_while_nothing_comes() -> None:
     began, world.loads = world.now, 0
     while world.now - began < 7200:
         world.sleeps(world.sleeps())
-    assert world.loads < 20
+    assert world.loads < 30
     assert world.manager.progress.lag == 0
 
 
