@@ -5,7 +5,8 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-long unit check format bench bench-records bench-commits lock machine
+.PHONY: help setup demo test test-long unit check format bench bench-records bench-commits bench-scale \
+	bench-steady lock machine
 
 help: ## Show this help
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -42,6 +43,12 @@ bench-records: machine $(VENV)/.dev ## Converters, transforms and validation on 
 
 bench-commits: machine $(VENV)/.dev ## What a commit costs as a table grows older
 	@$(BIN)/python -m bench.commits $(ARGS)
+
+bench-scale: machine $(VENV)/.dev ## What 1, 100 and 1,000 idle connectors cost one worker
+	@$(BIN)/python -m bench.scale $(ARGS)
+
+bench-steady: machine $(VENV)/.dev ## Even rates with a commit every second, us and the real Kafka Connect
+	@$(BIN)/python -m bench.steady $(ARGS)
 
 lock: ## Pin the newest versions that pyproject.toml allows (needs uv)
 	@command -v uv >/dev/null || { echo "make: lock needs uv; install it with: pip install uv" >&2; exit 1; }

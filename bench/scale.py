@@ -12,7 +12,7 @@ import sqlite3
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
@@ -24,7 +24,7 @@ import psutil  # type: ignore[import-untyped]
 from rich.console import Console
 from rich.table import Table as Screen
 
-from bench import counted, machine
+from bench import counted, machine, page
 from bench.kafka_meter import KafkaMeter, metered
 from bench.machine import Foreign
 from bench.sides import HEAP, Side
@@ -106,8 +106,10 @@ def main(counts: str, seconds: float, settle: float, records: int, save: bool) -
         sys.exit(130)
     console.print(screen(runs))
     if save:
-        RESULTS.write_text(json.dumps(as_json(runs, options), indent=2) + "\n")
-        console.print(f"written: {RESULTS.parent.name}/{RESULTS.name}")
+        document = as_json(runs, options)
+        RESULTS.write_text(json.dumps(document, indent=2) + "\n")
+        page.publish("scale", section(document))
+        console.print(f"written: {RESULTS.parent.name}/{RESULTS.name} and {page.PAGE.name}")
 
 
 def _interrupted(number: int, frame: object) -> NoReturn:
@@ -379,6 +381,18 @@ def lines(runs: Sequence[Idle]) -> list[tuple[str, list[str], str]]:
         ("all connectors ready after, s", lambda run: f"{run.ready_seconds:.0f}", ""),
     ]
     return [(label, [show(run) for run in runs], goal) for label, show, goal in shown]
+
+
+def section(document: Mapping[str, Any]) -> str:
+    """What the page says of a results file."""
+    runs = [Idle(**run) for run in document["runs"]]
+    headings = ["idle connectors", *(f"{run.connectors:,}" for run in runs), "goal"]
+    others = max(run.foreign_share for run in runs)
+    where = f"{document['machine']['cores']} cores, {document['machine']['memory_gb']} GB"
+    return (
+        f"Measured on {document['measured_on']}, {where}; others used up to {others:.0%} of the machine.\n\n"
+        + page.table(headings, ([label, *cells, goal] for label, cells, goal in lines(runs)))
+    )
 
 
 def as_json(runs: Sequence[Idle], options: Options) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -56,7 +56,7 @@ class BenchTable:
 
     def visible_rows(self) -> int:
         """The rows in the current snapshot; one look at the catalog's pointer while nothing is committed."""
-        pointer = self._pointer()
+        pointer = self.pointer()
         if pointer != self._seen:
             self._rows = rows_of(self._table())
             self._seen = pointer
@@ -72,10 +72,41 @@ class BenchTable:
         column = pc.struct_field(ids.column("callInfo"), "requestID")
         return Content(ids.num_rows, pc.count_distinct(column).as_py(), files, len(table.metadata.snapshots))
 
+    def appended(self, seen: Mapping[str, float]) -> Iterator[tuple[float, Sequence[str]]]:
+        """The ids of the rows that each snapshot added, with the time at which it was first seen.
+
+        `seen` are the metadata files with those times; a snapshot that came between two of them was seen with
+        the later one.
+        """
+        from pyiceberg.manifest import ManifestEntryStatus
+        from pyiceberg.table import StaticTable
+
+        known: set[int] = set()
+        for place, at in sorted(seen.items(), key=lambda item: item[1]):
+            table = StaticTable.from_metadata(place)
+            for snapshot in table.metadata.snapshots:
+                if snapshot.snapshot_id in known:
+                    continue
+                known.add(snapshot.snapshot_id)
+                paths = [
+                    entry.data_file.file_path
+                    for manifest in snapshot.manifests(table.io)
+                    if manifest.added_snapshot_id == snapshot.snapshot_id
+                    for entry in manifest.fetch_manifest_entry(table.io)
+                    if entry.status == ManifestEntryStatus.ADDED
+                ]
+                yield at, [one for path in paths for one in _ids(path)]
+
+    def sizes(self) -> tuple[int, int]:
+        """How many data files and commits the table has."""
+        table = self._table()
+        return table.inspect.files().num_rows, len(table.metadata.snapshots)
+
     def _table(self) -> Table:
         return self._catalog.load_table(API_LOG.table)
 
-    def _pointer(self) -> str:
+    def pointer(self) -> str:
+        """The metadata file that is current."""
         connection = sqlite3.connect(f"{self._database.as_uri()}?mode=ro", uri=True, timeout=10)
         try:
             row = connection.execute(
@@ -85,6 +116,14 @@ class BenchTable:
         finally:
             connection.close()
         return str(row[0])
+
+
+def _ids(path: str) -> list[str]:
+    import pyarrow.compute as pc
+    import pyarrow.parquet as pq
+
+    column = pq.read_table(path.removeprefix("file://"), columns=[ID_FIELD]).column("callInfo")
+    return list(pc.struct_field(column, "requestID").to_pylist())
 
 
 def rows_of(table: Table) -> int:

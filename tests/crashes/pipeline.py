@@ -21,6 +21,7 @@ from icestream.api.errors import RetriableError
 from icestream.api.offsets import Offsets, Partition
 from icestream.jobs.build_iceberg import job_manager, spark_runner
 from icestream.jobs.manager import JobManager
+from icestream.jobs.shared import Shared
 from icestream.kafka.topics import Topics
 from icestream.pipeline.run import SparkPlane
 from icestream.sinks.iceberg.catalogs import open_catalog
@@ -140,9 +141,14 @@ class Pipeline:
 
     # -- the job in this process --
 
-    def manager(self, spark: SparkPlane, reached: Callable[[str], None] = lambda point: None) -> JobManager:
+    def manager(
+        self,
+        spark: SparkPlane,
+        reached: Callable[[str], None] = lambda point: None,
+        shared: Shared | None = None,
+    ) -> JobManager:
         runner = spark_runner(spark, self.name, self.config, self.worker)
-        return job_manager(self.name, self.config, self.worker, runner, reached)
+        return job_manager(self.name, self.config, self.worker, runner, reached, shared)
 
     def drain(self, spark: SparkPlane, reached: Callable[[str], None] = lambda point: None) -> None:
         """Run the job in this process until nothing waits, as the next manager after a crash would."""

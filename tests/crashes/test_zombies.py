@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 
 from icestream.api.errors import Fenced
+from icestream.jobs import rest
+from icestream.jobs.shared import Shared
 from icestream.pipeline.run import SparkPlane
 from tests.crashes.conftest import StartManager
 from tests.crashes.pipeline import Pipeline, drain
@@ -77,4 +79,55 @@ def test_an_older_manager_that_never_slept_ends_at_its_next_batch(
     old.close()
     drain(new)
     new.close()
+    pipeline.check()
+
+
+@pytest.fixture
+def rests_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A manager of a worker closes its producer as soon as nothing waits."""
+    monkeypatch.setattr(rest, "_CHANNEL_SECONDS", -1.0)
+
+
+@pytest.mark.usefixtures("rests_at_once")
+def test_a_manager_that_rested_reads_the_next_records_once(pipeline: Pipeline, spark: SparkPlane) -> None:
+    manager = pipeline.manager(spark, shared=Shared())
+    for first in (0, 300, 600):
+        pipeline.produce(range(first, first + 300), spoil=range(first, first + 2))
+        drain(manager)
+        pipeline.check()
+    manager.close()
+
+
+@pytest.mark.usefixtures("rests_at_once")
+def test_a_manager_that_rested_gives_way_to_one_that_worked_meanwhile(
+    pipeline: Pipeline, spark: SparkPlane
+) -> None:
+    old = pipeline.manager(spark, shared=Shared())
+    pipeline.produce(range(300), spoil=range(2))
+    drain(old)
+    pipeline.produce(range(300, 600), spoil=range(2, 4))
+    pipeline.drain(spark)
+    pipeline.produce(range(600, 900), spoil=range(4, 6))
+    with pytest.raises(Fenced, match="it has published batch"):
+        drain(old)
+    old.close()
+    pipeline.drain(spark)
+    pipeline.check()
+
+
+@pytest.mark.usefixtures("rests_at_once")
+def test_of_two_managers_that_rest_the_first_to_work_goes_on(pipeline: Pipeline, spark: SparkPlane) -> None:
+    old, new = pipeline.manager(spark, shared=Shared()), pipeline.manager(spark, shared=Shared())
+    pipeline.produce(range(300), spoil=range(2))
+    drain(old)
+    drain(new)
+    pipeline.produce(range(300, 600), spoil=range(2, 4))
+    drain(old)
+    pipeline.check()
+    pipeline.produce(range(600, 900), spoil=range(4, 6))
+    with pytest.raises(Fenced):
+        drain(new)
+    new.close()
+    drain(old)
+    old.close()
     pipeline.check()

@@ -6,6 +6,7 @@ import json
 import signal
 import time
 
+import psutil  # type: ignore[import-untyped]
 import pytest
 
 from icestream.api.errors import ConfigError, IcestreamError
@@ -57,6 +58,27 @@ def test_pause_resume_stop_restart_and_delete(world: World) -> None:
     world.produce("steered", {"id": 60})
     eventually(lambda: len(world.ids("steered")) == 61)
     assert world.ids("steered") == list(range(61))
+
+
+def test_idle_connectors_share_clients_and_wake_for_a_record(world: World) -> None:
+    names = [f"idle{number}" for number in range(12)]
+    for name in names:
+        world.topic(name)
+        world.client.create(name, world.config(name))
+    # Each had six of its own, and fourteen threads; what is left is the worker's, whatever their number.
+    eventually(lambda: connections_to_kafka(world) < len(names))
+    world.produce("idle7", {"id": 1}, {"id": 2})
+    eventually(lambda: world.ids("idle7") == [1, 2])
+    world.produce("idle7", {"id": 3})
+    eventually(lambda: world.ids("idle7") == [1, 2, 3])
+    for name in names:
+        world.client.delete(name)
+
+
+def connections_to_kafka(world: World) -> int:
+    port = int(world.bootstrap.rpartition(":")[2])
+    connections = psutil.Process(world.worker.pid).net_connections(kind="tcp")
+    return sum(1 for one in connections if one.raddr and one.raddr.port == port)
 
 
 def test_a_bad_record_fails_the_connector_after_what_precedes_it_has_landed(world: World) -> None:
