@@ -4,6 +4,7 @@ turn."""
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import signal
 import subprocess
@@ -187,6 +188,7 @@ def _load(
         str(seconds),
         file,
     ]
+    reaped = _reaped()
     load = subprocess.Popen([str(part) for part in command])
     began = time.monotonic()
     pointers: dict[str, float] = {}
@@ -201,7 +203,7 @@ def _load(
                 pointers[pointer] = last = now
             if foreign is None and now - began >= options.warm_up:
                 worker.meter.mark()
-                foreign, marked = Foreign([broker.pid, load.pid]), now
+                foreign, marked = Foreign([broker.pid]), now
             if load.poll() is None and now - began > seconds + _AFTER_S:
                 raise RunFailed(f"the broker does not take {rate:,} records a second")
             if load.poll() is not None:
@@ -220,8 +222,9 @@ def _load(
         if load.poll() is None:
             load.kill()
         load.wait()
+    pointers.setdefault(table.pointer(), time.monotonic())
     cpu = worker.meter.read()
-    share = foreign.share(cpu.cpu_seconds) if foreign else 0.0
+    share = foreign.share(cpu.cpu_seconds + _reaped() - reaped) if foreign else 0.0
     return Watched(
         Sent.read(file),
         pointers,
@@ -231,6 +234,12 @@ def _load(
         cpu.peak_memory_bytes,
         share,
     )
+
+
+def _reaped() -> float:
+    """CPU-seconds of the children of this process that have ended, such as the load."""
+    times = os.times()
+    return times.children_user + times.children_system
 
 
 def _steady(side: Side, rate: int, table: BenchTable, watched: Watched, options: Options) -> Steady:
