@@ -144,7 +144,7 @@ class Watch:
     def _look(self, waiting: Mapping[str, tuple[Seen, Callable[[], None]]]) -> list[str]:
         if self._looks is None:
             self._looks = self._open_looks()
-        asked = list({partition: None for seen, _ in waiting.values() for partition in seen.ends})
+        asked = list({partition: None for seen, _ in waiting.values() for partition in seen.ends.positions})
         ends = self._looks.ends(asked)
         told = [job for job, (seen, _) in waiting.items() if _has_moved(seen, ends)]
         if self._clock() - self._topics_at >= _TOPICS_SECONDS:
@@ -180,12 +180,12 @@ class Watch:
 
 def _has_moved(seen: Seen, ends: Mapping[Partition, int]) -> bool:
     # One that nobody leads just now has not moved.
-    return any(ends.get(partition, seen.ends[partition]) != seen.ends[partition] for partition in seen.ends)
+    return any(ends.get(partition, end) != end for partition, end in seen.ends.positions.items())
 
 
 def _has_other_topics(seen: Seen, topics: Mapping[str, int]) -> bool:
     known: dict[str, int] = {}
-    for partition in seen.ends:
+    for partition in seen.ends.positions:
         known[partition.topic] = known.get(partition.topic, 0) + 1
     if seen.matching is not None and set(seen.matching(sorted(topics))) != known.keys():
         return True
