@@ -9,6 +9,8 @@ import time
 from collections.abc import Callable
 from typing import TypeVar
 
+from icestream.waits import waiting_for
+
 _T = TypeVar("_T")
 
 
@@ -41,20 +43,25 @@ def started(call: Callable[[], _T], name: str) -> Callable[[float], _T]:
 
 
 def within(seconds: float, call: Callable[[], _T], name: str) -> _T:
-    """The answer of a call, or Overdue; a call that hangs is left behind in its thread."""
-    return started(call, name)(seconds)
+    """The answer of a call, or Overdue; a call that hangs is left behind in its thread.
+
+    `name` says whose answer it is: a job shows it while it waits.
+    """
+    with waiting_for(name):
+        return started(call, name)(seconds)
 
 
 def while_moving(seconds: float, call: Callable[[], _T], progress: Callable[[], int], name: str) -> _T:
     """As `within`, but the time begins anew whenever `progress` has changed."""
     result = started(call, name)
-    while True:
-        before = progress()
-        try:
-            return result(seconds)
-        except Overdue:
-            if progress() == before:
-                raise
+    with waiting_for(name):
+        while True:
+            before = progress()
+            try:
+                return result(seconds)
+            except Overdue:
+                if progress() == before:
+                    raise
 
 
 def lease(seconds: float, clock: Callable[[], float] = time.monotonic) -> Callable[[], None]:

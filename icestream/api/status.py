@@ -36,12 +36,25 @@ class Progress:
 
 
 @dataclass(frozen=True)
+class Waiting:
+    """Somebody else's answer that a job needs before it goes on."""
+
+    what: str
+    since: dt.datetime
+
+    def __str__(self) -> str:
+        return f"waiting for {self.what} since {self.since.isoformat(timespec='seconds')}"
+
+
+@dataclass(frozen=True)
 class JobStatus:
     state: State
     trace: str | None = None
     progress: Progress = Progress()
     is_fenced: bool = False
     """It failed because another manager of the same job is, or was, alive."""
+    waiting: Waiting | None = None
+    """What holds it up, if that has lasted."""
 
 
 @dataclass(frozen=True)

@@ -128,7 +128,14 @@ class ConnectorService:
             return Health("unhealthy", f"{outage}. Connectors that need it wait for it.")
         if not self._membership.is_well:
             return Health("unhealthy", "Worker has lost touch with Kafka and stopped its connectors.")
-        return Health("healthy", f"{_READY} {self._extras.notice}".rstrip())
+        said = [_READY, self._extras.notice, *self._held_up()]
+        return Health("healthy", " ".join(part for part in said if part))
+
+    def _held_up(self) -> list[str]:
+        """Jobs that wait for others: no fault of this worker, but somebody should know."""
+        names = [name for name in self.roster.connectors() if self._membership.owns(name)]
+        waits = [(name, self.roster.job_status(name).waiting) for name in names]
+        return [f"Connector '{name}' is {waiting}." for name, waiting in waits if waiting is not None]
 
     def server(self) -> ServerInfo:
         return ServerInfo(f"{_KAFKA_VERSION}-icestream", __version__, self._extras.cluster_id())

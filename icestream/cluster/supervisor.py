@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import asdict, replace
 from typing import Final
 
-from icestream.api.status import JobStatus, Progress, State
+from icestream.api.status import JobStatus, Progress, State, Waiting
 from icestream.cluster.boards import StatusBoard
 from icestream.cluster.internal_records import PublishedStatus
 from icestream.cluster.membership import Membership
@@ -58,6 +58,7 @@ class Supervisor:
         self._fenced: set[str] = set()
         self._turns = 0
         self._seen: dict[str, tuple[KnownConnector, JobStatus]] = {}
+        self._waits: dict[str, dt.datetime] = {}
         self._closing = threading.Event()
         self._thread = threading.Thread(target=self._run, name="supervisor", daemon=True)
 
@@ -103,6 +104,7 @@ class Supervisor:
             self._restart(name, connector, job)
             self._publish(name, connector, job)
             self._note_topics(name, job.progress)
+            self._tell_of_wait(name, job.waiting)
         except Exception:  # a job's edge: one that cannot be looked at must not hide the others
             for_connector(_LOG, name).exception("a look at the job failed")
 
@@ -178,9 +180,25 @@ class Supervisor:
             if topic not in known:
                 self._board.use_topic(name, topic)
 
+    def _tell_of_wait(self, name: str, waiting: Waiting | None) -> None:
+        """Once per wait: the job itself cannot say that a call does not return."""
+        if waiting is None:
+            self._waits.pop(name, None)
+        elif self._waits.get(name) != waiting.since:
+            self._waits[name] = waiting.since
+            for_connector(_LOG, name).warning("still %s", waiting)
+
     def _leave(self, name: str) -> None:
         """Another worker has it now, and tells."""
-        for kept in (self._published, self._recoveries, self._progress_at, self._batches, self._seen):
+        kept_by_name = (
+            self._published,
+            self._recoveries,
+            self._progress_at,
+            self._batches,
+            self._seen,
+            self._waits,
+        )
+        for kept in kept_by_name:
             kept.pop(name, None)
         self._fenced.discard(name)
 

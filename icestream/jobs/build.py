@@ -18,6 +18,7 @@ from icestream.jobs.job_thread import PATIENCE, Bell, JobThread, Manager
 from icestream.jobs.shared import Shared
 from icestream.plugins import ICEBERG_SETTINGS, Plugin, find_connector
 from icestream.retry import Patience
+from icestream.waits import waiting_for
 
 if TYPE_CHECKING:
     from icestream.pipeline.run import SparkPlane, SparkRunner
@@ -84,7 +85,7 @@ class LateSpark:
         from icestream.kafka.clients import client_settings
         from icestream.pipeline.run import SparkPlane
 
-        with self._lock:
+        with waiting_for("Spark to start"), self._lock:
             if self._plane is None:
                 plane = SparkPlane(self._worker)
                 plane.warm_up(client_settings(self._worker, "consumer"))

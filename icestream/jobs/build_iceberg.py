@@ -7,8 +7,10 @@ import time
 from collections.abc import Callable, Mapping
 
 from icestream.api.config import Config, subset
+from icestream.jobs.borders import SinkTable
 from icestream.jobs.channel import Channel, KafkaChannel, prepare_topics
 from icestream.jobs.job import job_from
+from icestream.jobs.limited_table import LimitedTable
 from icestream.jobs.manager import JobManager
 from icestream.jobs.shared import Shared
 from icestream.kafka.clients import client_settings
@@ -41,9 +43,12 @@ def job_manager(
     admin = client_settings(worker, "admin", subset(config, "admin.override."))
     topics = shared.clusters.topics(admin) if shared else Topics(admin)
     news = shared.clusters.watch(admin) if shared else None
-    catalog = open_catalog(config)
     write_props = {key: value for prefix in _WRITE_PROPS for key, value in subset(config, prefix).items()}
-    tables = [IcebergTable(catalog, table, name, write_props=write_props) for table in job.tables]
+
+    def table(of: str) -> Callable[[], SinkTable]:
+        return lambda: IcebergTable(open_catalog(config), of, name, write_props=write_props)
+
+    tables = [LimitedTable(table(each)) for each in job.tables]
 
     def open_channel() -> Channel:
         prepare_topics(job, topics)

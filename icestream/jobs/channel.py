@@ -88,7 +88,8 @@ class KafkaChannel:
 
     def _moving(self, call: Callable[[], None]) -> None:
         try:
-            while_moving(self._seconds, call, lambda: self._transactions.progress, "publishing")
+            doing = f"Kafka: transaction of {self._job.transactional_id}"
+            while_moving(self._seconds, call, lambda: self._transactions.progress, doing)
         except Overdue:
             raise SourceUnavailable(
                 f"Kafka did not end the transaction of {self._job.transactional_id}, and has not answered "

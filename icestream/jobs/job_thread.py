@@ -5,6 +5,7 @@ This is the `RunningJob` that the control plane sees.
 
 from __future__ import annotations
 
+import datetime as dt
 import logging
 import threading
 import time
@@ -14,14 +15,19 @@ from dataclasses import replace
 from typing import Protocol
 
 from icestream.api.errors import Cancelled, Fenced, RetriableError
-from icestream.api.status import JobStatus, Progress, State
+from icestream.api.status import JobStatus, Progress, State, Waiting
 from icestream.retry import Backoff, Patience
+from icestream.waits import oldest_wait
 
 _log = logging.getLogger(__name__)
 
 PATIENCE = Patience(seconds=600.0, longest_wait=15.0)
 """A job whose source or sink stays away for longer fails."""
 _STOP_SECONDS = 20.0
+_SHOWN_AFTER = 30.0
+"""Seconds: what takes longer is shown as what the job waits for."""
+_GIVEN_UP_AFTER = 3600.0
+"""Seconds: every call has a shorter limit of its own, so a thread that waits for longer is lost."""
 
 
 class Manager(Protocol):
@@ -63,6 +69,7 @@ class JobThread:
         patience: Patience = PATIENCE,
         clock: Callable[[], float] = time.monotonic,
         bell: Bell | None = None,
+        wall: Callable[[], dt.datetime] = lambda: dt.datetime.now(dt.UTC),
     ) -> None:
         self._name = name
         self._patience = patience
@@ -70,10 +77,13 @@ class JobThread:
         self._cancel = cancel
         self._allow = allow
         self._clock = clock
+        self._wall = wall
         self._state = State.PAUSED if paused else State.RUNNING
         self._trace: str | None = None
         self._is_fenced = False
-        self._warning: str | None = None
+        self._is_given_up = False
+        self._trouble: Waiting | None = None
+        """What it tries again, since when; replaced as a whole."""
         self._progress = Progress()
         self._told: tuple[tuple[object, ...], JobStatus] | None = None
         self._wake = threading.Condition()
@@ -82,12 +92,14 @@ class JobThread:
         self._is_woken = False
         if bell is not None:
             bell.heard_by(self._on_bell)
+        self._pauses = 0
         self._thread = threading.Thread(target=self._run, name=f"job-{name}", daemon=True)
         self._thread.start()
 
     def pause(self) -> None:
         with self._wake:
             self._paused = True
+            self._pauses += 1
             if self._state is State.RUNNING:
                 self._state = State.PAUSED
         self._interrupt()
@@ -103,7 +115,8 @@ class JobThread:
     def stop(self) -> None:
         with self._wake:
             self._stopping = True
-        deadline = self._clock() + _STOP_SECONDS
+        # One that was given up has had its time.
+        deadline = self._clock() + (0.0 if self._is_given_up else _STOP_SECONDS)
         while self._thread.is_alive() and self._clock() < deadline:
             # Again and again: a batch that was about to start could not be interrupted.
             self._interrupt()
@@ -113,15 +126,35 @@ class JobThread:
 
     def status(self) -> JobStatus:
         """The same object until something changes: whoever looks often sees that at a glance."""
-        state, trace, progress, warning = self._state, self._trace, self._progress, self._warning
-        facts = (state, trace, progress, warning, self._is_fenced)
+        stuck = self._stuck()
+        if stuck is not None and self._age(stuck) > _GIVEN_UP_AFTER and self._state is State.RUNNING:
+            self._give_up(stuck)
+        state, trace, progress, trouble = self._state, self._trace, self._progress, self._trouble
+        facts = (state, trace, progress, trouble, stuck, self._is_fenced)
         told = self._told
         if told is not None and all(new is old for new, old in zip(facts, told[0], strict=True)):
             return told[1]
-        warnings = (*progress.warnings, *([warning] if warning else []))
-        status = JobStatus(state, trace, replace(progress, warnings=warnings), self._is_fenced)
+        said = (*progress.warnings, *([trouble.what] if trouble else []), *([str(stuck)] if stuck else []))
+        waiting = stuck or trouble if state is State.RUNNING else None
+        status = JobStatus(state, trace, replace(progress, warnings=said), self._is_fenced, waiting)
         self._told = (facts, status)
         return status
+
+    def _stuck(self) -> Waiting | None:
+        wait = oldest_wait(self._thread)
+        return wait if wait is not None and self._age(wait) > _SHOWN_AFTER else None
+
+    def _age(self, wait: Waiting) -> float:
+        return (self._wall() - wait.since).total_seconds()
+
+    def _give_up(self, stuck: Waiting) -> None:
+        """The thread cannot be ended. The job has failed, and may start again, here or elsewhere: whatever
+        the thread does when it wakes is refused by the table and by Kafka."""
+        with self._wake:
+            self._stopping = self._is_given_up = True
+            self._state = State.FAILED
+            self._trace = f"given up: still {stuck}; restart the connector when it answers"
+        _log.error("job given up: still %s", stuck, extra={"connector": self._name})
 
     def _interrupt(self) -> None:
         """Give up the batch under way, if any, and wake a job that waits."""
@@ -137,28 +170,35 @@ class JobThread:
     def _run(self) -> None:
         manager: Manager | None = None
         backoff = Backoff(patience=self._patience, clock=self._clock)
+        pauses = 0
         try:
             while not self._stopping:
                 if not self._may_go_on():
                     self._wait(None)
                     continue
+                if pauses != self._pauses:
+                    # Whoever resumes a job wants it to try, however long the outage was before.
+                    pauses = self._pauses
+                    backoff.succeeded()
+                    self._trouble = None
                 try:
                     if manager is None:
                         manager = self._make()
                         # That may have taken long, such as the start of Spark.
                         continue
                     pause = manager.tick()
-                    self._warning = None
+                    self._trouble = None
                     backoff.succeeded()
                 except Cancelled:
                     continue
                 except RetriableError as error:
-                    if self._stopping or self._paused:
+                    if self._stopping or self._paused or pauses != self._pauses:
                         continue
                     delay = backoff.failed()
                     if delay is None:
                         raise
-                    self._warning = str(error)
+                    since = self._trouble.since if self._trouble else self._wall()
+                    self._trouble = Waiting(str(error), since)
                     _log.warning("trying again in %.1f s: %s", delay, error, extra={"connector": self._name})
                     pause = delay
                 if manager is not None:
@@ -167,6 +207,7 @@ class JobThread:
                     self._wait(pause)
         except Exception as error:  # the manager loop: the job fails, the worker lives
             with self._wake:
+                self._trouble = None
                 self._trace = traceback.format_exc()
                 self._is_fenced = isinstance(error, Fenced)
                 self._state = State.FAILED

@@ -22,6 +22,7 @@ from icestream.jobs.borders import BatchRunner, News, SinkTable, SourceFacts
 from icestream.jobs.channel import Channel
 from icestream.jobs.debts import pay
 from icestream.jobs.events import CommitComplete, CommitToTable, Payload, StartCommit
+from icestream.jobs.fences import Fences
 from icestream.jobs.job import Job
 from icestream.jobs.planning import Pace
 from icestream.jobs.reject_log import log_rejected
@@ -70,6 +71,7 @@ class JobManager:
         self._asked: frozenset[Partition] = frozenset()
         """The partitions whose notes it has asked for."""
         self._standing: Standing | None = None
+        self._fences = Fences(clock)
         self._identity = Source("", {})
         """Ids of the topics that exist, of those that are read and those whose positions a table has."""
         self._reads: Sequence[str] = ()
@@ -94,8 +96,17 @@ class JobManager:
             raise
         except SourceUnavailable:
             self._standing = None
+            self._fences.had_outage()
             self._abandon_channel()
             raise
+        except Fenced as fenced:
+            self._standing = None
+            if not self._is_echo():
+                raise
+            self._abandon_channel()
+            raise SourceUnavailable(
+                f"{fenced}; nobody else committed since the outage, trying again"
+            ) from fenced
         except BaseException:
             # Whatever happened, tables and group are asked again before anything else is done.
             self._standing = None
@@ -120,6 +131,7 @@ class JobManager:
         is_new = all(item.mark is None for item in found)
         stands = standing(self._job.group, found, group, self._fresh_offsets(beginnings, is_new=is_new))
         marks = stands.marks
+        self._fences.knows(_commits(marks, group))
         self._refuse_other_source(marks)
         ends = self._source.ends(partitions)
         by_group = is_new and not any(item.rolled_back_from for item in found)
@@ -149,6 +161,14 @@ class JobManager:
             commit = min(strange).removeprefix(NOTE_PREFIX)
             raise Fenced(f"another manager of '{self._job.name}' is alive: it has published batch {commit}")
         self._notes, self._asked = set(notes.values()), frozenset(partitions)
+
+    def _is_echo(self) -> bool:
+        """Whether Kafka shut us out because of our own outage: nobody else has left a trace."""
+        if not self._fences.may_be_echo():
+            return False
+        marks = [found.mark for found in (table.found() for table in self._tables) if found.mark]
+        group = self._source.group_offsets(self._job.group, self._refresh_facts())
+        return self._fences.is_echo(_commits(marks, group))
 
     def _prove_alone(self) -> None:
         """Another writer moved our offsets. If it was a newer manager, Kafka says so, and this one ends."""
@@ -356,6 +376,7 @@ class JobManager:
                 table.name,
                 extra=self._context(staged.batch),
             )
+            self._fences.knows([staged.batch.id])
             self._reached(f"committed {table.name}")
         return receipts
 
@@ -419,3 +440,9 @@ class JobManager:
 
     def _context(self, batch: Batch | None = None) -> dict[str, str]:
         return {"connector": self._job.name, "batch": batch.id if batch else ""}
+
+
+def _commits(marks: Sequence[JobMark], group: Mapping[Partition, GroupOffset]) -> set[str]:
+    """Whose work tables and group show."""
+    notes = {offset.note for offset in group.values() if offset.note.startswith(NOTE_PREFIX)}
+    return {mark.commit for mark in marks} | {note.removeprefix(NOTE_PREFIX) for note in notes}

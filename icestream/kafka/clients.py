@@ -24,6 +24,7 @@ from icestream.kafka.java_settings import (
     judged,
     translated,
 )
+from icestream.waits import waiting_for
 
 OF_ICEBERG: Final = "iceberg.kafka."
 """The Iceberg sink's own prefix for the client that writes to its control topic."""
@@ -133,7 +134,8 @@ def kafka_errors(doing: str, ask: Callable[[float], object] | None = None) -> It
     before = getattr(_met, "errors", None)
     _met.errors = deque[KafkaError](maxlen=_REMEMBERED)
     try:
-        yield
+        with waiting_for(f"Kafka: {doing}"):
+            yield
         # What the client met until now does not explain a later failure.
         _hear(ask)
     except (TimeoutError, KafkaException, SystemError) as error:

@@ -28,10 +28,13 @@ from icestream.pipeline.record_path import RecordSettings
 from icestream.pipeline.session import answers, let_go, open_session, slots
 from icestream.pipeline.worker import run_tasks, settle_process
 from icestream.rows.new_fields import combined
+from icestream.waits import waiting_for
 
 _ROWS_A_TASK = 20_000
 """A batch below this runs as one task: fewer files, less overhead."""
 _CANCEL_SECONDS = 5.0
+_LONGEST_JOB = 1800.0
+"""Seconds: a batch is cut so that it takes far less."""
 
 
 class SparkPlane:
@@ -94,6 +97,7 @@ class SparkRunner:
         self._records = records
         self._slots = slots
         self._cancelled = threading.Event()
+        self._is_overdue = False
 
     def run(self, batch: Batch, tables: Sequence[TableTask], *, evolves: bool, stages: bool = True) -> Taken:
         hands = min(self._slots, -(-batch.span // _ROWS_A_TASK))
@@ -108,7 +112,8 @@ class SparkRunner:
         self.refuse_cancelled()
         spark = self._session.current()
         try:
-            rows = self._rows(spark, plan)
+            with waiting_for("Spark: the job of a batch"):
+                rows = self._rows(spark, plan)
         except PySparkException as error:
             raise self._spark_error(error) from error
         except Exception as error:
@@ -124,15 +129,25 @@ class SparkRunner:
     def _rows(self, spark: SparkSession, plan: Plan) -> list[Any]:
         tasks = len(plan.tasks)
         spark.addTag(self._tag)
+        self._is_overdue = False
+        watchdog = threading.Timer(_LONGEST_JOB, self._end_overdue, [spark])
+        watchdog.daemon = True
+        watchdog.start()
         try:
             job = spark.range(0, tasks, 1, tasks).mapInArrow(
                 functools.partial(run_tasks, plan), RESULT_SCHEMA
             )
             return job.collect()
         finally:
+            watchdog.cancel()
             # It cannot be told to a session that is gone, and must not hide what happened.
             with contextlib.suppress(Exception):
                 spark.removeTag(self._tag)
+
+    def _end_overdue(self, spark: SparkSession) -> None:
+        """The tasks wait for something that has no limit of its own: the batch is tried again."""
+        self._is_overdue = True
+        self._interrupt(spark)
 
     def refuse_cancelled(self) -> None:
         """Cancelled, after `cancel`."""
@@ -142,6 +157,8 @@ class SparkRunner:
     def _spark_error(self, error: Exception) -> RetriableError:
         if self._cancelled.is_set():
             return Cancelled("the batch was given up")
+        if self._is_overdue:
+            return SinkUnavailable(f"the Spark job of a batch did not end in {_LONGEST_JOB:.0f} s")
         return SinkUnavailable(
             f"the Spark job failed: {str(error).splitlines()[0] if str(error) else error!r}"
         )
@@ -150,9 +167,12 @@ class SparkRunner:
         """Give up the batch under way, and every later one until `allow`."""
         self._cancelled.set()
         # Without Spark there is no batch to interrupt; one that does not answer must not hold up a stop.
-        with contextlib.suppress(SinkUnavailable, Overdue, PySparkException, OSError, Py4JError):
-            spark = self._session.current()
-            within(_CANCEL_SECONDS, lambda: spark.interruptTag(self._tag), "spark-interrupt")
+        with contextlib.suppress(SinkUnavailable):
+            self._interrupt(self._session.current())
+
+    def _interrupt(self, spark: SparkSession) -> None:
+        with contextlib.suppress(Overdue, PySparkException, OSError, Py4JError):
+            within(_CANCEL_SECONDS, lambda: spark.interruptTag(self._tag), "Spark: the end of a job")
 
     def allow(self) -> None:
         self._cancelled.clear()

@@ -67,7 +67,7 @@ def open_session(worker: Mapping[str, str]) -> SparkSession:
     for key, value in settings.items():
         builder = builder.config(key, value)
     # `create`, which only a remote session has: what another thread used before may be of a server that died.
-    return builder.create() if remote else builder.getOrCreate()
+    return builder.create() if remote and not remote.startswith("local") else builder.getOrCreate()
 
 
 def answers(session: SparkSession, seconds: float) -> bool:

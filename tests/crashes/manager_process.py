@@ -20,7 +20,7 @@ import pyarrow as pa
 from confluent_kafka import Producer
 
 from icestream import logs
-from icestream.api.errors import FatalError
+from icestream.api.errors import FatalError, SinkUnavailable
 from icestream.jobs.build_iceberg import job_manager, spark_runner
 from icestream.kafka import transactions
 from icestream.pipeline import run
@@ -28,7 +28,7 @@ from icestream.pipeline.record_path import RecordSettings
 from icestream.pipeline.worker import run_tasks
 from icestream.sinks.iceberg.catalogs import open_catalog
 from tests.crashes.faults import Fault, Faults, say
-from tests.crashes.pipeline import drain
+from tests.crashes.pipeline import PATIENCE, drain
 from tests.integration.local_job import InThisProcess
 
 
@@ -92,6 +92,18 @@ def halting(where: str, folder: str, tasks: Any, plan: Any, batches: Iterator[pa
     return tasks(plan, batches)
 
 
+def opened(config: dict[str, str]) -> Any:
+    """The catalog, which may be away this moment."""
+    deadline = time.monotonic() + PATIENCE
+    while True:
+        try:
+            return open_catalog(config)
+        except SinkUnavailable:
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(0.2)
+
+
 def main(spec: dict[str, Any]) -> int:
     faulthandler.enable()
     logs.configure("INFO")
@@ -101,7 +113,7 @@ def main(spec: dict[str, Any]) -> int:
         where, folder = spec["halt"]
         vars(run)["run_tasks"] = functools.partial(halting, where, folder, run_tasks)
     spoil_transactions(faults)
-    spoil_catalog(open_catalog(config), faults)
+    spoil_catalog(opened(config), faults)
     runner: Any = InThisProcess({"bootstrap.servers": worker["bootstrap.servers"]}, RecordSettings.of(config))
     if spec.get("on_spark", True):
         runner = spark_runner(run.SparkPlane(worker), name, config, worker)

@@ -169,6 +169,16 @@ def _found(pattern: str, text: str) -> str | None:
     return match.group(1) if match else None
 
 
+class CatalogProcess(JobProcess):
+    """A REST catalog of a pipeline's tables: `rest_catalog.py`."""
+
+    def __init__(self, folder: Path, port: int) -> None:
+        number = len(list(folder.glob("catalog-*.log")))
+        command = ["-m", "tests.crashes.rest_catalog", str(port), str(folder)]
+        super().__init__(folder / f"catalog-{number}.log", command)
+        self.wait_text("serving")
+
+
 class ManagerProcess(JobProcess):
     """A job manager that does harm to itself: `manager_process.py`."""
 

@@ -7,6 +7,7 @@ the pinned version: these tests fail when it is gone.
 from __future__ import annotations
 
 import threading
+import time
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -20,10 +21,12 @@ from pyiceberg.exceptions import ValidationException
 from icestream.api.batch import Batch, Counts, StagedFile
 from icestream.api.errors import CommitConflict, CommitUnknown
 from icestream.api.offsets import NOTHING, Offsets, Partition
+from icestream.sinks.iceberg.catalogs import new_catalog
 from icestream.sinks.iceberg.marks import JobMark, Source, mark_after
 from icestream.sinks.iceberg.stage import StageWriter
 from icestream.sinks.iceberg.table import IcebergTable, Receipt
 from tests.crashes.pipeline import SCHEMA, SPEC
+from tests.crashes.rest_catalog import SilentCatalog
 from tests.crashes.test_foreign_writers import rows
 
 TOPIC = Partition("t", 0)
@@ -205,3 +208,31 @@ def test_nothing_is_removed_while_the_table_cannot_be_asked(
     with pytest.raises(CommitUnknown):
         ours.commit(0, 100)
     assert len([*tmp_path.rglob("*.avro")]) == 2
+
+
+def test_a_commit_that_a_rest_catalog_takes_and_never_answers_is_unknown_and_lands_once(
+    make_writer: Callable[..., Writer],
+) -> None:
+    behind = make_writer()
+    server = SilentCatalog(behind.catalog)
+    with server.serve() as address:
+        catalog = new_catalog(
+            {
+                "iceberg.catalog.type": "rest",
+                "iceberg.catalog.uri": address,
+                "iceberg.catalog.rest.client.socket-timeout-ms": "300",
+            }
+        )
+        ours = Writer(IcebergTable(catalog, "db.t", "job", write_props={}), catalog)
+        ours.commit(0, 100)
+        ours.before_sending(server.hush)
+        with pytest.raises(CommitUnknown, match="may have landed"):
+            ours.commit(100, 200)
+        assert server.ignored >= 2, "the commit, and the question about it"
+        server.speak()
+        # What the server had taken before it fell silent is done now, or is not: the table tells.
+        deadline = time.monotonic() + 60
+        while (ours.table.found().offsets[TOPIC]) == 100:
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+    assert behind.ids() == Counter(range(200))

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import random
+import signal
 import threading
 import time
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -16,10 +19,14 @@ from confluent_kafka import Producer
 from icestream.embedded import kafka
 from icestream.embedded.ports import free_port
 from tests.crashes.pipeline import PARTITIONS, Pipeline, broken, record, values
-from tests.crashes.processes import JobProcess, ManagerProcess, WorkerProcess
+from tests.crashes.processes import CatalogProcess, JobProcess, ManagerProcess, WorkerProcess
 
-SHORT = ["worker"] + ["manager"] * 2 + ["broker"] * 2
-LONG = ["worker"] * 6 + ["manager"] * 8 + ["broker"] * 8
+OTHERS = ("jvm", "python worker", "catalog", "broker")
+"""What is killed under a process that goes on."""
+SHORT = ["worker", "manager", "broker", "broker", "jvm", "python worker", "catalog"]
+LONG = (
+    ["worker"] * 5 + ["manager"] * 6 + ["broker"] * 6 + ["jvm"] * 5 + ["python worker"] * 4 + ["catalog"] * 4
+)
 RECORDS_A_SECOND = 500
 BROKEN_EVERY = 1000
 
@@ -98,7 +105,8 @@ def data(tmp_path: Path) -> Iterator[Path]:
 
 
 @pytest.fixture
-def own_pipeline(data: Path, tmp_path: Path) -> Pipeline:
+def behind(data: Path, tmp_path: Path) -> Pipeline:
+    """The pipeline without its REST catalog: what the test itself looks at is never away."""
     # Not the usual port: others may take it while the broker is away.
     broker = kafka.start(data, free_port(), die_with_parent=True)
     folder = tmp_path / "pipeline"
@@ -106,11 +114,66 @@ def own_pipeline(data: Path, tmp_path: Path) -> Pipeline:
     return Pipeline(broker.bootstrap, folder, "chaos").create()
 
 
+class Catalog:
+    """The REST catalog that the job goes through."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._port = free_port()
+        self._process = CatalogProcess(folder, self._port)
+        self.options = {
+            "iceberg.catalog.type": "rest",
+            "iceberg.catalog.uri": f"http://127.0.0.1:{self._port}",
+        }
+
+    def kill(self) -> None:
+        self._process.kill()
+
+    def start(self) -> None:
+        self._process = CatalogProcess(self._folder, self._port)
+
+
+@pytest.fixture
+def catalog(behind: Pipeline) -> Iterator[Catalog]:
+    catalog = Catalog(behind.folder)
+    yield catalog
+    catalog.kill()
+
+
+@pytest.fixture
+def own_pipeline(behind: Pipeline, catalog: Catalog) -> Pipeline:
+    return replace(behind, options=catalog.options)
+
+
 @pytest.fixture
 def jobs(own_pipeline: Pipeline) -> Iterator[Jobs]:
     jobs = Jobs(own_pipeline)
     yield jobs
     jobs.close()
+
+
+class Killer:
+    """Kills what the job needs, and brings back what does not come back by itself."""
+
+    def __init__(self, bootstrap: str, data: Path, catalog: Catalog) -> None:
+        self._port = int(bootstrap.rpartition(":")[2])
+        self._data = data
+        self._catalog = catalog
+
+    def kill(self, target: str, job: JobProcess) -> None:
+        if target == "broker":
+            assert kafka.kill(self._data)
+            kafka.start(self._data, self._port, die_with_parent=True)
+        elif target == "catalog":
+            self._catalog.kill()
+            self._catalog.start()
+        else:
+            pid = job.wait(
+                job.jvm if target == "jvm" else lambda: next(iter(job.python_workers()), None), target
+            )
+            # It may have ended by itself.
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
 
 
 @pytest.mark.parametrize(
@@ -121,30 +184,29 @@ def jobs(own_pipeline: Pipeline) -> Iterator[Jobs]:
     ],
 )
 def test_no_record_is_lost_or_repeated_when_anything_is_killed_at_any_moment(
-    own_pipeline: Pipeline, jobs: Jobs, data: Path, victims: list[str], records: int
+    behind: Pipeline, catalog: Catalog, jobs: Jobs, data: Path, victims: list[str], records: int
 ) -> None:
-    pipeline = own_pipeline
+    pipeline = behind
     seed = int(os.environ.get("ICESTREAM_CRASH_SEED", time.time_ns() % 1_000_000))
     print("ICESTREAM_CRASH_SEED", seed)
     chance = random.Random(seed)
     targets = chance.sample(victims, len(victims))
-    kinds = iter([target for target in targets if target != "broker"] + ["manager"])
+    kinds = iter([target for target in targets if target not in OTHERS] + ["manager"])
+    killer = Killer(pipeline.bootstrap, data, catalog)
     feed = Feed(pipeline, records)
     job = jobs.start(next(kinds))
     try:
         for target in targets:
-            if chance.random() < 0.8:
-                # The rest is killed while it starts.
+            if chance.random() < 0.8 or target in ("jvm", "python worker"):
+                # The rest is killed while it starts. A worker whose first Spark dies ends with an error.
                 job.wait_text("planned")
             time.sleep(chance.uniform(0, 2))
             job.assert_alive()
             print(
                 f"{time.strftime('%X')} killing the {target}, {len(pipeline.sent)} records sent", flush=True
             )
-            if target == "broker":
-                port = int(pipeline.bootstrap.rpartition(":")[2])
-                assert kafka.kill(data)
-                kafka.start(data, port, die_with_parent=True)
+            if target in OTHERS:
+                killer.kill(target, job)
             else:
                 job.kill()
                 job = jobs.start(next(kinds))

@@ -43,6 +43,7 @@ _BY_KIND: Final[Mapping[str, frozenset[str]]] = {
         {
             *("prefix", "token", "credential", "scope", "audience", "resource", "oauth2-server-uri"),
             *("rest.sigv4-enabled", "rest.signing-region", "rest.signing-name", "rest.sigv4.max-retries"),
+            *("rest.client.connection-timeout-ms", "rest.client.socket-timeout-ms"),
             *("rest-page-size", "snapshot-loading-mode", "namespace-separator", "view-endpoints-supported"),
         }
     ),

@@ -16,6 +16,7 @@ from pyiceberg.catalog import Catalog
 from icestream.api.config import Config, subset
 from icestream.api.errors import ConfigError, Problem, SinkUnavailable
 from icestream.sinks.iceberg.catalog_keys import PREFIX, catalog_settings
+from icestream.waits import waiting_for
 
 _log = logging.getLogger(__name__)
 __all__ = ["PREFIX", "catalog_kind", "catalog_name", "catalog_properties", "new_catalog", "open_catalog"]
@@ -27,6 +28,8 @@ _CLASSES = {
 }
 _RENAMED = {"client.region": "s3.region"}
 _SERVERS_WORDS = re.compile(r"(AWS Error .*? operation)(?: \(.*?\))?: .*")
+_DATABASE_TIMEOUTS = {"connect_timeout": "15", "tcp_user_timeout": "60000"}
+"""Object stores need none: Arrow's client for S3 gives up by itself after seconds."""
 _DATABASES = {
     "sqlite": "sqlite",
     "sqlite+pysqlite": "sqlite",
@@ -125,7 +128,7 @@ def _postgresql_uri(address: SplitResult, properties: Mapping[str, str]) -> str:
     if user := given.get("user"):
         password = f":{quote(given['password'], safe='')}" if "password" in given else ""
         login = f"{quote(user, safe='')}{password}@"
-    query = f"?{urlencode(parameters)}" if parameters else ""
+    query = f"?{urlencode({**_DATABASE_TIMEOUTS, **parameters})}"
     return f"postgresql+psycopg2://{login}{address.netloc}{address.path}{query}"
 
 
@@ -183,7 +186,8 @@ def sink_errors(doing: str) -> Iterator[None]:
     from pyiceberg.exceptions import RESTError, ServerError
 
     try:
-        yield
+        with waiting_for(f"catalog or object store: {doing}"):
+            yield
     except (
         OSError,
         sqlalchemy.exc.SQLAlchemyError,

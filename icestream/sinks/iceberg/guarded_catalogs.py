@@ -19,6 +19,8 @@ from pyiceberg.catalog import Catalog
 from pyiceberg.catalog.rest import RestCatalog
 from pyiceberg.io import FileIO, load_file_io
 from pyiceberg.typedef import EMPTY_DICT, Properties
+from requests import Session
+from requests.adapters import HTTPAdapter
 
 from icestream.api.errors import ConfigError, Problem
 from icestream.sinks.iceberg.catalog_keys import PREFIX, catalog_settings, not_taken, storage_properties
@@ -26,6 +28,10 @@ from icestream.sinks.iceberg.catalog_keys import PREFIX, catalog_settings, not_t
 _log = logging.getLogger(__name__)
 
 _FILE_CLASSES: Final = frozenset(name for names in pyiceberg.io.SCHEMA_TO_FILE_IO.values() for name in names)
+_REST_TIMEOUTS: Final = {
+    "rest.client.connection-timeout-ms": 15_000,
+    "rest.client.socket-timeout-ms": 60_000,
+}
 _LOGIN_CLASSES: Final = frozenset({"legacyoauth2"})
 
 
@@ -40,7 +46,29 @@ def guarded_catalog(name: str, properties: Mapping[str, str]) -> Catalog:
     return GuardedSqlCatalog(name, **properties)
 
 
+class _TimedAdapter(HTTPAdapter):
+    """Gives every request a time limit: requests has none of its own."""
+
+    def __init__(self, connect: float, read: float) -> None:
+        super().__init__()
+        self._limits = connect, read
+
+    def send(self, request: Any, *arguments: Any, **named: Any) -> Any:
+        named["timeout"] = named.get("timeout") or self._limits
+        return super().send(request, *arguments, **named)
+
+
 class _Rest(RestCatalog):
+    def _config_headers(self, session: Session) -> None:
+        # The first that PyIceberg does with a session, before any request for a token.
+        limits = [
+            int(self.properties.get(key) or milliseconds) / 1000
+            for key, milliseconds in _REST_TIMEOUTS.items()
+        ]
+        for scheme in ("http://", "https://"):
+            session.mount(scheme, _TimedAdapter(*limits))
+        super()._config_headers(session)
+
     def _fetch_config(self) -> None:
         super()._fetch_config()
         if strange := not_taken("rest", self.properties):

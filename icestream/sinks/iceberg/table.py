@@ -48,6 +48,7 @@ from icestream.sinks.iceberg.marks import JobMark
 from icestream.sinks.iceberg.schemas import change_fields
 from icestream.sinks.iceberg.stage import TablePlan
 from icestream.sinks.iceberg.write_properties import property_problems, taken_properties
+from icestream.waits import waiting_for
 
 _log = logging.getLogger(__name__)
 
@@ -150,7 +151,8 @@ class IcebergTable:
 
     def _send(self, transaction: Transaction, append: Any, mark: JobMark) -> Receipt:
         try:
-            self._table = transaction.commit_transaction()
+            with waiting_for(f"catalog: commit to {self.name}"):
+                self._table = transaction.commit_transaction()
         except Exception as error:  # whatever the catalog's client raises: the table is asked what happened
             self._table = None
             refused = isinstance(error, (CommitFailedException, ValidationException))

@@ -9,8 +9,10 @@ import pytest
 
 from icestream.api.errors import FatalError, SourceUnavailable
 from icestream.api.status import Progress, State
+from icestream.jobs import job_thread
 from icestream.jobs.job_thread import Bell, JobThread
 from icestream.retry import Backoff, Patience
+from icestream.waits import waiting_for
 
 
 class ScriptedManager:
@@ -174,3 +176,69 @@ def test_a_job_that_sleeps_for_long_pauses_and_goes_on_at_once() -> None:
     job.resume()
     assert eventually(lambda: manager.ticks == 2)
     job.stop()
+
+
+def test_what_a_job_waits_for_is_shown_since_when(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(job_thread, "_SHOWN_AFTER", -1.0)
+    go_on = threading.Event()
+
+    def stuck() -> float:
+        with waiting_for("the catalog"):
+            go_on.wait()
+        return 0.01
+
+    job = started(ScriptedManager(stuck))
+    assert eventually(lambda: job.status().waiting is not None)
+    status = job.status()
+    assert status.state is State.RUNNING
+    assert status.waiting is not None
+    assert str(status.waiting).startswith("waiting for the catalog since 20")
+    assert str(status.waiting) in status.progress.warnings
+    go_on.set()
+    job.stop()
+
+
+def test_a_thread_that_never_returns_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(job_thread, "_SHOWN_AFTER", -1.0)
+    monkeypatch.setattr(job_thread, "_GIVEN_UP_AFTER", -1.0)
+    go_on, calls = threading.Event(), []
+
+    def stuck() -> float:
+        calls.append(1)
+        with waiting_for("the catalog"):
+            go_on.wait()
+        return 0.0
+
+    job = started(ScriptedManager(stuck))
+    assert eventually(lambda: job.status().state is State.FAILED)
+    assert "given up: still waiting for the catalog" in (job.status().trace or "")
+    before = time.monotonic()
+    job.stop()
+    assert time.monotonic() - before < 15, "nobody waits for a thread that was given up"
+    go_on.set()
+    job._thread.join(10)
+    assert not job._thread.is_alive()
+    assert len(calls) == 1, "it does nothing more when it wakes"
+
+
+def test_an_outage_before_a_pause_does_not_count_after_it() -> None:
+    now = [0.0]
+    manager = ScriptedManager(raising(SourceUnavailable("nobody")))
+    job = JobThread(
+        "job",
+        lambda: manager,
+        lambda: None,
+        lambda: None,
+        paused=False,
+        patience=Patience(100.0, 0.01),
+        clock=lambda: now[0],
+    )
+    assert eventually(lambda: manager.ticks > 2)
+    job.pause()
+    now[0] = 1000.0
+    ticks = manager.ticks
+    job.resume()
+    assert eventually(lambda: manager.ticks > ticks + 3)
+    assert job.status().state is State.RUNNING
+    now[0] = 2000.0
+    assert eventually(lambda: job.status().state is State.FAILED)

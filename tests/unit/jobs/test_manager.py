@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from icestream.api.batch import Batch, Counts, Rejected, Staged, StagedFile, TableReference, Taken
-from icestream.api.errors import CommitConflict, RecordRejected, SourceRecreated, SourceUnavailable
+from icestream.api.errors import CommitConflict, Fenced, RecordRejected, SourceRecreated, SourceUnavailable
 from icestream.api.offsets import NOTHING, Offsets, Partition
 from icestream.jobs.events import Payload
 from icestream.jobs.job import DeadLetters, Job, Limits
@@ -53,6 +53,10 @@ class FakeKafka:
     is_away: bool = False
     begin: int = 0
     forbidden: set[str] = field(default_factory=set)
+    fences: int = 0
+    """How many channels Kafka shuts out."""
+    rival: str = ""
+    """The commit of another manager, which is why."""
     published: list[tuple[str, list[Rejected], list[Payload], Offsets]] = field(default_factory=list)
 
     def cluster_id(self) -> str:
@@ -80,6 +84,11 @@ class FakeKafka:
     def publish(
         self, commit: str, rejected: Sequence[Rejected], events: Sequence[Payload], offsets: Offsets
     ) -> None:
+        if self.fences:
+            self.fences -= 1
+            if self.rival:
+                self.group[Partition("t", 0)] = GroupOffset(20, f"icestream:{self.rival}")
+            raise Fenced("another manager of this job is alive")
         self.published.append((commit, list(rejected), list(events), offsets))
         for partition in offsets:
             self.group[partition] = GroupOffset(offsets[partition], f"icestream:{commit}")
@@ -360,3 +369,61 @@ def test_a_stretch_of_bad_records_is_taken_in_small_batches_most_of_which_do_not
     published = [record.offset for _, rejected, _, _ in world.kafka.published for record in rejected]
     assert published == list(range(4_000))
     assert len(world.runner.runs) < 2 * len([batch for batch in world.runner.runs if batch.span <= 100])
+
+
+def after_an_outage() -> World:
+    world = World({0: 10})
+    world.tick()
+    world.kafka.is_away = True
+    with pytest.raises(SourceUnavailable):
+        world.tick(1.0)
+    world.kafka.is_away = False
+    world.kafka.end[0] = 20
+    return world
+
+
+def test_a_lone_manager_that_kafka_shut_out_after_an_outage_goes_on() -> None:
+    world = after_an_outage()
+    world.kafka.fences = 1
+    with pytest.raises(SourceUnavailable, match="nobody else committed"):
+        world.tick(1.0)
+    world.tick(1.0)
+    assert world.table.rows == 20, "what was committed before the fence is not repeated"
+    assert world.kafka.group[Partition("t", 0)].next == 20
+    assert world.kafka.abandoned == 2
+
+
+def test_a_manager_that_is_shut_out_without_an_outage_ends() -> None:
+    world = World({0: 10})
+    world.tick()
+    world.kafka.end[0] = 20
+    world.kafka.fences = 1
+    with pytest.raises(Fenced):
+        world.tick(2.0)
+
+
+def test_a_manager_that_is_shut_out_long_after_an_outage_ends() -> None:
+    world = after_an_outage()
+    world.tick(1.0)
+    world.kafka.end[0] = 30
+    world.kafka.fences = 1
+    with pytest.raises(Fenced):
+        world.tick(1000.0)
+
+
+def test_a_manager_that_another_one_shut_out_after_an_outage_ends() -> None:
+    world = after_an_outage()
+    world.kafka.fences = 1
+    world.kafka.rival = "of-another"
+    with pytest.raises(Fenced):
+        world.tick(1.0)
+
+
+def test_managers_that_shut_each_other_out_do_not_go_on_for_ever() -> None:
+    world = after_an_outage()
+    world.kafka.fences = 100
+    for _ in range(3):
+        with pytest.raises(SourceUnavailable):
+            world.tick(1.0)
+    with pytest.raises(Fenced):
+        world.tick(1.0)

@@ -1,9 +1,11 @@
 """Catalog settings in Java's names, as PyIceberg takes them; what is refused, and that it tells no secret."""
 
+import socket
+
 import pytest
 
-from icestream.api.errors import ConfigError
-from icestream.sinks.iceberg.catalogs import catalog_name, catalog_properties, open_catalog
+from icestream.api.errors import ConfigError, SinkUnavailable
+from icestream.sinks.iceberg.catalogs import catalog_name, catalog_properties, new_catalog, open_catalog
 
 POSTGRESQL = "jdbc:postgresql://db:5432/iceberg"
 
@@ -23,7 +25,7 @@ def properties(**settings: str) -> dict[str, str]:
         ("jdbc:sqlite:/data/catalog.db", "sqlite:////data/catalog.db"),
         ("jdbc:sqlite:catalog.db", "sqlite:///catalog.db"),
         ("jdbc:sqlite:file:/data/catalog.db?cache=shared", "sqlite:////data/catalog.db"),
-        (POSTGRESQL, "postgresql+psycopg2://db:5432/iceberg"),
+        (POSTGRESQL, "postgresql+psycopg2://db:5432/iceberg?connect_timeout=15&tcp_user_timeout=60000"),
         ("sqlite:////data/catalog.db", "sqlite:////data/catalog.db"),
     ],
 )
@@ -34,10 +36,13 @@ def test_jdbc_addresses_are_translated(uri: str, expected: str) -> None:
 
 def test_login_and_parameters_come_from_the_address_or_from_their_keys() -> None:
     uri = f"{POSTGRESQL}?user=a&password=b/c&sslmode=require&connectTimeout=5"
-    expected = "postgresql+psycopg2://a:b%2Fc@db:5432/iceberg?sslmode=require&connect_timeout=5"
+    expected = "postgresql+psycopg2://a:b%2Fc@db:5432/iceberg?connect_timeout=5&tcp_user_timeout=60000&sslmode=require"
     assert properties(type="jdbc", uri=uri)["uri"] == expected
     given = properties(type="jdbc", uri=uri, jdbc_user="x", jdbc_password="y@z", jdbc_sslmode="disable")
-    assert given["uri"] == "postgresql+psycopg2://x:y%40z@db:5432/iceberg?sslmode=disable&connect_timeout=5"
+    assert (
+        given["uri"]
+        == "postgresql+psycopg2://x:y%40z@db:5432/iceberg?connect_timeout=5&tcp_user_timeout=60000&sslmode=disable"
+    )
     assert not any(key.startswith("jdbc") for key in given)
 
 
@@ -107,3 +112,14 @@ def test_what_cannot_be_opened_is_refused_without_its_secrets(
         open_catalog(config)
     assert sentence in str(caught.value)
     assert "s3cret" not in str(caught.value)
+
+
+def test_a_rest_catalog_that_never_answers_is_away() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        config = {
+            "iceberg.catalog.type": "rest",
+            "iceberg.catalog.uri": f"http://127.0.0.1:{silent.getsockname()[1]}",
+            "iceberg.catalog.rest.client.socket-timeout-ms": "200",
+        }
+        with pytest.raises(SinkUnavailable, match="opening catalog 'iceberg'"):
+            new_catalog(config)

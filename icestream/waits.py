@@ -1,0 +1,39 @@
+"""What each thread waits for, and since when. Whoever asks somebody else says so; `JobThread` shows it.
+
+A call that never returns cannot tell of itself: another thread has to.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from icestream.api.status import Waiting
+
+_UNDER_WAY: dict[int, list[Waiting]] = {}
+"""By thread; the first of each is the one that has lasted longest."""
+
+
+@contextmanager
+def waiting_for(what: str) -> Iterator[None]:
+    """`what` completes "waiting for …"."""
+    thread, wait = threading.get_ident(), Waiting(what, dt.datetime.now(dt.UTC))
+    own = _UNDER_WAY.setdefault(thread, [])
+    own.append(wait)
+    try:
+        yield
+    finally:
+        # Not the last one: a generator that waits may end after what began later.
+        own.remove(wait)
+        if not own:
+            _UNDER_WAY.pop(thread, None)
+
+
+def oldest_wait(thread: threading.Thread) -> Waiting | None:
+    """What a thread has waited for longest, if it waits."""
+    try:
+        return _UNDER_WAY[thread.ident or 0][0]
+    except (KeyError, IndexError):
+        return None
