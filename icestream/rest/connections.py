@@ -15,6 +15,7 @@ import os
 import resource
 import socket
 import time
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
@@ -46,6 +47,7 @@ class Phase(Enum):
 @dataclass
 class _Connection:
     socket: socket.socket
+    host: str
     since: float
     phase: Phase = Phase.HEADERS
 
@@ -69,14 +71,14 @@ class Connections:
             os.close(self._spare)
             self._spare = None
 
-    def opened(self, connection: socket.socket) -> bool:
-        """Whether there is room for it; the one that has waited longest for its client makes some."""
+    def opened(self, connection: socket.socket, host: str) -> bool:
+        """Whether there is room for it; one that waits for its client makes some."""
         if len(self._open) >= self.most:
             self._forget_closed()
         if len(self._open) >= self.most and not self._evict():
             _LOG.warning("all %d connections are busy; one more was refused", self.most)
             return False
-        self._open[connection.fileno()] = _Connection(connection, self._clock())
+        self._open[connection.fileno()] = _Connection(connection, host, self._clock())
         return True
 
     def entered(self, descriptor: int, phase: Phase) -> None:
@@ -102,10 +104,13 @@ class Connections:
         waiting = [one for one in self._open.values() if one.phase is not Phase.ANSWER]
         if not waiting:
             return False
-        victim = min(waiting, key=lambda one: (one.phase is Phase.BODY, one.since))
+        # Of the host that has most of them, so that others do not suffer from its flood; then the oldest.
+        by_host = Counter(one.host for one in waiting)
+        victim = min(waiting, key=lambda one: (-by_host[one.host], one.phase is Phase.BODY, one.since))
         _LOG.warning(
-            "more than %d connections; the one that waited longest (%s) was closed",
+            "more than %d connections; one of %s, which has most of them, was closed (it waited: %s)",
             self.most,
+            victim.host,
             victim.phase.name.lower(),
         )
         del self._open[victim.socket.fileno()]
@@ -136,7 +141,7 @@ class GuardedListener(socket.socket):
                     raise
                 self.connections.accept_and_drop(self)
                 raise BlockingIOError from None
-            if self.connections.opened(client):
+            if self.connections.opened(client, str(address[0])):
                 return client, address
             with contextlib.suppress(OSError):
                 client.setblocking(False)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import random
 import re
 import resource
 import socket
@@ -15,7 +16,8 @@ import stat
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -195,6 +197,81 @@ def test_1300_idle_sockets_and_60_half_requests_stop_nobody(worker: Hardened) ->
         assert open_files(worker.process.pid) < FEW_FILES // 2
     assert len(worker.log) - before < 100_000
     assert worker.process.poll() is None
+
+
+@pytest.mark.long
+def test_all_attacks_at_once_for_a_minute(worker: Hardened) -> None:
+    """Floods of sockets, half requests, large bodies, wrong logins and noise; somebody honest is answered."""
+    raise_file_limit()
+    seed = int(os.environ.get("ICESTREAM_FUZZ_SEED", time.time_ns() % 1_000_000))
+    print("ICESTREAM_FUZZ_SEED", seed)
+    before, end = len(worker.log), time.monotonic() + 60
+    attacks = (idle_sockets, half_requests, large_bodies, wrong_logins, noise)
+    with ThreadPoolExecutor(len(attacks)) as pool:
+        running = [pool.submit(repeated, attack, worker, random.Random(seed), end) for attack in attacks]
+        answered = 0
+        while not all(one.done() for one in running):
+            # Among 400 newer sockets of the same host it may be its turn to make room; clients ask again.
+            with contextlib.suppress(httpx.TransportError), worker.client() as client:
+                answered += client.get("/connectors").status_code == 200
+        assert all(one.result() > 0 for one in running)
+    assert answered > 10
+    assert worker.process.poll() is None
+    assert len(worker.log) - before < 1_000_000
+    assert open_files(worker.process.pid) < FEW_FILES // 2
+    with worker.client() as client:
+        assert client.get("/health").status_code == 200
+
+
+Attack = Callable[[Hardened, random.Random], None]
+
+
+def repeated(attack: Attack, worker: Hardened, chance: random.Random, end: float) -> int:
+    """How often it was made. That the worker hangs up on an attacker is what is wanted."""
+    count = 0
+    while time.monotonic() < end:
+        with contextlib.suppress(OSError, httpx.TransportError):
+            attack(worker, chance)
+        count += 1
+    return count
+
+
+def idle_sockets(worker: Hardened, chance: random.Random) -> None:
+    with ExitStack() as stack:
+        for _ in range(400):
+            stack.enter_context(connected(worker))
+        time.sleep(0.5)
+
+
+def half_requests(worker: Hardened, chance: random.Random) -> None:
+    with ExitStack() as stack:
+        for _ in range(20):
+            slow = stack.enter_context(
+                worker.trust.wrap_socket(connected(worker), server_hostname="127.0.0.1")
+            )
+            slow.sendall(b"POST /connectors HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{")
+
+
+def large_bodies(worker: Hardened, chance: random.Random) -> None:
+    body = chance.choice((b"[" * 5 * 2**20, b'{"a":[' + b"1," * 2**20, b'{"a":"' + b"x" * 5 * 2**20))
+    with worker.client() as client:
+        headers = {"Content-Type": "application/json"}
+        assert client.put("/connectors/c/config", content=body, headers=headers).status_code in (
+            400,
+            413,
+            500,
+        )
+
+
+def wrong_logins(worker: Hardened, chance: random.Random) -> None:
+    with worker.client(("alice", f"guess-{chance.random()}")) as client:
+        for _ in range(50):
+            assert client.delete("/connectors/c").status_code == 401
+
+
+def noise(worker: Hardened, chance: random.Random) -> None:
+    with worker.trust.wrap_socket(connected(worker), server_hostname="127.0.0.1") as raw:
+        raw.sendall(chance.randbytes(chance.randint(1, 100_000)))
 
 
 def test_no_secret_is_in_any_log(worker: Hardened) -> None:

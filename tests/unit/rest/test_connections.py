@@ -100,6 +100,29 @@ def test_idle_connections_make_room(caplog: pytest.LogCaptureFixture) -> None:
     assert "more than 20 connections" in caplog.text
 
 
+def test_a_flood_makes_room_at_the_cost_of_its_own_host() -> None:
+    now = [0.0]
+    connections = Connections(ConnectionLimits(most=10), clock=lambda: now[0])
+    with ExitStack() as stack:
+
+        def opened(host: str) -> socket.socket:
+            now[0] += 1
+            ours, theirs = socket.socketpair()
+            stack.enter_context(ours)
+            stack.enter_context(theirs)
+            assert connections.opened(ours, host)
+            return theirs
+
+        honest = opened("10.0.0.1")
+        flood = [opened("10.0.0.2") for _ in range(100)]
+        assert len(connections) == 10
+        assert all(one.recv(1) == b"" for one in flood[:91])
+        honest.setblocking(False)
+        with pytest.raises(BlockingIOError):
+            honest.recv(1)
+    connections.close()
+
+
 def test_half_sent_requests_make_room() -> None:
     with served(ConnectionLimits(most=20)) as server, ExitStack() as stack:
         for _ in range(50):
