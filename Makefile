@@ -50,10 +50,10 @@ bench-scale: machine $(VENV)/.dev ## What 1, 100 and 1,000 idle connectors cost 
 bench-steady: machine $(VENV)/.dev ## Even rates with a commit every second, us and the real Kafka Connect
 	@$(BIN)/python -m bench.steady $(ARGS)
 
-lock: ## Pin the newest versions that pyproject.toml allows (needs uv)
+lock: ## Pin the versions that pyproject.toml allows, with the hashes of their files (needs uv)
 	@command -v uv >/dev/null || { echo "make: lock needs uv; install it with: pip install uv" >&2; exit 1; }
-	uv pip compile -q pyproject.toml --python-version 3.11 --universal --no-header --no-annotate -o requirements.txt
-	uv pip compile -q pyproject.toml --extra dev --python-version 3.11 --universal --no-header --no-annotate -o requirements-dev.txt
+	uv pip compile -q pyproject.toml --python-version 3.11 --universal --no-header --no-annotate --generate-hashes -o requirements.txt
+	uv pip compile -q pyproject.toml --extra dev --python-version 3.11 --universal --no-header --no-annotate --generate-hashes -o requirements-dev.txt
 
 machine:
 	@scripts/check-machine $(PYTHON)

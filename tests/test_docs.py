@@ -89,3 +89,12 @@ def test_every_converter_is_explained(plugin: ConverterPlugin) -> None:
     assert plugin.simple_name in page or plugin.simple_name.removesuffix("Converter") + "…" in page
     if plugin.version == VERSION:
         assert [key for key in plugin.settings.names if f"`{key}`" not in page] == []
+
+
+@pytest.mark.parametrize("name", ["requirements.txt", "requirements-dev.txt"])
+def test_every_dependency_is_pinned_with_hashes(name: str) -> None:
+    """One line without a hash, and pip installs none of them; `make lock` writes them all."""
+    text = (ROOT / name).read_text()
+    entries = re.split(r"\n(?=\S)", text.strip())
+    assert [entry for entry in entries if "--hash=sha256:" not in entry] == [], "run: make lock"
+    assert "://" not in text
