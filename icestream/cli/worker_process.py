@@ -67,12 +67,15 @@ def data_plane(config: WorkerConfig) -> DataPlane:
 
 
 def extras(config: WorkerConfig, plane: DataPlane, cluster_id: ClusterId) -> Extras:
+    from icestream.cluster.file_connectors import file_problems
     from icestream.cluster.override_policy import policy_problems
     from icestream.cluster.service import Extras
     from icestream.jobs.offsets_admin import offset_admin
     from icestream.kafka.clients import ClientVerdict, judge_overrides
 
     def judge(connector: Config) -> ClientVerdict:
+        if switched_off := file_problems(connector, config.raw):
+            return ClientVerdict(tuple(switched_off), ())
         # The policy first: Kafka's client is not even asked about a setting that nobody may override.
         if forbidden := policy_problems(config.raw, connector):
             return ClientVerdict(tuple(forbidden), ())

@@ -11,6 +11,7 @@ from icestream.api.config import Config, ConfigDef
 from icestream.api.errors import ConfigError, Problem
 from icestream.cluster.config_providers import Providers, providers_from
 from icestream.cluster.converter_plugins import converter_definition, converter_warnings, settings_by_prefix
+from icestream.cluster.file_connectors import names_the_jar
 from icestream.cluster.rest_settings import RestConfig, parse_rest
 from icestream.cluster.unknown_keys import judge_unknown_keys
 from icestream.cluster.worker_settings import DISTRIBUTED, STANDALONE, WITHOUT_EFFECT, of_the_other_mode
@@ -116,7 +117,11 @@ def _parsed(given: Config, definition: ConfigDef) -> tuple[dict[str, Any], dict[
             *rest.warnings,
             *clients.warnings,
             *converter_warnings(raw, raw),
-            *(f"'{key}' has no effect: {why}" for key, why in WITHOUT_EFFECT.items() if key in raw),
+            *(
+                f"'{key}' has no effect: {why}"
+                for key, why in WITHOUT_EFFECT.items()
+                if key in raw and not (key == "plugin.path" and names_the_jar(raw))
+            ),
             *(f"'{key}' has no effect in this mode" for key in raw if key in foreign),
         ),
     }

@@ -22,6 +22,7 @@ from icestream.sources.source import SourceSlice
 _log = logging.getLogger(__name__)
 
 _BLOCK_BYTES: Final = 4 * 1024 * 1024
+_LONGEST_LINE: Final = 64 * 1024 * 1024
 _STDIN: Final = 0
 _LF, _CR = 10, 13
 
@@ -74,10 +75,13 @@ class FileLines:
                 f"cannot read '{self._path}': {error.strerror}; check the file's owner and mode"
             ) from error
         mode = os.fstat(self._file).st_mode
-        if stat.S_ISFIFO(mode) or stat.S_ISDIR(mode):
+        if not stat.S_ISREG(mode):
+            self.close()
+            kinds = (("folder", stat.S_ISDIR), ("pipe", stat.S_ISFIFO))
+            what = next((name for name, is_one in kinds if is_one(mode)), "device")
             raise FatalError(
-                f"'{self._path}' is a {'folder' if stat.S_ISDIR(mode) else 'pipe'}, which cannot be read by "
-                "position; name a file, or remove 'file' to read standard input"
+                f"'{self._path}' is a {what}, which cannot be read by position; name a file, or remove "
+                "'file' to read standard input"
             )
         return True
 
@@ -96,6 +100,7 @@ class FileLines:
                 block = os.pread(self._file, size, self._position)
                 if len(block) < size or len(line_ends(block)):
                     break
+                refuse_endless(block, f"'{self._path}' at position {self._position}")
                 size *= 2
             if not block:
                 self._note_short_file()
@@ -130,6 +135,7 @@ class StdinLines:
             self._rest += got
         ends = line_ends(self._rest)[:limit]
         if not len(ends):
+            refuse_endless(self._rest, "standard input")
             return None
         size = int(ends[-1]) + 1
         block, self._rest = self._rest[:size], self._rest[size:]
@@ -139,6 +145,15 @@ class StdinLines:
 
     def close(self) -> None:
         pass
+
+
+def refuse_endless(block: bytes, where: str) -> None:
+    """A line without an end would take all memory, and no record is that large."""
+    if len(block) >= _LONGEST_LINE:
+        raise FatalError(
+            f"the line of {where} has no end within {_LONGEST_LINE // 2**20} MiB; it cannot be a record, so "
+            "cut the file, or move the connector's offset behind it"
+        )
 
 
 def stored_position(path: str, offsets: Sequence[OffsetEntry]) -> int:

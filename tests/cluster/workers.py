@@ -141,6 +141,7 @@ def cluster_properties(bootstrap: str, group: str, **more: str) -> dict[str, str
         "session.timeout.ms": "6000",
         "heartbeat.interval.ms": "1000",
         "scheduled.rebalance.max.delay.ms": "0",
+        "icestream.file.connectors.enabled": "true",
         **{key.replace("_", "."): value for key, value in more.items()},
     }
 

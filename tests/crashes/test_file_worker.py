@@ -75,6 +75,7 @@ def test_a_worker_that_is_killed_again_and_again_copies_every_line_once(
         "value.converter": _STRING,
         "session.timeout.ms": "6000",
         "heartbeat.interval.ms": "1000",
+        "icestream.file.connectors.enabled": "true",
         **{f"{kind}.storage.topic": f"file-worker-{kind}" for kind in ("config", "offset", "status")},
         **{f"{kind}.storage.replication.factor": "1" for kind in ("config", "offset", "status")},
     }

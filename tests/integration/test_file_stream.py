@@ -45,6 +45,7 @@ WORKER = {
     "value.converter.schemas.enable": "true",
     "offset.storage.file.filename": "/tmp/connect.offsets",
     "offset.flush.interval.ms": "10000",
+    "plugin.path": "libs/connect-file-4.3.1.jar",
 }
 SOURCE = {
     "name": "local-file-source",

@@ -216,3 +216,10 @@ def test_what_an_inner_host_answers_is_not_told(worker: Attacked, inner: str) ->
         errors = worker.validate(worker.config(**hostile))
         assert errors
         assert "inner-secret" not in str(errors)
+
+
+def test_no_file_of_the_worker_is_read(worker: Attacked) -> None:
+    config = {"name": "f", "connector.class": "FileStreamSource", "topic": "t", "file": "/dev/zero"}
+    answer = httpx.post(f"{worker.url}/connectors", json={"name": "f", "config": config}, timeout=60)
+    assert answer.status_code == 400
+    assert "is switched off" in answer.json()["message"]

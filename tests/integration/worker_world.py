@@ -93,6 +93,7 @@ def start_worker(folder: Path, bootstrap: str, port: int) -> Process:
         "value.converter=org.apache.kafka.connect.json.JsonConverter\n"
         "value.converter.schemas.enable=false\n"
         f"offset.storage.file.filename={folder}/offsets\n"
+        "icestream.file.connectors.enabled=true\n"
         "spark.driver.memory=1g\n"
     )
     command = [sys.executable, "-m", "icestream.cli.main", "standalone", str(folder / "worker.properties")]

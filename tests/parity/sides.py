@@ -99,6 +99,7 @@ def _worker(name: str, bootstrap: str, port: int) -> Mapping[str, str]:
         "value.converter": _JSON,
         "offset.flush.interval.ms": "1000",
         "access.control.allow.origin": "http://ui",
+        "icestream.file.connectors.enabled": "true",
         **{
             f"{kind}.storage.{key}": value
             for kind in ("config", "offset", "status")

@@ -151,3 +151,16 @@ def test_standard_input_has_no_position(monkeypatch: pytest.MonkeyPatch) -> None
     os.close(write)
     assert all_lines(source) == ["two", "three"]
     os.close(read)
+
+
+def test_a_device_is_not_read() -> None:
+    with pytest.raises(FatalError, match="'/dev/zero' is a device, which cannot be read"):
+        FileLines("/dev/zero", "t").read(10)
+
+
+def test_a_line_without_an_end_does_not_take_all_memory(tmp_path: Path) -> None:
+    file = tmp_path / "endless"
+    with file.open("wb") as stream:
+        stream.truncate(200 * 2**20)
+    with pytest.raises(FatalError, match="at position 0 has no end within 64 MiB"):
+        FileLines(str(file), "t").read(10)
