@@ -312,6 +312,23 @@ CONNECTOR: Final = (
     + RESTARTS
 )
 
+NEW_COLUMNS: Final = Setting(
+    "icestream.new.columns.max",
+    Type.INT,
+    1_000,
+    "How many columns one batch may add to a table; records that need more are rejected.",
+    at_least=0,
+    group="Icestream",
+)
+NEW_NAMES: Final = Setting(
+    "icestream.new.columns.name.length.max",
+    Type.INT,
+    255,
+    "How long the name of a new column may be; records with longer ones are rejected.",
+    at_least=1,
+    group="Icestream",
+)
+
 SINK_CONNECTOR: Final = CONNECTOR + ConfigDef(
     (
         Setting(
@@ -383,5 +400,7 @@ SINK_CONNECTOR: Final = CONNECTOR + ConfigDef(
             at_least=1,
             group="Icestream",
         ),
+        NEW_COLUMNS,
+        NEW_NAMES,
     )
 )

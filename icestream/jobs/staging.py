@@ -13,6 +13,7 @@ from icestream.api.errors import FatalError
 from icestream.api.offsets import Offsets
 from icestream.jobs.borders import BatchRunner, SinkTable
 from icestream.pipeline.plan import TableTask
+from icestream.rows.growth import column_count
 from icestream.rows.new_fields import Path, combined
 from icestream.sinks.iceberg.stage import TablePlan
 from icestream.sinks.iceberg.table import NewFields
@@ -53,7 +54,10 @@ def stage(
     fields: list[dict[Path, pa.DataType]] = [{} for _ in tables]
     for _ in range(_MOST_RUNS):
         plans = [table.plan(new) for table, new in zip(tables, fields, strict=True)]
-        tasks = [TableTask(plan, floor) for plan, floor in zip(plans, floors, strict=True)]
+        tasks = [
+            TableTask(plan, floor, column_count(new))
+            for plan, floor, new in zip(plans, floors, fields, strict=True)
+        ]
         taken = runner.run(batch, tasks, evolves=evolves)
         parts = [
             StagedPart(table, plan, dict(new), staged)

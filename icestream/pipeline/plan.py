@@ -20,6 +20,8 @@ class TableTask:
 
     plan: TablePlan
     floor: Offsets
+    grown: int = 0
+    """Columns that the batch adds to the table already."""
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,7 @@ from icestream.converters.build import TAKES_ANY_BYTES, converter_class, convert
 from icestream.kafka.reader import Chunk
 from icestream.pipeline.assembly import assembled
 from icestream.records.records import Converted, Converter, Failure, Records
+from icestream.rows.growth import GrowthLimit
 from icestream.transforms.build import chain_from
 from icestream.transforms.chain import Chain
 from icestream.validation.settings import schemas_of
@@ -37,12 +38,15 @@ class RecordSettings:
     config: Mapping[str, str]
     """The keys of the converters and transforms."""
     schemas: Schemas | None = None
+    growth: GrowthLimit | None = None
+    """How much tables may grow by the records of a batch; None: not at all, fields they lack are left out."""
 
     @classmethod
     def of(cls, config: Config) -> RecordSettings:
         """Reads the schemas from their files, which only this machine may have. Raises ConfigError."""
         mine = {key: value for key, value in config.items() if key.startswith(_KEYS)}
-        return cls(mine, schemas_of(config))
+        evolves = config.get("iceberg.tables.evolve-schema-enabled", "").strip().lower() == "true"
+        return cls(mine, schemas_of(config), GrowthLimit.from_config(config) if evolves else None)
 
 
 @dataclass(frozen=True)

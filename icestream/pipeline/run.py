@@ -9,6 +9,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -28,6 +29,7 @@ from icestream.pipeline.record_path import RecordSettings
 from icestream.pipeline.session import answers, let_go, open_session, slots
 from icestream.pipeline.worker import run_tasks, settle_process
 from icestream.rows.new_fields import combined
+from icestream.rows.surplus import limited_to
 from icestream.waits import waiting_for
 
 _ROWS_A_TASK = 20_000
@@ -106,7 +108,19 @@ class SparkRunner:
         for answer in answers:
             if isinstance(answer, TaskFailed):
                 raise _error_of(answer)
-        return _summed([answer for answer in answers if isinstance(answer, Taken)])
+        taken = _summed([answer for answer in answers if isinstance(answer, Taken)])
+        growth = self._records.growth
+        if growth is None:
+            return taken
+        # Each task kept to the limit by itself; together they may be beyond it.
+        limited = [
+            replace(
+                staged,
+                new_fields=limited_to(task.plan.arrow_schema, staged.new_fields, growth.less(task.grown)),
+            )
+            for task, staged in zip(tables, taken.tables, strict=True)
+        ]
+        return replace(taken, tables=limited)
 
     def _collected(self, plan: Plan) -> list[Any]:
         self.refuse_cancelled()

@@ -26,6 +26,7 @@ from icestream.records.column import Column
 from icestream.records.records import Records
 from icestream.records.rows import Flags, Indexes
 from icestream.rows.fit_records import RecordFitter
+from icestream.rows.growth import GrowthLimit
 from icestream.rows.json_decoder import Refused
 from icestream.rows.surplus import Surplus
 from icestream.sinks.iceberg.required import missing_required
@@ -88,11 +89,14 @@ def settle_process() -> None:
 class TableWork:
     """One table's part of a task: makes rows of records, writes its files, counts its records."""
 
-    def __init__(self, task: TableTask, evolves: bool, value_class: str) -> None:
+    def __init__(self, task: TableTask, evolves: bool, growth: GrowthLimit | None, value_class: str) -> None:
         self._floor = task.floor
         self._writer = StageWriter(task.plan)
-        self._surplus = Surplus(task.plan.arrow_schema)
-        self._fitter = RecordFitter(task.plan.arrow_schema, self._surplus if evolves else None)
+        limit = growth.less(task.grown if evolves else growth.columns) if growth else GrowthLimit()
+        self._surplus = Surplus(task.plan.arrow_schema, limit)
+        # A batch that is in the table adds nothing, and what was too much for it is too much again.
+        looks = evolves or growth is not None
+        self._fitter = RecordFitter(task.plan.arrow_schema, self._surplus if looks else None)
         self._value_class = value_class
         self._counts: dict[Partition, Counts] = {}
 
@@ -142,7 +146,8 @@ class SliceWork:
         self._task = task
         self._reader = process_reader(plan.kafka)
         self._path = process_record_path(plan.records)
-        self._tables = [TableWork(one, plan.evolves, self._path.classes["value"]) for one in plan.tables]
+        growth, value_class = plan.records.growth, self._path.classes["value"]
+        self._tables = [TableWork(one, plan.evolves, growth, value_class) for one in plan.tables]
         self._rejected: list[Rejected] = []
         self._rejected_bytes = 0
         self._is_alone = len(plan.tasks) == 1

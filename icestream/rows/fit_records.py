@@ -59,20 +59,27 @@ class RecordFitter:
         assert text is not None
         payloads = text.source.payloads if text.rows is None else text.source.payloads.take(text.rows)
         decoded = self._whole.decode(payloads)
-        return Fitted(decoded.rows, decoded.index, {refused.at: refused for refused in decoded.rejected})
+        refused = {one.at: one for one in decoded.rejected}
+        beyond = self.surplus.refusals(payloads, decoded.index.tolist()) if self.surplus else {}
+        if not beyond:
+            return Fitted(decoded.rows, decoded.index, refused)
+        refused |= {at: Refused(at, reason, True) for at, reason in beyond.items()}
+        keep = ~np.isin(decoded.index, np.fromiter(beyond, np.int64, len(beyond)))
+        return Fitted(decoded.rows.filter(pa.array(keep)), decoded.index[keep], refused)
 
     def _fit_fields(self, value: Fields) -> Fitted:
-        if self.surplus is not None:
-            self.surplus.in_fields(value)
         refused: dict[int, Refused] = {}
+        if self.surplus is not None:
+            beyond = self.surplus.in_fields(value)
+            refused |= {at: Refused(at, reason, True) for at, reason in beyond.items()}
         columns = self._columns(value, list(self.schema), "", refused)
         return self._assembled(columns, refused, len(value))
 
     def _fit_struct(self, value: Column) -> Fitted:
         assert value.schema is not None
-        if self.surplus is not None:
-            self.surplus.in_schema(value.schema)
         refused: dict[int, Refused] = {}
+        if self.surplus is not None and (reason := self.surplus.in_schema(value.schema)):
+            refused |= {at: Refused(at, reason, True) for at in range(len(value))}
         held = children(filled_deep(value))
         columns = [
             _cast(held[one.name], one.type, one.name, refused)

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
+import numpy as np
 import pyarrow as pa
 import pyarrow.types as pt
 
@@ -21,6 +22,7 @@ from icestream.records.payloads import Payloads
 from icestream.records.plain import plain
 from icestream.records.schema import DECIMAL, ConnectSchema, Kind
 from icestream.records.values import Fields, Node, Text
+from icestream.rows.growth import GrowthLimit, column_count, trimmed
 from icestream.rows.new_fields import (
     LIST_ELEMENT,
     MAP_VALUE,
@@ -42,56 +44,129 @@ class Surplus:
     should get; or that it should no longer be required."""
 
     schema: pa.Schema
+    limit: GrowthLimit = field(default_factory=GrowthLimit)
     found: dict[Path, pa.DataType] = field(default_factory=dict)
+    has_refused: bool = False
+    """Whether a record had fields beyond the limit, which are not among those found."""
     _strict: dict[frozenset[str], msgspec.json.Decoder[Any]] = field(default_factory=dict)
-    _seen: set[ConnectSchema] = field(default_factory=set)
+    _seen: dict[ConnectSchema, str | None] = field(default_factory=dict)
 
     def in_payloads(self, payloads: Payloads) -> None:
         # Always against the table's own schema: the type must fit all records of the batch.
-        self._add(new_fields(payloads, self.schema))
+        for payload in payloads:
+            self._take(new_fields([payload], self.schema))
 
-    def in_fields(self, value: Fields) -> None:
+    def refusals(self, payloads: Payloads, rows: Iterable[int]) -> dict[int, str]:
+        """Of payloads that were looked at: those with fields beyond the limit, and why."""
+        found: dict[int, str] = {}
+        for row in rows if self.has_refused else ():
+            fields = new_fields(payloads[row : row + 1], self.schema)
+            if fields and combined(self.found, fields) != self.found and (reason := self._refusal(fields)):
+                found[row] = reason
+        return found
+
+    def in_fields(self, value: Fields) -> dict[int, str]:
+        """The rows with fields beyond the limit, and why."""
         table = pa.struct(list(self.schema))
+        refused: dict[int, str] = {}
         if value.rest is not None:
-            self._add_all(self._in_rest(value.rest, frozenset(value.named)))
+            refused |= self._in_rest(value.rest, frozenset(value.named))
         for name, node in value.named.items():
             position = table.get_field_index(name)
             if node is None:
                 continue
             if position < 0:
                 kind = _type_of(node, len(value))
-                self._add({} if kind is None else {(name,): kind})
+                if reason := self._take({} if kind is None else {(name,): kind}):
+                    refused |= dict.fromkeys(_present(node, len(value)), reason)
             elif pt.is_nested(table.field(position).type) and not isinstance(node, Column):
-                for one in plain(node, len(value)):
-                    self._add_all(missing_in(one, table.field(position).type, (name,)))
+                for row, one in enumerate(plain(node, len(value))):
+                    if reason := self._take(_gathered(missing_in(one, table.field(position).type, (name,)))):
+                        refused[row] = reason
+        return refused
 
-    def in_schema(self, schema: ConnectSchema) -> None:
+    def in_schema(self, schema: ConnectSchema) -> str | None:
+        """Why the records of a schema have too many fields; None if they have not."""
         if schema not in self._seen:
-            self._seen.add(schema)
-            self._add(dict(_changes(schema, list(self.schema), ())))
+            self._seen[schema] = self._take(dict(_changes(schema, list(self.schema), ())))
+        return self._seen[schema]
 
-    def _in_rest(self, rest: Text, edited: frozenset[str]) -> Iterator[tuple[Path, pa.DataType]]:
+    def _in_rest(self, rest: Text, edited: frozenset[str]) -> dict[int, str]:
         known = pa.struct([one for one in self.schema if one.name not in edited])
-        for value in self._suspects(rest, edited):
-            yield from missing_in({name: value[name] for name in value if name not in edited}, known, ())
+        refused: dict[int, str] = {}
+        for row, value in self._suspects(rest, edited):
+            named = {name: value[name] for name in value if name not in edited}
+            if reason := self._take(_gathered(missing_in(named, known, ()))):
+                refused[row] = reason
+        return refused
 
-    def _suspects(self, rest: Text, edited: frozenset[str]) -> Iterable[Any]:
+    def _suspects(self, rest: Text, edited: frozenset[str]) -> Iterable[tuple[int, Any]]:
         if rest.path:
-            return rest.objects()
+            return enumerate(rest.objects())
         if edited not in self._strict:
             self._strict[edited] = msgspec.json.Decoder(_names(list(self.schema), edited))
         decode = self._strict[edited].decode
         values = rest.source.values
         texts = values if rest.rows is None else [values[row] for row in rest.rows.tolist()]
-        return JsonSource([text for text in texts if not _is_known(decode, text)]).objects(())
+        strange = [row for row, text in enumerate(texts) if not _is_known(decode, text)]
+        return zip(strange, JsonSource([texts[row] for row in strange]).objects(()), strict=True)
 
-    def _add_all(self, fields: Iterable[tuple[Path, pa.DataType]]) -> None:
-        for path, kind in fields:
-            self._add({path: kind})
+    def _take(self, fields: Mapping[Path, pa.DataType]) -> str | None:
+        """Add the fields of a record to those found, or say why they are too many."""
+        if all(path in self.found and self._holds(path, kind) for path, kind in fields.items()):
+            return None
+        if reason := self._refusal(fields):
+            self.has_refused = True
+            return reason
+        self.found.update(combined(self.found, fields))
+        return None
 
-    def _add(self, fields: Mapping[Path, pa.DataType]) -> None:
-        if fields:
-            self.found.update(combined(self.found, fields))
+    def _holds(self, path: Path, kind: pa.DataType) -> bool:
+        held = self.found[path]
+        return bool(held == kind or merged(held, kind) == held)
+
+    def _refusal(self, fields: Mapping[Path, pa.DataType]) -> str | None:
+        new = {path: kind for path, kind in fields.items() if not self._has(path)}
+        after = {path: kind for path, kind in combined(self.found, fields).items() if not self._has(path)}
+        return self.limit.refusal(new, column_count(after)) if new else None
+
+    def _has(self, path: Path) -> bool:
+        """Whether the table has the field, and only its type is to change."""
+        kind: pa.DataType = pa.struct(list(self.schema))
+        for name in path:
+            if pt.is_list(kind) and name == LIST_ELEMENT:
+                kind = kind.value_type
+            elif pt.is_map(kind) and name == MAP_VALUE:
+                kind = kind.item_type
+            elif pt.is_struct(kind) and kind.get_field_index(name) >= 0:
+                kind = kind.field(kind.get_field_index(name)).type
+            else:
+                return False
+        return True
+
+
+def limited_to(
+    schema: pa.Schema, fields: Mapping[Path, pa.DataType], limit: GrowthLimit
+) -> dict[Path, pa.DataType]:
+    """New fields of several tasks, no more than a table may get; what changes a field that it has stays."""
+    table = Surplus(schema)
+    changes = {path: kind for path, kind in fields.items() if table._has(path) or pt.is_null(kind)}
+    new = {path: kind for path, kind in fields.items() if path not in changes}
+    return {**changes, **(new if column_count(new) <= limit.columns else trimmed(new, limit.columns))}
+
+
+def _gathered(fields: Iterable[tuple[Path, pa.DataType]]) -> dict[Path, pa.DataType]:
+    found: dict[Path, pa.DataType] = {}
+    for path, kind in fields:
+        found[path] = merged(found[path], kind) if path in found else kind
+    return found
+
+
+def _present(node: Node, length: int) -> list[int]:
+    """The rows that have a value there."""
+    if isinstance(node, Column):
+        return [int(row) for row in np.flatnonzero(~node.nulls)]
+    return [row for row, value in enumerate(plain(node, length)) if value is not None and value is not ABSENT]
 
 
 def _is_known(decode: Any, text: bytes) -> bool:

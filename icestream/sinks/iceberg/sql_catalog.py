@@ -8,11 +8,13 @@ from typing import Any
 
 from pyiceberg.catalog import Catalog
 from pyiceberg.catalog.sql import IcebergTables, SqlCatalog
+from pyiceberg.exceptions import NoSuchTableError
 from pyiceberg.io import FileIO, load_file_io
 from pyiceberg.table import CommitTableResponse, Table
 from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.update import TableRequirement, TableUpdate
-from pyiceberg.typedef import EMPTY_DICT, Properties
+from pyiceberg.typedef import EMPTY_DICT, Identifier, Properties
+from sqlalchemy.exc import OperationalError, ProgrammingError
 
 from icestream.sinks.iceberg.catalog_keys import storage_properties
 
@@ -24,6 +26,15 @@ class GuardedSqlCatalog(SqlCatalog):
         super().__init__(name, **properties)
         self._read: weakref.WeakValueDictionary[str, TableMetadata] = weakref.WeakValueDictionary()
         """Metadata files that some table of this process still holds, by location: none ever changes."""
+
+    def load_table(self, identifier: str | Identifier) -> Table:
+        try:
+            return super().load_table(identifier)
+        except (OperationalError, ProgrammingError) as error:
+            # A database that has never been a catalog, opened by somebody who may not make it one.
+            if IcebergTables.__tablename__ in str(error.orig):
+                raise NoSuchTableError(f"there is no catalog in the database: {identifier}") from error
+            raise
 
     def _load_file_io(self, properties: Properties = EMPTY_DICT, location: str | None = None) -> FileIO:
         return load_file_io(storage_properties({**self.properties, **properties}), location)

@@ -113,7 +113,10 @@ def test_a_wrong_address_is_an_error_on_it(
     wrong = {**config, "iceberg.catalog.type": kind, "iceberg.catalog.uri": uri}
     (problem,) = check_connector(wrong, worker)
     assert problem.key == "iceberg.catalog.uri"
-    assert problem.message.endswith("; check the address, and that the catalog runs.")
+    advice = (
+        "create the catalog and its tables first" if "sqlite" in uri else "check the address, and that the"
+    )
+    assert f"; {advice}" in problem.message
     assert "\n" not in problem.message
 
 

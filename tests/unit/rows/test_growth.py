@@ -1,0 +1,112 @@
+"""A batch adds no more columns than allowed; records that need more are rejected, and only those."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pyarrow as pa
+
+from icestream.api.connector_settings import SINK_CONNECTOR
+from icestream.records.column import Column
+from icestream.records.json_source import JsonSource
+from icestream.records.schema import OPTIONAL_STRING, struct
+from icestream.records.values import Fields, object_fields
+from icestream.rows.fit_records import Fitted, RecordFitter
+from icestream.rows.growth import GrowthLimit, column_count, trimmed
+from icestream.rows.surplus import Surplus, limited_to
+
+TABLE = pa.schema([("id", pa.int64()), ("inner", pa.struct([("n", pa.int32())]))])
+LIMIT = GrowthLimit(3, 20, 3)
+MANY = {f"k{number}": number for number in range(20_000)}
+
+
+def test_the_settings_have_defaults() -> None:
+    values = SINK_CONNECTOR.parse({"name": "x", "connector.class": "y"})
+    limit = GrowthLimit.from_config({})
+    assert limit == GrowthLimit(values["icestream.new.columns.max"], 255, 1_000)
+    assert GrowthLimit.from_config({"icestream.new.columns.max": "7"}).less(5).columns == 2
+
+
+def test_columns_are_counted_where_values_are() -> None:
+    nested = pa.struct(
+        [("a", pa.int64()), ("b", pa.list_(pa.struct([("c", pa.string()), ("d", pa.string())])))]
+    )
+    assert column_count({("x",): nested, ("y",): pa.map_(pa.string(), pa.int64())}) == 5
+    fields = {("b",): pa.int64(), ("a",): nested, ("c",): pa.int64()}
+    assert list(trimmed(fields, 2)) == [("b",), ("c",)]
+    assert trimmed(fields, 5) == fields
+
+
+def test_tasks_together_keep_to_the_limit_and_changes_of_what_is_there_stay() -> None:
+    fields = {("a",): pa.int64(), ("b",): pa.int64(), ("inner", "n"): pa.int64(), ("inner", "x"): pa.int64()}
+    assert limited_to(TABLE, fields, GrowthLimit(2, 20, 2)).keys() == {("a",), ("b",), ("inner", "n")}
+    assert limited_to(TABLE, fields, GrowthLimit(3, 20, 3)) == fields
+
+
+def _fields(*records: Any) -> Fields:
+    return object_fields(JsonSource([json.dumps(record).encode() for record in records]))
+
+
+def _fit(value: Any, length: int, surplus: Surplus) -> Fitted:
+    return RecordFitter(TABLE, surplus).fit(value, length)
+
+
+def _told(fitted: Fitted) -> dict[int, str]:
+    return {at: refused.reason for at, refused in fitted.refused.items()}
+
+
+def test_a_record_with_countless_keys_is_rejected_and_its_neighbours_are_not() -> None:
+    surplus = Surplus(TABLE, LIMIT)
+    records = [{"id": 1}, {"id": 2, **MANY}, {"id": 3, "new": 1}, {"id": 4, "inner": {"n": 1, "y": {"z": 1}}}]
+    fitted = _fit(_fields(*records), 4, surplus)
+    assert surplus.found == {("new",): pa.int64(), ("inner", "y"): pa.struct([("z", pa.int64())])}
+    reason = "the record has 20000 fields that the table lacks, and a batch may add 3 columns"
+    assert _told(fitted) == {1: f"{reason} (icestream.new.columns.max)"}
+    assert fitted.index.tolist() == [0, 2, 3]
+    assert fitted.rows["id"].to_pylist() == [1, 3, 4]
+
+
+def test_records_share_the_limit_in_their_order() -> None:
+    surplus = Surplus(TABLE, LIMIT)
+    fitted = _fit(_fields(*({"id": at, f"k{at}": at} for at in range(6))), 6, surplus)
+    assert surplus.found.keys() == {("k0",), ("k1",), ("k2",)}
+    assert list(_told(fitted)) == [3, 4, 5]
+    again = _fit(_fields({"id": 9, "k9": 1}, {"id": 1, "k1": 1}), 2, surplus)
+    assert list(_told(again)) == [0]
+
+
+def test_a_name_that_is_too_long_is_rejected() -> None:
+    surplus = Surplus(TABLE, LIMIT)
+    fitted = _fit(_fields({"id": 1, "x" * 21: 1}, {"id": 2, "in": {"y" * 30: 1}}, {"id": 3}), 3, surplus)
+    assert surplus.found == {}
+    assert [told.partition(" characters")[0][-2:] for told in _told(fitted).values()] == ["21", "30"]
+
+
+def test_edited_records_are_judged_row_by_row() -> None:
+    surplus = Surplus(TABLE, LIMIT)
+    value = _fields({"id": 1, **MANY}, {"id": 2, "inner": {"n": 1}}, {"id": 3}).put(
+        {"added": Column(pa.array([1, 2, 3])), "long" * 9: Column(pa.array([None, 1, None]))}
+    )
+    fitted = _fit(value, 3, surplus)
+    assert list(_told(fitted)) == [0, 1]
+    assert surplus.found == {("added",): pa.int64()}
+    assert fitted.index.tolist() == [2]
+
+
+def test_a_schema_with_too_many_fields_rejects_its_records() -> None:
+    wide = struct(*((f"f{number}", OPTIONAL_STRING) for number in range(4)))
+    arrays = [pa.array(["a", "b"]) for _ in wide.fields]
+    column = Column(pa.StructArray.from_arrays(arrays, [one.name for one in wide.fields]), wide)
+    surplus = Surplus(TABLE, LIMIT)
+    fitted = _fit(column, 2, surplus)
+    assert list(_told(fitted)) == [0, 1]
+    assert surplus.found == {}
+    assert fitted.rows.num_rows == 0
+
+
+def test_nothing_is_added_when_nothing_may_be() -> None:
+    """As when a batch that is in the table is decoded again for its dead letters."""
+    surplus = Surplus(TABLE, LIMIT.less(3))
+    fitted = _fit(_fields({"id": 1}, {"id": 2, "k": 1}), 2, surplus)
+    assert (list(_told(fitted)), surplus.found) == ([1], {})
