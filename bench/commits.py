@@ -30,8 +30,8 @@ from icestream.sinks.iceberg.marks import JobMark, Source, mark_after
 from icestream.sinks.iceberg.stage import StageWriter
 from icestream.sinks.iceberg.table import IcebergTable
 
-_WINDOW: Final = 9
-"""Commits around the one that is named, of which the median counts."""
+_ROUNDS: Final = 9
+"""The fifth commit of a new table and the next one of the old, in turn; the medians count."""
 _LOG_FULL: Final = 110
 """From here on the metadata log has its 100 entries, and only snapshots make metadata grow."""
 _RESULTS: Final = Path(__file__).parent / "results" / "commits.json"
@@ -113,7 +113,12 @@ class Job:
 def grow(partitions: int, commits: int, *, with_files: bool) -> Growth:
     with tempfile.TemporaryDirectory() as folder:
         job = Job(Path(folder), partitions)
-        taken = [job.commit(with_file=with_files) for _ in range(commits)]
+        for _ in range(commits - 1):
+            job.commit(with_file=with_files)
+        rounds = [
+            (_fifth(partitions, with_file=with_files), job.commit(with_file=with_files))
+            for _ in range(_ROUNDS)
+        ]
         sizes = job.metadata_sizes()
     full = min(_LOG_FULL, len(sizes) // 2)
     return Growth(
@@ -122,11 +127,19 @@ def grow(partitions: int, commits: int, *, with_files: bool) -> Growth:
         commits=commits,
         bytes_a_snapshot=(sizes[-1] - sizes[full]) // (len(sizes) - 1 - full),
         last_metadata_bytes=sizes[-1],
-        early_cpu_ms=_median_ms([cpu for cpu, _ in taken[1 : 1 + _WINDOW]]),
-        late_cpu_ms=_median_ms([cpu for cpu, _ in taken[-_WINDOW:]]),
-        early_wall_ms=_median_ms([wall for _, wall in taken[1 : 1 + _WINDOW]]),
-        late_wall_ms=_median_ms([wall for _, wall in taken[-_WINDOW:]]),
+        early_cpu_ms=_median_ms([early[0] for early, _ in rounds]),
+        late_cpu_ms=_median_ms([late[0] for _, late in rounds]),
+        early_wall_ms=_median_ms([early[1] for early, _ in rounds]),
+        late_wall_ms=_median_ms([late[1] for _, late in rounds]),
     )
+
+
+def _fifth(partitions: int, *, with_file: bool) -> tuple[float, float]:
+    with tempfile.TemporaryDirectory() as folder:
+        job = Job(Path(folder), partitions)
+        for _ in range(4):
+            job.commit(with_file=with_file)
+        return job.commit(with_file=with_file)
 
 
 def _median_ms(seconds: Sequence[float]) -> float:
