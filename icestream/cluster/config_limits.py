@@ -18,6 +18,7 @@ _MOST_NAMED: Final = {"transforms": 100, "predicates": 100, "iceberg.tables": 5_
 """Each name of these lists has settings of its own, or is asked for; more than anybody has is an attack."""
 _PLACES: Final = ("uri", "url", "endpoint", "warehouse", "location", "path", "file", "filename", "directory")
 """Last words of the keys whose values are paths or addresses."""
+_WITH_PORTS: Final = ("http", "https", "postgresql")
 
 
 def refuse_too_much(config: Mapping[str, str | None]) -> None:
@@ -47,11 +48,17 @@ def place_problems(config: Config) -> list[Problem]:
 def _reason(value: str) -> str | None:
     if "\0" in value:
         return "has a NUL character, which no path and no address can have; remove it"
-    if "://" not in value:
-        return None
-    try:
-        _ = urlsplit(value.removeprefix("jdbc:")).port
-    except ValueError as error:
-        # Never the value: it may hold a password.
-        return f"is not an address ({error}); write it as http://host:port/path"
+    for address in value.split(","):
+        try:
+            parts = urlsplit(address.strip().removeprefix("jdbc:"))
+            # Elsewhere a colon need not come before a port: buckets have names such as arn:aws:s3:….
+            _ = parts.port if parts.scheme in _WITH_PORTS else None
+        except ValueError as error:
+            # Never the value: it may hold a password.
+            return f"is not an address ({_first_words(error)}); write it as http://host:port/path"
     return None
+
+
+def _first_words(error: ValueError) -> str:
+    """Without what the address holds, which some of these errors repeat."""
+    return "the port is no number up to 65535" if "ort" in str(error) else "the brackets do not match"

@@ -14,6 +14,7 @@ import httpx
 import pytest
 
 from icestream.api.errors import Problem
+from icestream.cluster.config_limits import place_problems
 from icestream.cluster.service import ConnectorService, Extras
 from icestream.cluster.stores import MemoryStore
 from icestream.cluster.worker import Patience, Worker
@@ -94,6 +95,25 @@ def test_values_that_cannot_be(api: httpx.Client, key: str, value: str, reason: 
     assert answer.status_code == 400, answer.text
     assert reason in answer.json()["message"]
     assert api.get("/connectors").json() == []
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("value.converter.schema.registry.url", "http://a:8081,https://b:8081/x"),
+        ("iceberg.catalog.uri", "jdbc:postgresql://a:5432,b:5432/db?user=u"),
+        ("iceberg.catalog.uri", "http://[::1]:8181"),
+        ("iceberg.catalog.warehouse", "s3://arn:aws:s3:eu-west-1:123:accesspoint/x"),
+        ("iceberg.catalog.warehouse", "/data/[a],b"),
+    ],
+)
+def test_values_that_can_be(key: str, value: str) -> None:
+    assert place_problems({key: value}) == []
+
+
+def test_an_error_repeats_no_password() -> None:
+    (problem,) = place_problems({"iceberg.catalog.uri": "http://user:pass@host:secret/x"})
+    assert "secret" not in problem.message and "pass" not in problem.message
 
 
 def test_a_file_with_a_nul(api: httpx.Client) -> None:
