@@ -122,7 +122,7 @@ def _ids(path: str) -> list[str]:
     import pyarrow.compute as pc
     import pyarrow.parquet as pq
 
-    column = pq.read_table(path.removeprefix("file://"), columns=[ID_FIELD]).column("callInfo")
+    column = pq.ParquetFile(path.removeprefix("file://")).read([ID_FIELD]).column("callInfo")
     return list(pc.struct_field(column, "requestID").to_pylist())
 
 
