@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Protocol
 
-from confluent_kafka import Consumer, KafkaException, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
 from icestream.api.errors import IcestreamError
 from icestream.api.offsets import Offsets, Partition
@@ -28,6 +28,8 @@ _SHARE: Final = 50
 _LONGEST_PAUSE: Final = 1.0
 _AT_THE_END: Final = -1
 """Kafka's name for the end of a partition where it expects a time."""
+_ALL_UNKNOWN: Final = (KafkaError._UNKNOWN_PARTITION, KafkaError._UNKNOWN_TOPIC)
+"""What the client says if it knows none of the partitions; of a few it says so one by one."""
 
 
 @dataclass(frozen=True)
@@ -81,6 +83,8 @@ class KafkaLooks:
         try:
             answers = self._client.offsets_for_times(asked, timeout=ANSWER_SECONDS)
         except KafkaException as error:
+            if error.args[0].code() in _ALL_UNKNOWN:
+                return {}
             if error.args[0].code() < 0:
                 # The client's own word: nobody answered.
                 raise
