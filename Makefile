@@ -6,7 +6,7 @@ BIN    := $(VENV)/bin
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test test-long unit check format bench bench-records bench-commits bench-scale \
-	bench-steady lock machine
+	bench-steady bench-partitions lock machine
 
 help: ## Show this help
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -49,6 +49,9 @@ bench-scale: machine $(VENV)/.dev ## What 1, 100 and 1,000 idle connectors cost 
 
 bench-steady: machine $(VENV)/.dev ## Even rates with a commit every second, us and the real Kafka Connect
 	@$(BIN)/python -m bench.steady $(ARGS)
+
+bench-partitions: machine $(VENV)/.dev ## What a thousand partitions cost
+	@$(BIN)/python -m bench.partitions $(ARGS)
 
 lock: ## Pin the versions that pyproject.toml allows, with the hashes of their files (needs uv)
 	@command -v uv >/dev/null || { echo "make: lock needs uv; install it with: pip install uv" >&2; exit 1; }

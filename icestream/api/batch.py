@@ -181,8 +181,20 @@ class Taken:
     dropped: Mapping[str, int] = field(default_factory=dict)
     """How many records each transform dropped, by its alias."""
     overflow: bool = False
-    """More rejected bytes than a driver should hold: the batch has to be smaller."""
+    """More rejected bytes than a driver should hold, or more bytes than a batch may have: it has to be
+    smaller."""
+    records_read: int = 0
+    """Of those `bytes_read`; what a table has already is among them."""
 
     @property
     def needs_new_fields(self) -> bool:
         return any(staged.new_fields for staged in self.tables)
+
+
+class PartlyStaged(Exception):
+    """A task of a batch has failed, and others have not: their files are of no use to anybody."""
+
+    def __init__(self, reason: Exception, done: Sequence[Taken]) -> None:
+        super().__init__(str(reason))
+        self.reason = reason
+        self.done = done

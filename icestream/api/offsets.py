@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
+
+_NAMED_AT_MOST = 5
 
 
 class Partition(NamedTuple):
@@ -55,3 +57,11 @@ class Offsets:
 
 
 NOTHING = Offsets({})
+
+
+def named(partitions: Iterable[Partition]) -> str:
+    """The first few for a message, and how many more there are."""
+    listed = list(partitions)
+    first = ", ".join(map(str, listed[:_NAMED_AT_MOST]))
+    more = len(listed) - _NAMED_AT_MOST
+    return f"{first} and {more} more" if more > 0 else first

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol
 
@@ -74,3 +75,5 @@ class SinkTable(Protocol):
     ) -> Receipt: ...
 
     def discard(self, files: Sequence[StagedFile]) -> None: ...
+
+    def sweep(self, landed: str, now: dt.datetime) -> int: ...

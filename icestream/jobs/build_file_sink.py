@@ -12,8 +12,9 @@ from icestream.jobs.channel import Channel, KafkaChannel, prepare_dead_letters
 from icestream.jobs.file_sink_job import FileSinkManager
 from icestream.jobs.file_sink_lines import ChunkLines, chunk_lines
 from icestream.jobs.job import job_from
+from icestream.kafka.chunk import Chunk
 from icestream.kafka.clients import client_settings
-from icestream.kafka.reader import Chunk, SliceReader
+from icestream.kafka.reader import SliceReader
 from icestream.kafka.topics import Topics
 from icestream.pipeline.record_path import RecordSettings, record_path_from
 from icestream.sinks.file_stream import LineFile, LineSink, StandardOutput

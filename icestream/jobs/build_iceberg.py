@@ -26,7 +26,7 @@ _WRITE_PROPS = ("iceberg.tables.write-props.", "iceberg.table.write-props.")
 def spark_runner(spark: SparkPlane, name: str, config: Config, worker: Mapping[str, str]) -> SparkRunner:
     job = job_from(name, config)
     reads = client_settings(worker, "consumer", subset(config, "consumer.override."))
-    return spark.runner(name, reads, RecordSettings.of(config), job.tasks_max)
+    return spark.runner(name, reads, RecordSettings.of(config), job.tasks_max, job.limits.bytes)
 
 
 def job_manager(

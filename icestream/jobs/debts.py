@@ -8,7 +8,7 @@ import uuid
 from collections.abc import Sequence
 from dataclasses import replace
 
-from icestream.api.batch import Batch
+from icestream.api.batch import Batch, PartlyStaged
 from icestream.api.offsets import NOTHING
 from icestream.jobs import planning
 from icestream.jobs.borders import BatchRunner, SinkTable
@@ -27,7 +27,10 @@ def pay(batch: Batch, tables: Sequence[SinkTable], runner: BatchRunner, channel:
     parts = [batch]
     while parts:
         part = parts.pop()
-        taken = runner.run(part, tasks, evolves=False, stages=False)
+        try:
+            taken = runner.run(part, tasks, evolves=False, stages=False)
+        except PartlyStaged as failed:
+            raise failed.reason from failed
         if taken.overflow and part.span > 1:
             middle = planning.cut(part.start, part.end, max(1, part.span // 2))
             parts += [replace(part, start=middle), replace(part, end=middle)]

@@ -23,7 +23,7 @@ from icestream.jobs.file_sink_lines import ChunkLines
 from icestream.jobs.job import Job
 from icestream.jobs.reject_log import log_rejected
 from icestream.jobs.standing import NOTE_PREFIX
-from icestream.kafka.reader import Chunk
+from icestream.kafka.chunk import Chunk
 from icestream.sinks.file_stream import Landed, LineSink
 
 _log = logging.getLogger(__name__)

@@ -7,7 +7,7 @@ from typing import Protocol
 
 from icestream.api.batch import Rejected
 from icestream.converters.value_text import value_texts
-from icestream.kafka.reader import Chunk
+from icestream.kafka.chunk import Chunk
 from icestream.pipeline.record_path import Prepared
 
 

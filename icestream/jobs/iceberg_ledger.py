@@ -41,7 +41,7 @@ from icestream.jobs.standing import (
 from icestream.kafka.topics import GroupOffset
 from icestream.pipeline.plan import Plan, TableTask
 from icestream.pipeline.record_path import RecordSettings
-from icestream.pipeline.worker import SliceWork
+from icestream.pipeline.worker import task_result
 from icestream.sinks.iceberg.marks import Found, JobMark, Source, mark_moved
 from icestream.sinks.iceberg.table import IcebergTable
 
@@ -290,7 +290,7 @@ class InProcessRunner:
 
     def run(self, batch: Batch, tables: Sequence[TableTask], *, evolves: bool, stages: bool = True) -> Taken:
         plan = Plan(self._kafka, self._records, tables, [batch.slices()], evolves, stages)
-        return SliceWork(plan, task=0).run(batch.slices())
+        return task_result(plan, 0)
 
     def refuse_cancelled(self) -> None:
         """Nobody can: it ends with the request."""

@@ -8,7 +8,8 @@ from typing import Final
 
 from icestream.api.batch import Slice
 from icestream.api.offsets import Offsets, Partition
-from icestream.kafka.reader import Chunk, SliceReader, headers_of
+from icestream.kafka.chunk import Chunk, headers_of
+from icestream.kafka.reader import SliceReader
 from icestream.kafka.topics import Topics
 
 CONTEXT: Final = "__connect.errors."
@@ -88,10 +89,10 @@ class LetterBox:
 
 
 def _letters(chunk: Chunk) -> Iterator[Letter]:
-    for message, offset in zip(chunk.messages, chunk.offsets().tolist(), strict=True):
+    for row, (message, offset) in enumerate(zip(chunk.messages, chunk.offsets().tolist(), strict=True)):
         own, context = _parted(headers_of(message))
         yield Letter(
-            place=chunk.partition,
+            place=chunk.partition_of(row),
             offset=offset,
             context=context,
             key=message.key(),

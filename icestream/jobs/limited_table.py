@@ -7,6 +7,7 @@ table; if it wakes and commits after all, the compare-and-set has decided by the
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
@@ -76,6 +77,10 @@ class LimitedTable:
     def discard(self, files: Sequence[StagedFile]) -> None:
         table = self._table
         self._asked(lambda: table.discard(files), "removing files of")
+
+    def sweep(self, landed: str, now: dt.datetime) -> int:
+        """May take long; it has a thread of its own, and here a table of its own."""
+        return self._make().sweep(landed, now)
 
     def _asked(self, call: Callable[[], _T], doing: str) -> _T:
         try:

@@ -6,8 +6,10 @@
 from __future__ import annotations
 
 import datetime as dt
+import functools
 import logging
 import math
+import threading
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -15,7 +17,7 @@ from dataclasses import replace
 
 from icestream.api.batch import Batch, Rejected
 from icestream.api.errors import CommitConflict, FatalError, Fenced, RecordRejected, SourceUnavailable
-from icestream.api.offsets import NOTHING, Offsets, Partition
+from icestream.api.offsets import NOTHING, Offsets, Partition, named
 from icestream.api.status import Progress
 from icestream.jobs import planning, summaries
 from icestream.jobs.borders import BatchRunner, News, SinkTable, SourceFacts
@@ -36,6 +38,15 @@ from icestream.sinks.iceberg.table import Receipt
 _log = logging.getLogger(__name__)
 
 
+_SWEEP_SECONDS = 6 * 3600.0
+_LEADER_SECONDS = 5.0
+"""How often a job looks for leaders while a partition has none."""
+
+
+def _in_a_thread(work: Callable[[], None]) -> None:
+    threading.Thread(target=work, name="sweep", daemon=True).start()
+
+
 class JobManager:
     """One per connector. Owns its batches and commits; holds no partitions."""
 
@@ -52,6 +63,7 @@ class JobManager:
         news: News | None = None,
         wake: Callable[[], None] = lambda: None,
         gate: AbstractContextManager[None] | None = None,
+        aside: Callable[[Callable[[], None]], None] = _in_a_thread,
     ) -> None:
         self._job = job
         self._source = source
@@ -72,6 +84,10 @@ class JobManager:
         """The partitions whose notes it has asked for."""
         self._standing: Standing | None = None
         self._fences = Fences(clock)
+        self._facts_at = 0.0
+        self._aside = aside
+        self._swept_at: float | None = None
+        self._leaderless: frozenset[Partition] = frozenset()
         self._identity = Source("", {})
         """Ids of the topics that exist, of those that are read and those whose positions a table has."""
         self._reads: Sequence[str] = ()
@@ -125,8 +141,10 @@ class JobManager:
         found = [table.found() for table in self._tables]
         self._known = frozenset[str]().union(*(item.mark.topics for item in found if item.mark))
         partitions = self._refresh_facts()
-        group = self._source.group_offsets(self._job.group, partitions)
-        self._give_way(group, partitions)
+        # A group's offsets are there whether a partition has a leader or not.
+        group = self._source.group_offsets(self._job.group, [*partitions, *self._leaderless])
+        self._give_way(group, [*partitions, *self._leaderless])
+        self._refuse_owed_without_leader([item.mark for item in found if item.mark], group)
         beginnings = self._source.beginnings(partitions)
         is_new = all(item.mark is None for item in found)
         stands = standing(self._job.group, found, group, self._fresh_offsets(beginnings, is_new=is_new))
@@ -217,8 +235,31 @@ class JobManager:
             raise SourceUnavailable(f"topic '{missing[0]}' does not exist; create it or change 'topics'")
         ids = {**self._ids_of_unread(names), **{name: fact.id for name, fact in facts.items()}}
         self._identity = Source(self._source.cluster_id(), ids)
-        self._reads = names
-        return [Partition(name, number) for name in names for number in range(facts[name].partitions)]
+        self._reads, self._facts_at = names, self._clock()
+        all_of_them = [Partition(name, number) for name in names for number in range(facts[name].partitions)]
+        self._note_leaderless([p for p in all_of_them if p.number in facts[p.topic].leaderless])
+        return [partition for partition in all_of_them if partition not in self._leaderless]
+
+    def _note_leaderless(self, partitions: Sequence[Partition]) -> None:
+        """These wait; all others go on."""
+        said: tuple[str, ...] = ()
+        if partitions:
+            said = (f"{named(partitions)} waits for a leader, which Kafka has to elect; all others go on",)
+        if said != self.progress.warnings:
+            self.progress = replace(self.progress, warnings=said)
+            for line in said:
+                _log.warning(line, extra=self._context())
+        self._leaderless = frozenset(partitions)
+
+    def _refuse_owed_without_leader(
+        self, marks: Sequence[JobMark], group: Mapping[Partition, GroupOffset]
+    ) -> None:
+        """A later batch would hide what the last one still owes Kafka."""
+        batch = owed(marks, group, self._leaderless) if self._leaderless else None
+        if batch is not None:
+            raise SourceUnavailable(
+                f"the last batch has dead letters to publish of {named(batch.end)}, which has no leader"
+            )
 
     def _ids_of_unread(self, reads: Sequence[str]) -> dict[str, str]:
         """Of topics that a table has positions of and that are not read any more, those that exist."""
@@ -233,6 +274,11 @@ class JobManager:
         """Where partitions begin that no table knows. Where `latest` was is decided once: it moves."""
         if self._latest is None:
             begins_late = is_new and self._job.begins_at == "latest"
+            if begins_late and self._leaderless:
+                raise SourceUnavailable(
+                    f"where {named(self._leaderless)} ends is not known before it has a leader, and the job "
+                    "is to begin at the end"
+                )
             self._latest = self._source.ends(list(beginnings)) if begins_late else NOTHING
         return Offsets({**beginnings.positions, **self._latest.positions})
 
@@ -246,12 +292,17 @@ class JobManager:
         wait = planning.until_due(now, self._pace, limits)
         self.progress = replace(self.progress, lag=rows, next_commit_in_ms=int(wait * 1000) if rows else None)
         if not planning.is_due(now, rows, self._pace, limits):
-            return self._idle(stands, ends, rows, now)
+            if self._leaderless and now - self._facts_at > _LEADER_SECONDS:
+                self._standing = None
+                return 0.0
+            pause = self._idle(stands, ends, rows, now)
+            return min(pause, _LEADER_SECONDS) if self._leaderless else pause
         if self._channel is None:
             # It was closed while nothing came. Whoever opens it asks tables and group, as at the start.
             self._standing = None
             return 0.0
-        if any(partition not in stands.floor for partition in self._refresh_facts()):
+        has_new = any(partition not in stands.floor for partition in self._refresh_facts())
+        if has_new or any(partition in stands.floor for partition in self._leaderless):
             self._standing = None
             return 0.0
         self._refuse_other_source(stands.marks)
@@ -260,7 +311,8 @@ class JobManager:
             # Judged anew by what the tables say: where a job begins that has committed nothing may move.
             self._standing = None
             return 0.0
-        end = planning.cut(stands.floor, ends, planning.rows_allowed(self._pace, limits))
+        allowed = planning.rows_allowed(self._pace, limits)
+        end = planning.cut(stands.floor, ends, allowed, self.progress.batches)
         batch = Batch(str(uuid.uuid4()), stands.floor, end)
         _log.info("planned %s records", batch.span, extra=self._context(batch))
         self._reached("planned")
@@ -313,7 +365,7 @@ class JobManager:
         self._reached("staged")
         if staged.taken.overflow:
             staged.discard()
-            self._pace = replace(self._pace, rows_limit=max(1, batch.span // 2), behind=True)
+            self._pace = planning.shrunk(self._pace, batch.span, staged.taken)
             return
         if staged.taken.rejected and not self._job.tolerates_all:
             staged.discard()
@@ -324,6 +376,7 @@ class JobManager:
         self._publish(batch.id, staged.taken.rejected, self._events(staged, receipts), batch.end)
         self._reached("published")
         self._note(staged, receipts, stands, started, behind)
+        self._sweep_now_and_then(batch, receipts)
 
     def _run_before(
         self, batch: Batch, stands: Standing, rejected: Sequence[Rejected], started: float
@@ -396,6 +449,22 @@ class JobManager:
             if receipt.snapshot_id is not None
         ]
         return [StartCommit(commit), *tables, CommitComplete(commit, valid)]
+
+    def _sweep_now_and_then(self, batch: Batch, receipts: Sequence[Receipt]) -> None:
+        """Only after a commit: whatever was under way before it, the catalog refuses from now on."""
+        now = self._clock()
+        if self._swept_at is not None and now - self._swept_at < _SWEEP_SECONDS:
+            return
+        self._swept_at = now
+        for table, receipt in zip(self._tables, receipts, strict=True):
+            if receipt.snapshot_id is not None:
+                self._aside(functools.partial(self._sweep, table, batch.id, self._wall()))
+
+    def _sweep(self, table: SinkTable, landed: str, now: dt.datetime) -> None:
+        try:
+            table.sweep(landed, now)
+        except Exception as error:  # the edge of its thread; it is tried again, and nothing depends on it
+            _log.warning("%s was not swept: %s", table.name, error, extra=self._context())
 
     # -- what is remembered --
 

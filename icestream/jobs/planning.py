@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
-from icestream.api.batch import Rejected
+from icestream.api.batch import Rejected, Taken
 from icestream.api.errors import SourceRecreated
 from icestream.api.offsets import Offsets, Partition
 from icestream.jobs.job import Limits
@@ -14,6 +14,9 @@ _FIRST_ROWS = 500_000
 """Size of the first batch of a job that is behind: its speed is not known yet."""
 _LEAST_ROWS = 50_000
 _SHOWN = 20
+_MANY = 32
+_LEAST_SLICE = 5_000
+"""Kafka sends about as many records of a partition at once: what a slice leaves of them is sent again."""
 
 
 @dataclass(frozen=True)
@@ -62,6 +65,12 @@ def rows_allowed(pace: Pace, limits: Limits) -> int:
     return max(1, min(allowed, pace.rows_limit or allowed))
 
 
+def shrunk(pace: Pace, span: int, taken: Taken) -> Pace:
+    """After a batch of so many rows that was too large: what was read of it tells how large records are."""
+    size = taken.bytes_read / taken.records_read if taken.records_read else pace.bytes_a_row
+    return replace(pace, rows_limit=max(1, span // 2), bytes_a_row=size, behind=True)
+
+
 def eased(pace: Pace, limits: Limits) -> int | None:
     """The limit after a batch that fitted: a little more, until it limits nothing. Forgetting it at once
     would have every other batch of a bad stretch run in vain."""
@@ -71,11 +80,17 @@ def eased(pace: Pace, limits: Limits) -> int | None:
     return None if more >= limits.rows else more
 
 
-def cut(floor: Offsets, ends: Offsets, allowed: int) -> Offsets:
-    """The ends of a batch of at most `allowed` rows, in proportion to what waits in each partition."""
+def cut(floor: Offsets, ends: Offsets, allowed: int, turn: int = 0) -> Offsets:
+    """The ends of a batch of at most `allowed` rows, in proportion to what waits in each partition.
+
+    Of many partitions only some are read, but these in slices that are worth it; `turn` decides which.
+    """
     total = waiting(floor, ends)
     if total <= allowed:
         return ends
+    waits = [partition for partition in ends if ends[partition] > floor[partition]]
+    if len(waits) > max(_MANY, allowed // _LEAST_SLICE):
+        return _cut_of_many(floor, ends, allowed, total, _rotated(waits, turn * allowed // _LEAST_SLICE))
     lags = {partition: max(0, ends[partition] - floor[partition]) for partition in ends}
     shares = {partition: lag * allowed // total for partition, lag in lags.items()}
     # What rounding leaves goes to those that would get nothing, and never more than that: a batch that must
@@ -86,6 +101,25 @@ def cut(floor: Offsets, ends: Offsets, allowed: int) -> Offsets:
             shares[partition] += 1
             left -= 1
     return Offsets({partition: floor[partition] + share for partition, share in shares.items()})
+
+
+def _cut_of_many(
+    floor: Offsets, ends: Offsets, allowed: int, total: int, waits: Sequence[Partition]
+) -> Offsets:
+    """From the first of these partitions on, as many as it takes."""
+    positions = {partition: floor[partition] for partition in ends}
+    left = allowed
+    for partition in waits:
+        lag = ends[partition] - floor[partition]
+        taken = min(lag, left, max(_LEAST_SLICE, lag * allowed // total))
+        positions[partition] += taken
+        left -= taken
+    return Offsets(positions)
+
+
+def _rotated(partitions: Sequence[Partition], by: int) -> list[Partition]:
+    first = by % len(partitions)
+    return [*partitions[first:], *partitions[:first]]
 
 
 def before_rejected(end: Offsets, rejected: Iterable[Rejected]) -> Offsets:

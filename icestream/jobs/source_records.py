@@ -105,7 +105,7 @@ def _records(found: SourceSlice, now_ms: int) -> Records:
     return Records(
         rows=np.arange(len(found)),
         topic=found.topic,
-        partition=None,
+        partitions=None,
         timestamps=pa.array(np.full(len(found), now_ms, np.int64)),
         key=None,
         value=Column(found.values, STRING),

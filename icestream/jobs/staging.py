@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from icestream.api.batch import Batch, Counts, Staged, Taken
+from icestream.api.batch import Batch, Counts, PartlyStaged, Staged, Taken
 from icestream.api.errors import FatalError
 from icestream.api.offsets import Offsets
 from icestream.jobs.borders import BatchRunner, SinkTable
@@ -58,7 +58,7 @@ def stage(
             TableTask(plan, floor, column_count(new))
             for plan, floor, new in zip(plans, floors, fields, strict=True)
         ]
-        taken = runner.run(batch, tasks, evolves=evolves)
+        taken = _run(runner, batch, tables, tasks, evolves)
         parts = [
             StagedPart(table, plan, dict(new), staged)
             for table, plan, new, staged in zip(tables, plans, fields, taken.tables, strict=True)
@@ -72,6 +72,19 @@ def stage(
         staged_batch.discard()
         fields = [combined(new, staged.new_fields) for new, staged in zip(fields, taken.tables, strict=True)]
     raise FatalError(f"batch {batch.id} still found new fields after {_MOST_RUNS} runs: {fields}")
+
+
+def _run(
+    runner: BatchRunner, batch: Batch, tables: Sequence[SinkTable], tasks: Sequence[TableTask], evolves: bool
+) -> Taken:
+    """Run the batch; if a part of it fails, remove the files of the other parts."""
+    try:
+        return runner.run(batch, tasks, evolves=evolves)
+    except PartlyStaged as failed:
+        for part in failed.done:
+            for table, staged in zip(tables, part.tables, strict=True):
+                table.discard(staged.files)
+        raise failed.reason from failed
 
 
 def _refuse_loss(staged_batch: StagedBatch) -> None:

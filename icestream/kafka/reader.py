@@ -5,190 +5,221 @@ from __future__ import annotations
 import functools
 import json
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import cast
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import groupby
+from operator import methodcaller
 
-import numpy as np
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
-from icestream.api.batch import DATA_EXCEPTION, SINK_TASK, Rejected, Slice
+from icestream.api.batch import Slice
 from icestream.api.errors import SourceUnavailable
-from icestream.api.offsets import Partition
+from icestream.api.offsets import Partition, named
+from icestream.kafka.chunk import Chunk, offset_of
 from icestream.kafka.clients import kafka_errors, quiet, raise_if_refused
+from icestream.kafka.fetch_positions import FetchPositions
 
-_READ_SETTINGS: Mapping[str, str | int | bool] = {
+_DEFAULTS: Mapping[str, str | int | bool] = {
+    # As in Java: a record that was damaged on disk or on its way is an error, not a row.
+    "check.crcs": True,
+    "fetch.wait.max.ms": 100,
+    "fetch.message.max.bytes": 4 * 1024 * 1024,
+    "fetch.max.bytes": 32 * 1024 * 1024,
+    # Of all partitions together: they share one queue.
+    "queued.max.messages.kbytes": 32 * 1024,
+    # A full queue stops fetching for this long; the default of a second would starve the decoder.
+    "fetch.queue.backoff.ms": 10,
+    "queued.min.messages": 100_000,
+}
+_OURS: Mapping[str, str | int | bool] = {
     "group.id": "icestream-reader",
     "enable.auto.commit": False,
     "enable.auto.offset.store": False,
     "enable.partition.eof": True,
     "auto.offset.reset": "error",
     "isolation.level": "read_committed",
-    "check.crcs": False,
-    "fetch.wait.max.ms": 100,
-    "fetch.message.max.bytes": 4 * 1024 * 1024,
-    "fetch.max.bytes": 32 * 1024 * 1024,
-    "queued.max.messages.kbytes": 32 * 1024,
-    # A full queue stops fetching for this long; the default of a second would starve the decoder.
-    "fetch.queue.backoff.ms": 10,
-    "queued.min.messages": 100_000,
 }
+"""What the end of a slice depends on: no setting of a user changes it."""
 _CHUNK_BYTES = 16 * 1024 * 1024
+_HELD_BYTES = 64 * 1024 * 1024
 _MESSAGES_A_CALL = 2_000
+_QUIET_SECONDS = 5.0
 _SILENCE_SECONDS = 30.0
-_REASON_CHARS = 4_000
-
-
-@dataclass(frozen=True)
-class Chunk:
-    """Some records of one partition, in order. Keys and headers are fetched only where they are asked for."""
-
-    partition: Partition
-    messages: Sequence[Message]
-
-    def __len__(self) -> int:
-        return len(self.messages)
-
-    def values(self) -> list[bytes | None]:
-        return [message.value() for message in self.messages]
-
-    def keys(self) -> list[bytes | None]:
-        return [message.key() for message in self.messages]
-
-    def headers(self) -> list[tuple[tuple[str, bytes | None], ...]]:
-        return [headers_of(message) for message in self.messages]
-
-    def timestamps(self) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
-        moments = (message.timestamp()[1] for message in self.messages)
-        return np.fromiter(moments, np.int64, len(self.messages))
-
-    def offsets(self) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
-        first, last = _offset(self.messages[0]), _offset(self.messages[-1])
-        if last - first == len(self.messages) - 1:
-            return np.arange(first, last + 1)
-        return np.fromiter(map(_offset, self.messages), np.int64, len(self.messages))
-
-    def total_bytes(self) -> int:
-        """Of all values."""
-        return sum(map(len, self.messages))
-
-    def newest_ms(self) -> int:
-        return int(self.messages[-1].timestamp()[1])
-
-    def rejected(
-        self,
-        at: int,
-        stage: str,
-        reason: str,
-        class_name: str = SINK_TASK,
-        exception: str = DATA_EXCEPTION,
-        task: int = 0,
-    ) -> Rejected:
-        message = self.messages[at]
-        return Rejected(
-            partition=self.partition,
-            offset=_offset(message),
-            stage=stage,
-            reason=_shortened(reason),
-            key=message.key(),
-            value=message.value(),
-            headers=headers_of(message),
-            timestamp_ms=message.timestamp()[1],
-            class_name=class_name,
-            exception=exception,
-            task=task,
-        )
-
-
-def _shortened(reason: str) -> str:
-    """Java's messages may quote the value, and a dead letter says its reason twice: it must stay sendable."""
-    return reason if len(reason) <= _REASON_CHARS else f"{reason[:_REASON_CHARS]}…"
-
-
-def _offset(message: Message) -> int:
-    return cast(int, message.offset())
-
-
-def headers_of(message: Message) -> tuple[tuple[str, bytes | None], ...]:
-    return tuple(cast("list[tuple[str, bytes | None]]", message.headers() or []))
 
 
 class SliceReader:
     """One consumer, kept for the life of a worker process: making one costs half a second."""
 
     def __init__(self, settings: Mapping[str, str], clock: Callable[[], float] = time.monotonic) -> None:
+        self._settings = {**_DEFAULTS, **settings, **_OURS}
         with kafka_errors("connecting to Kafka"):
-            self._consumer = Consumer(quiet({**_READ_SETTINGS, **settings}))
+            self._consumer = Consumer(quiet(self._settings))
         self._clock = clock
 
     def read(self, piece: Slice, chunk_rows: int) -> Iterator[Chunk]:
-        """All records of a slice. It ends by position: its last offsets may be markers that are never
-        delivered."""
-        topic, number = piece.partition
-        with kafka_errors(f"reading {piece.partition} at offset {piece.start}"):
-            self._consumer.assign([TopicPartition(topic, number, piece.start)])
+        """All records of one slice, in order."""
+        return self.read_all([piece], chunk_rows)
+
+    def read_all(self, slices: Sequence[Slice], chunk_rows: int) -> Iterator[Chunk]:
+        """All records of slices of different partitions, which are fetched at the same time.
+
+        A slice ends by position: its last offsets may be markers that are never delivered.
+        """
+        with kafka_errors(f"reading {named([piece.partition for piece in slices])}"):
+            reading = _Reading(self._consumer, self._settings, slices, self._clock)
             try:
-                yield from self._chunks(piece, chunk_rows)
+                yield from _chunks(reading.runs(), chunk_rows)
             finally:
-                self._consumer.unassign()
-
-    def _chunks(self, piece: Slice, chunk_rows: int) -> Iterator[Chunk]:
-        gathered: list[Message] = []
-        size = 0
-        for messages, done in self._polled(piece):
-            gathered.extend(messages)
-            size += sum(map(len, messages))
-            if gathered and (done or len(gathered) >= chunk_rows or size >= _CHUNK_BYTES):
-                yield Chunk(piece.partition, gathered)
-                gathered, size = [], 0
-
-    def _polled(self, piece: Slice) -> Iterator[tuple[list[Message], bool]]:
-        """Messages below the slice's end, and whether the end is reached."""
-        last_heard = self._clock()
-        position = piece.start
-        done = False
-        while not done:
-            # A call waits until it has as many messages as asked for: never ask for more than can come.
-            wanted = max(1, min(_MESSAGES_A_CALL, piece.until - position))
-            messages = self._consumer.consume(wanted, timeout=0.2)
-            if not messages:
-                raise_if_refused(f"reading {piece.partition}")
-                if self._clock() - last_heard > _SILENCE_SECONDS:
-                    raise SourceUnavailable(
-                        f"{piece.partition} sent nothing for {_SILENCE_SECONDS:.0f} s at {piece.start}; "
-                        "is the broker up?"
-                    )
-                continue
-            last_heard = self._clock()
-            done = messages[-1].error() is None and _offset(messages[-1]) >= piece.until - 1
-            plain = [message for message in messages if message.error() is None]
-            if len(plain) != len(messages):
-                done = self._end_among(messages, piece) or done
-            if plain:
-                position = _offset(plain[-1]) + 1
-            if plain and _offset(plain[-1]) >= piece.until:
-                plain = [message for message in plain if _offset(message) < piece.until]
-                done = True
-            yield plain, done
-
-    def _end_among(self, messages: Sequence[Message], piece: Slice) -> bool:
-        for message in messages:
-            error = message.error()
-            if error is None:
-                continue
-            if error.code() == KafkaError._PARTITION_EOF:
-                if _offset(message) >= piece.until:
-                    return True
-            elif error.code() in (KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE):
-                raise SourceUnavailable(
-                    f"{piece.partition} no longer has offset {piece.start}: it was removed by retention"
-                )
-            elif not error.retriable():
-                raise KafkaException(error)
-        return False
+                reading.close()
 
     def close(self) -> None:
         self._consumer.close()
+
+
+def _chunks(runs: Iterable[tuple[Partition, Sequence[Message]]], chunk_rows: int) -> Iterator[Chunk]:
+    """Runs of messages put together by topic. What is held back is bounded, however many topics there are."""
+    gathered: dict[str, _Gathered] = {}
+    for partition, messages in runs:
+        mine = gathered.setdefault(partition.topic, _Gathered())
+        mine.add(partition, messages)
+        if mine.rows >= chunk_rows or mine.size >= _CHUNK_BYTES:
+            yield gathered.pop(partition.topic).chunk()
+        elif len(gathered) > 1 and sum(one.size for one in gathered.values()) >= _HELD_BYTES:
+            yield gathered.pop(max(gathered, key=lambda topic: gathered[topic].size)).chunk()
+    for rest in gathered.values():
+        yield rest.chunk()
+
+
+class _Gathered:
+    """Messages of one topic that wait to become a chunk."""
+
+    def __init__(self) -> None:
+        self.rows = 0
+        self.size = 0
+        self._messages: dict[Partition, list[Message]] = {}
+
+    def add(self, partition: Partition, messages: Sequence[Message]) -> None:
+        self._messages.setdefault(partition, []).extend(messages)
+        self.rows += len(messages)
+        self.size += sum(map(len, messages))
+
+    def chunk(self) -> Chunk:
+        return Chunk.gathered(self._messages.items())
+
+
+class _Reading:
+    """One task's slices on their way: which are still open, and when the last of them moved."""
+
+    def __init__(
+        self,
+        consumer: Consumer,
+        settings: Mapping[str, str | int | bool],
+        slices: Sequence[Slice],
+        clock: Callable[[], float],
+    ) -> None:
+        self._consumer = consumer
+        self._settings = settings
+        self._clock = clock
+        self._open = {piece.partition: piece for piece in slices if piece.span}
+        self._next = {piece.partition: piece.start for piece in slices}
+        self._moved_at = clock()
+        self._positions: FetchPositions | None = None
+        """Made when nothing comes: only its consumer tells how far it has looked."""
+
+    def runs(self) -> Iterator[tuple[Partition, list[Message]]]:
+        """Messages of one partition after the other, as they come, until every slice has ended."""
+        self._consumer.assign(self._from_here())
+        while self._open:
+            first = self._polling.poll(0.2)
+            if first is None:
+                self._wait()
+                continue
+            messages = [first, *self._polling.consume(_MESSAGES_A_CALL, timeout=0)]
+            before = len(self._open)
+            yield from self._plain([message for message in messages if message.error() is None])
+            self._errors([message for message in messages if message.error() is not None])
+            if self._open and len(self._open) < before:
+                self._drop_ended()
+
+    def close(self) -> None:
+        if self._positions is not None:
+            self._positions.close()
+        self._consumer.unassign()
+
+    @property
+    def _polling(self) -> Consumer:
+        return self._positions.consumer if self._positions else self._consumer
+
+    def _from_here(self) -> list[TopicPartition]:
+        return [TopicPartition(p.topic, p.number, self._next[p]) for p in self._open]
+
+    def _plain(self, messages: Sequence[Message]) -> Iterator[tuple[Partition, list[Message]]]:
+        for (topic, number), group in groupby(messages, key=_place):
+            partition = Partition(topic, number)
+            piece = self._open.get(partition)
+            if piece is None:
+                continue
+            self._moved_at = self._clock()
+            run = list(group)
+            self._next[partition] = offset_of(run[-1]) + 1
+            if self._next[partition] >= piece.until:
+                del self._open[partition]
+                run = [message for message in run if offset_of(message) < piece.until]
+            if run:
+                yield partition, run
+
+    def _errors(self, messages: Sequence[Message]) -> None:
+        for message in messages:
+            error = message.error()
+            partition = Partition(*_place(message))
+            piece = self._open.get(partition)
+            if error is None or error.retriable():
+                continue
+            if error.code() == KafkaError._PARTITION_EOF:
+                if piece is not None and offset_of(message) >= piece.until:
+                    del self._open[partition]
+                    self._moved_at = self._clock()
+            elif error.code() in (KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE):
+                if piece is not None:
+                    raise SourceUnavailable(
+                        f"{partition} no longer has offset {self._next[partition]}: "
+                        "it was removed by retention"
+                    )
+            else:
+                raise KafkaException(error)
+
+    def _drop_ended(self) -> None:
+        """Fetch no more of what is beyond the end of a slice."""
+        ended = [
+            tp for tp in self._polling.assignment() if Partition(tp.topic, tp.partition) not in self._open
+        ]
+        self._polling.incremental_unassign(ended)
+
+    def _wait(self) -> None:
+        """Nothing came. Records that are never delivered, as those of aborted transactions, take their time
+        too: then the position moves."""
+        raise_if_refused(f"reading {named(self._open)}")
+        if self._positions is not None:
+            if self._positions.have_moved():
+                self._moved_at = self._clock()
+            for partition in [p for p in self._open if self._positions.is_past(p, self._open[p].until)]:
+                del self._open[partition]
+        quiet_for = self._clock() - self._moved_at
+        if quiet_for > _SILENCE_SECONDS:
+            raise SourceUnavailable(
+                f"{named(self._open)} sent nothing for {_SILENCE_SECONDS:.0f} s at offset "
+                f"{self._next[next(iter(self._open))]}; has every partition a leader, is the broker up?"
+            )
+        if quiet_for > _QUIET_SECONDS and self._positions is None:
+            self._consumer.unassign()
+            self._positions = FetchPositions(self._settings)
+            self._positions.consumer.assign(self._from_here())
+
+
+_TOPIC, _NUMBER = methodcaller("topic"), methodcaller("partition")
+
+
+def _place(message: Message) -> tuple[str, int]:
+    return _TOPIC(message), _NUMBER(message)
 
 
 @functools.lru_cache(maxsize=8)

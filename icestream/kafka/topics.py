@@ -14,6 +14,7 @@ from confluent_kafka import (
     IsolationLevel,
     KafkaError,
     KafkaException,
+    Node,
     TopicCollection,
     TopicPartition,
 )
@@ -46,6 +47,8 @@ _CREATE_SECONDS = 5.0
 class TopicFacts:
     id: str
     partitions: int
+    leaderless: frozenset[int] = frozenset()
+    """Partitions that no broker answers for at present."""
 
 
 @dataclass(frozen=True)
@@ -109,7 +112,8 @@ class Topics:
                     if error.args[0].code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
                         continue
                     raise
-                facts[name] = TopicFacts(str(described.topic_id), len(described.partitions))
+                leaderless = frozenset(one.id for one in described.partitions if not _has_leader(one.leader))
+                facts[name] = TopicFacts(str(described.topic_id), len(described.partitions), leaderless)
         return facts
 
     def ends(self, partitions: Iterable[Partition]) -> Offsets:
@@ -242,3 +246,7 @@ class Topics:
         if not found:
             raise SourceUnavailable("no broker answers; check bootstrap.servers")
         return found
+
+
+def _has_leader(leader: Node | None) -> bool:
+    return leader is not None and leader.id >= 0

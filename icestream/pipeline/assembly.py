@@ -8,7 +8,7 @@ from collections.abc import Collection, Sequence
 import numpy as np
 import pyarrow as pa
 
-from icestream.kafka.reader import Chunk
+from icestream.kafka.chunk import Chunk
 from icestream.records.column import Column
 from icestream.records.records import Converted, Header, Records
 from icestream.records.rows import Indexes
@@ -31,7 +31,7 @@ def assembled(
     key_codes, value_codes = _codes(keys, len(chunk)), _codes(values, len(chunk))
     mixed = (key_codes * len(values.groups) + value_codes) * len(signatures) + header_codes
     mixed[np.fromiter(without, np.int64, len(without))] = _NOWHERE
-    moments, offsets = chunk.timestamps(), chunk.offsets()
+    moments, partitions, offsets = chunk.timestamps(), chunk.partitions(), chunk.offsets()
     groups = []
     for code in np.unique(mixed).tolist():
         if code == _NOWHERE:
@@ -42,12 +42,12 @@ def assembled(
         groups.append(
             Records(
                 rows=rows,
-                topic=chunk.partition.topic,
-                partition=chunk.partition.number,
+                topic=chunk.topic,
                 timestamps=pa.array(moments[rows], mask=moments[rows] == _NO_TIMESTAMP),
                 key=_cut(keys.groups[key], rows),
                 value=_cut(values.groups[value], rows),
                 headers=_headers(headers, signatures[signature], rows),
+                partitions=partitions[rows],
                 offsets=offsets[rows],
             )
         )

@@ -6,9 +6,14 @@ all of them share the memory of the libraries.
 
 from __future__ import annotations
 
-from pyspark.daemon import manager
+from icestream.pipeline.zips import forget_zips
 
-from icestream.pipeline.worker import settle_process
+# Before the first import of pyspark: what is imported from a zip is looked for in that zip at every task.
+forget_zips()
+
+from pyspark.daemon import manager  # noqa: E402
+
+from icestream.pipeline.worker import settle_process  # noqa: E402
 
 if __name__ == "__main__":
     settle_process()

@@ -35,6 +35,10 @@ class Plan:
     evolves: bool
     stages: bool = True
     """False: decode only, to find the dead letters of a batch that is in the table already."""
+    batch: str = ""
+    """Its id, for the names of files."""
+    most_bytes: int | None = None
+    """A task that has read more than this gives up: the batch has to be smaller."""
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from typing import Final
 from icestream.api.batch import DATA_EXCEPTION, SINK_TASK
 from icestream.api.config import Config
 from icestream.converters.build import TAKES_ANY_BYTES, converter_class, converter_from
-from icestream.kafka.reader import Chunk
+from icestream.kafka.chunk import Chunk
 from icestream.pipeline.assembly import assembled
 from icestream.records.records import Converted, Converter, Failure, Records
 from icestream.rows.growth import GrowthLimit
@@ -82,7 +82,7 @@ class RecordPath:
     """Java's names of the converters of key, value and header."""
 
     def prepare(self, chunk: Chunk) -> Prepared:
-        topic = chunk.partition.topic
+        topic = chunk.topic
         keys = Converted([(None, None)]) if self.keys is None else self.keys.to_connect(topic, chunk.keys())
         values = self.values.to_connect(topic, chunk.values())
         # What Kafka Connect converts first is the reason: the key, then the value, then the headers.
@@ -119,7 +119,7 @@ class RecordPath:
                 values.setdefault(name, []).append(value)
         refused: dict[int, Refusal] = {}
         for name, mine in rows.items():
-            failed = self.headers.to_connect(chunk.partition.topic, values[name]).failed
+            failed = self.headers.to_connect(chunk.topic, values[name]).failed
             refused |= self._refused("header", {mine[at]: why for at, why in failed.items()})
         return refused
 

@@ -10,23 +10,23 @@ import time
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
 
 import pyarrow as pa
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from icestream.api.batch import Batch, Staged, Taken, add_counts, deal
+from icestream.api.batch import Batch, PartlyStaged, Staged, Taken, add_counts, deal
 from icestream.api.errors import Cancelled, FatalError, RetriableError, SinkUnavailable
 from icestream.api.offsets import Partition
 from icestream.api.status import Outage
 from icestream.deadlines import Overdue, within
 from icestream.kafka.reader import process_reader
+from icestream.pipeline.kept_jobs import KeptJobs
 from icestream.pipeline.lasting_session import LastingSession
 from icestream.pipeline.plan import RESULT_SCHEMA, Plan, TableTask, TaskFailed, unpacked
 from icestream.pipeline.record_path import RecordSettings
-from icestream.pipeline.session import answers, let_go, open_session, slots
+from icestream.pipeline.session import answers, is_local, let_go, open_session, slots
 from icestream.pipeline.worker import run_tasks, settle_process
 from icestream.rows.new_fields import combined
 from icestream.rows.surplus import limited_to
@@ -52,9 +52,12 @@ class SparkPlane:
         return self._session.outage
 
     def runner(
-        self, job: str, kafka: Mapping[str, str], records: RecordSettings, tasks_max: int
+        self, job: str, kafka: Mapping[str, str], records: RecordSettings, tasks_max: int, most_bytes: int
     ) -> SparkRunner:
-        return SparkRunner(self._session, job, kafka, records, slots(self._worker, tasks_max))
+        """`most_bytes`: about how large a batch is meant to be."""
+        kept = KeptJobs(run_tasks) if is_local(self._worker) else None
+        tasks = slots(self._worker, tasks_max)
+        return SparkRunner(self._session, job, kafka, records, tasks, most_bytes, kept)
 
     def warm_up(self, kafka: Mapping[str, str]) -> None:
         """Start the Python workers and their consumers, so that the first batch does not pay for them."""
@@ -92,23 +95,31 @@ class SparkRunner:
         kafka: Mapping[str, str],
         records: RecordSettings,
         slots: int,
+        most_bytes: int,
+        kept: KeptJobs | None = None,
     ) -> None:
         self._session = session
         self._tag = f"icestream-{job}".replace(",", "-")
         self._kafka = kafka
         self._records = records
         self._slots = slots
+        self._most_bytes = most_bytes
+        self._kept = kept
         self._cancelled = threading.Event()
         self._is_overdue = False
 
     def run(self, batch: Batch, tables: Sequence[TableTask], *, evolves: bool, stages: bool = True) -> Taken:
         hands = min(self._slots, -(-batch.span // _ROWS_A_TASK))
-        plan = Plan(self._kafka, self._records, tables, deal(batch.slices(), hands), evolves, stages)
-        answers = [unpacked(bytes(row["answer"])) for row in self._collected(plan)]
+        tasks = deal(batch.slices(), hands)
+        # Sizes of records are known from earlier ones only: twice as much as was meant is still borne.
+        most = 2 * self._most_bytes // len(tasks)
+        plan = Plan(self._kafka, self._records, tables, tasks, evolves, stages, batch.id, most)
+        answers = [unpacked(answer) for answer in self._collected(plan)]
+        done = [answer for answer in answers if isinstance(answer, Taken)]
         for answer in answers:
             if isinstance(answer, TaskFailed):
-                raise _error_of(answer)
-        taken = _summed([answer for answer in answers if isinstance(answer, Taken)])
+                raise PartlyStaged(_error_of(answer), done)
+        taken = _summed(done)
         growth = self._records.growth
         if growth is None:
             return taken
@@ -122,12 +133,12 @@ class SparkRunner:
         ]
         return replace(taken, tables=limited)
 
-    def _collected(self, plan: Plan) -> list[Any]:
+    def _collected(self, plan: Plan) -> list[bytes]:
         self.refuse_cancelled()
         spark = self._session.current()
         try:
             with waiting_for("Spark: the job of a batch"):
-                rows = self._rows(spark, plan)
+                answers = self._answers(spark, plan)
         except PySparkException as error:
             raise self._spark_error(error) from error
         except Exception as error:
@@ -138,9 +149,9 @@ class SparkRunner:
             raise
         # A job that was about to start when it was cancelled has run to its end.
         self.refuse_cancelled()
-        return rows
+        return answers
 
-    def _rows(self, spark: SparkSession, plan: Plan) -> list[Any]:
+    def _answers(self, spark: SparkSession, plan: Plan) -> list[bytes]:
         tasks = len(plan.tasks)
         spark.addTag(self._tag)
         self._is_overdue = False
@@ -148,10 +159,11 @@ class SparkRunner:
         watchdog.daemon = True
         watchdog.start()
         try:
-            job = spark.range(0, tasks, 1, tasks).mapInArrow(
-                functools.partial(run_tasks, plan), RESULT_SCHEMA
-            )
-            return job.collect()
+            if self._kept is not None:
+                return self._kept.answers(spark, plan)
+            work = functools.partial(run_tasks, plan)
+            job = spark.range(0, tasks, 1, tasks).mapInArrow(work, RESULT_SCHEMA)
+            return [bytes(row["answer"]) for row in job.collect()]
         finally:
             watchdog.cancel()
             # It cannot be told to a session that is gone, and must not hide what happened.
@@ -210,6 +222,7 @@ def _summed(parts: list[Taken]) -> Taken:
         newest_ms=newest,
         dropped=sum((Counter(part.dropped) for part in parts), Counter()),
         overflow=any(part.overflow for part in parts),
+        records_read=sum(part.records_read for part in parts),
     )
 
 

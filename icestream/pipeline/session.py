@@ -30,6 +30,7 @@ _DEFAULTS: Mapping[str, str] = {
     "spark.sql.execution.arrow.maxRecordsPerBatch": "1000",
     "spark.log.level": "ERROR",
 }
+_LOCAL = re.compile(r"local(?:\[(\*|\d+)(?:,\d+)?\])?")
 _LOCAL_DEFAULTS: Mapping[str, str] = {
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
@@ -108,10 +109,16 @@ def let_go(session: SparkSession) -> None:
         gateway.shutdown()
 
 
+def is_local(worker: Mapping[str, str]) -> bool:
+    """Whether tasks run on this machine, beside the driver."""
+    settings = spark_settings(worker)
+    return "spark.remote" not in settings and _LOCAL.fullmatch(settings.get("spark.master", "")) is not None
+
+
 def slots(worker: Mapping[str, str], tasks_max: int) -> int:
     """How many tasks of one batch should run at once: never more than `tasks.max`, nor than a local master
     runs."""
-    local = re.fullmatch(r"local(?:\[(\*|\d+)(?:,\d+)?\])?", spark_settings(worker).get("spark.master", ""))
+    local = _LOCAL.fullmatch(spark_settings(worker).get("spark.master", ""))
     if not local:
         return tasks_max
     threads = local.group(1)

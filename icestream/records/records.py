@@ -29,7 +29,7 @@ class Header:
 
 @dataclass(frozen=True)
 class Records:
-    """Some records of a chunk, alike: same topic and partition, same Java type of key and of value, same
+    """Some records of a chunk, alike: same topic, same Java type of key and of value, same
     header names.
 
     Key and value are null in all rows or in none (`chain` sees to it), so a transform never looks for
@@ -39,7 +39,8 @@ class Records:
     rows: Indexes
     """Which rows of the chunk these are."""
     topic: str
-    partition: int | None
+    partitions: Indexes | None
+    """The partition number of each; None for records that have none yet."""
     timestamps: pa.Array
     """int64, milliseconds since 1970."""
     key: Value
@@ -62,6 +63,7 @@ class Records:
             key=None if self.key is None else self.key.take(rows),
             value=None if self.value is None else self.value.take(rows),
             headers=tuple(header.take(rows) for header in self.headers),
+            partitions=None if self.partitions is None else self.partitions[rows],
             offsets=None if self.offsets is None else self.offsets[rows],
         )
 

@@ -83,7 +83,7 @@ class InsertField:
                 case "topic.field":
                     found[key] = pa.repeat(records.topic, len(records))
                 case "partition.field":
-                    found[key] = _repeated(records.partition, len(records))
+                    found[key] = _numbers(records)
                 case "offset.field":
                     if records.offsets is None:
                         source = "org.apache.kafka.connect.source.SourceRecord"
@@ -133,5 +133,5 @@ class InsertField:
         return rebuilt(schema, [*((one.name, one.schema) for one in schema.fields), *added])
 
 
-def _repeated(partition: int | None, length: int) -> pa.Array | None:
-    return None if partition is None else pa.repeat(pa.scalar(partition, pa.int32()), length)
+def _numbers(records: Records) -> pa.Array | None:
+    return None if records.partitions is None else pa.array(records.partitions, pa.int32())

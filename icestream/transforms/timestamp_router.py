@@ -50,6 +50,12 @@ class TimestampRouter:
 def _without_timestamp(records: Records) -> dict[int, Failure]:
     if not records.timestamps.null_count:
         return {}
-    why = Failure(f"Timestamp missing on record: topic={records.topic}, partition={records.partition}")
     rows = np.flatnonzero(records.timestamps.is_null().to_numpy(zero_copy_only=False))
-    return dict.fromkeys(rows.tolist(), why)
+    numbers = records.partitions
+    return {
+        row: Failure(
+            f"Timestamp missing on record: topic={records.topic}, "
+            f"partition={None if numbers is None else numbers[row]}"
+        )
+        for row in rows.tolist()
+    }

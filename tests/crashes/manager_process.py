@@ -69,7 +69,7 @@ def halting(where: str, folder: str, tasks: Any, plan: Any, batches: Iterator[pa
         while not (Path(folder) / "go").exists() and time.monotonic() < deadline:
             time.sleep(0.02)
 
-    read, work = SliceReader.read, SliceWork.run
+    read, work = SliceReader.read_all, SliceWork.run
 
     def halting_read(self: Any, *arguments: Any) -> Any:
         for chunk in read(self, *arguments):
@@ -85,7 +85,7 @@ def halting(where: str, folder: str, tasks: Any, plan: Any, batches: Iterator[pa
         spoiled: Any = SliceReader
         spoiled.halts = True
         if where == "reading":
-            spoiled.read = halting_read
+            spoiled.read_all = halting_read
         else:
             spoiled = SliceWork
             spoiled.run = halting_work

@@ -68,11 +68,14 @@ class World:
     schema: Schema = SCHEMA
     name: str = field(default_factory=lambda: f"local-{next(_NUMBERS)}")
     options: dict[str, str] = field(default_factory=dict)
+    partitions: int = 1
+    """0: the test makes the topic."""
     overflows: int = 0
     """How many batches of the last `drain` had too many rejected records."""
 
     def __post_init__(self) -> None:
-        self.topics.create(self.name, 1, 1, _LARGE)
+        if self.partitions:
+            self.topics.create(self.name, self.partitions, 1, _LARGE)
         self.catalog.create_namespace_if_not_exists("ns")
         self.catalog.create_table(f"ns.{self.name}", self.schema)
 

@@ -87,11 +87,11 @@ def _group(given: Given, rows: np.ndarray[tuple[int], np.dtype[np.int64]]) -> Re
     return Records(
         rows=rows,
         topic=given.topic,
-        partition=given.partition,
         timestamps=pa.array([given.times[row] for row in listed], pa.int64()),
         key=our_value(_some(given.keys, listed)),
         value=our_value(_some(given.value, listed)),
         headers=tuple(headers),
+        partitions=np.full(len(rows), given.partition),
         offsets=rows + FIRST_OFFSET,
     )
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -17,6 +18,27 @@ from pyroaring import BitMap64
 from icestream.api.offsets import Partition
 from icestream.api.records import ORIGINS_KEY
 
+_Numbers = np.ndarray[tuple[int], np.dtype[np.int64]]
+
+
+@dataclass(frozen=True)
+class RowOrigins:
+    """Where each of some rows is from: `codes` tell which of the partitions, `offsets` where in it."""
+
+    partitions: Sequence[Partition]
+    codes: _Numbers
+    offsets: _Numbers
+
+    def take(self, rows: _Numbers | slice) -> RowOrigins:
+        return RowOrigins(self.partitions, self.codes[rows], self.offsets[rows])
+
+    def by_partition(self) -> Iterator[tuple[Partition, _Numbers]]:
+        order = np.argsort(self.codes, kind="stable")
+        found, first = np.unique(self.codes[order], return_index=True)
+        parts = np.split(self.offsets[order], first[1:])
+        for code, offsets in zip(found.tolist(), parts, strict=True):
+            yield self.partitions[code], offsets
+
 
 class Origins:
     """Offsets per source partition, growing while a file is written."""
@@ -24,9 +46,13 @@ class Origins:
     def __init__(self, offsets: Mapping[Partition, BitMap64] | None = None) -> None:
         self.offsets: dict[Partition, BitMap64] = dict(offsets or {})
 
-    def add(self, partition: Partition, offsets: np.ndarray[tuple[int], np.dtype[np.int64]]) -> None:
-        found = BitMap64(offsets.astype(np.uint64))
-        self.offsets[partition] = self.offsets[partition] | found if partition in self.offsets else found
+    def add(self, rows: RowOrigins) -> None:
+        for partition, offsets in rows.by_partition():
+            found = BitMap64(offsets.astype(np.uint64))
+            if partition in self.offsets:
+                self.offsets[partition] |= found
+            else:
+                self.offsets[partition] = found
 
     def to_footer(self) -> dict[str, str]:
         body: dict[str, dict[str, str]] = {}

@@ -1,18 +1,20 @@
 """Writes rows as Parquet data files that no table references yet; runs inside the pipeline's worker.
 
-Rows are clustered by partition and buffered; when the buffer is full each partition's rows become one row
+Rows are clustered by partition and buffered; when the caller says so, each partition's rows become one row
 group of that partition's open file. So an open file holds no rows, however many partitions there are.
 """
 
 from __future__ import annotations
 
 import functools
+import logging
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, cast
+from urllib.parse import urlsplit
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 from pyiceberg.io import FileIO, OutputStream, load_file_io
@@ -27,15 +29,16 @@ from pyiceberg.table import TableProperties
 from pyiceberg.table.locations import LocationProvider, load_location_provider
 
 from icestream.api.batch import StagedFile
-from icestream.api.offsets import Partition
 from icestream.sinks.iceberg.catalogs import sink_errors
 from icestream.sinks.iceberg.guarded_catalogs import refuse_foreign_code
-from icestream.sinks.iceberg.origins import Origins
+from icestream.sinks.iceberg.origins import Origins, RowOrigins
 from icestream.sinks.iceberg.partitions import Partitioner, PartitionValue
 from icestream.sinks.iceberg.schemas import arrow_schema
 
-_BUFFER_BYTES = 192 * 1024 * 1024
-_OPEN_FILES = 200
+_log = logging.getLogger(__name__)
+
+_OPEN_REMOTE = 24
+"""An open file of an object store holds a part of itself in memory until the part is sent."""
 
 
 @dataclass(frozen=True)
@@ -48,6 +51,8 @@ class TablePlan:
     spec_json: str
     properties: Mapping[str, str]
     io_properties: Mapping[str, str]
+    file_prefix: str = ""
+    """How the names of data files begin; the id of the batch follows. See `sweep`."""
 
     @functools.cached_property
     def schema(self) -> Schema:
@@ -80,7 +85,7 @@ class _OpenFile:
         rows = pa.concat_tables(piece.rows for piece in pieces)
         self._writer.write_table(rows, row_group_size=max(1, rows.num_rows))
         for piece in pieces:
-            self.origins.add(piece.source, piece.offsets)
+            self.origins.add(piece.origins)
 
     @property
     def size(self) -> int:
@@ -96,25 +101,27 @@ class _OpenFile:
 
 @dataclass(frozen=True)
 class _Piece:
-    """Rows of one partition and one source, and where each is from."""
+    """Rows of one partition, and where each is from."""
 
     rows: pa.Table
-    source: Partition
-    offsets: np.ndarray[tuple[int], np.dtype[np.int64]]
+    origins: RowOrigins
 
     def cut(self, limit: int) -> Iterator[_Piece]:
         """Pieces of about `limit` bytes."""
         step = max(1, self.rows.num_rows * limit // max(1, self.rows.nbytes))
         for at in range(0, self.rows.num_rows, step):
-            yield _Piece(self.rows.slice(at, step), self.source, self.offsets[at : at + step])
+            yield _Piece(self.rows.slice(at, step), self.origins.take(slice(at, at + step)))
 
 
 class StageWriter:
     """Takes rows in any order of partitions; `close` tells the files that were written."""
 
-    def __init__(self, plan: TablePlan) -> None:
+    def __init__(self, plan: TablePlan, batch: str = "", most_open: int = 200) -> None:
         refuse_foreign_code()
         self._plan = plan
+        is_local = urlsplit(plan.location).scheme in ("", "file")
+        self._prefix = f"{plan.file_prefix}{batch}-"
+        self._most_open = most_open if is_local else min(most_open, _OPEN_REMOTE)
         self._io = load_file_io(dict(plan.io_properties), plan.location)
         self._places: LocationProvider = load_location_provider(plan.location, dict(plan.properties))
         self._partitioner = Partitioner(plan.schema, plan.spec)
@@ -123,31 +130,42 @@ class StageWriter:
         )
         self._options = _parquet_options(plan.properties)
         self._buffered: dict[PartitionValue | None, list[_Piece]] = {}
-        self._buffered_bytes = 0
+        self.buffered_bytes = 0
         self._open: dict[PartitionValue | None, _OpenFile] = {}
         self._staged: list[StagedFile] = []
 
-    def write(
-        self, rows: pa.Table, source: Partition, offsets: np.ndarray[tuple[int], np.dtype[np.int64]]
-    ) -> None:
-        """Take rows; `offsets` are where each is from."""
+    def write(self, rows: pa.Table, origins: RowOrigins) -> None:
         if not rows.num_rows:
             return
         for group in self._partitioner.split(rows):
-            places = offsets if group.order is None else offsets[group.order]
-            self._buffered.setdefault(group.value, []).append(_Piece(group.rows, source, places))
-        self._buffered_bytes += rows.nbytes
-        if self._buffered_bytes >= _BUFFER_BYTES:
-            self._flush()
+            mine = origins if group.order is None else origins.take(group.order)
+            self._buffered.setdefault(group.value, []).append(_Piece(group.rows, mine))
+        self.buffered_bytes += rows.nbytes
 
     def close(self) -> list[StagedFile]:
-        self._flush()
+        self.flush()
         with sink_errors(f"writing data files of {self._plan.name}"):
             for key in list(self._open):
                 self._finish(key)
         return self._staged
 
-    def _flush(self) -> None:
+    def discard(self) -> None:
+        """Remove all files of this writer, as far as the storage lets us."""
+        paths = [file.path for file in self._staged]
+        for file in self._open.values():
+            paths.append(file.path)
+            with suppress(Exception):  # a storage that is away may have been the reason
+                file.close()
+        self._open.clear()
+        self._staged.clear()
+        for path in paths:
+            try:
+                self._io.delete(path)
+            except Exception as error:  # it is swept later
+                _log.warning("staged file %s is left behind: %s", path, error)
+
+    def flush(self) -> None:
+        """Write what is buffered: each partition's rows become a row group of that partition's open file."""
         with sink_errors(f"writing data files of {self._plan.name}"):
             for key, pieces in self._buffered.items():
                 for row_group in _row_groups(pieces, self._target):
@@ -156,13 +174,13 @@ class StageWriter:
                     if file.size >= self._target:
                         self._finish(key)
         self._buffered.clear()
-        self._buffered_bytes = 0
+        self.buffered_bytes = 0
 
     def _file(self, key: PartitionValue | None) -> _OpenFile:
         if key not in self._open:
-            if len(self._open) >= _OPEN_FILES:
+            if len(self._open) >= self._most_open:
                 self._finish(next(iter(self._open)))
-            path = self._places.new_data_location(f"{uuid.uuid4()}.parquet", cast(Any, key))
+            path = self._places.new_data_location(f"{self._prefix}{uuid.uuid4()}.parquet", cast(Any, key))
             self._open[key] = _OpenFile(path, self._io, key, self._plan.arrow_schema, self._options)
         return self._open[key]
 

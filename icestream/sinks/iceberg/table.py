@@ -7,6 +7,7 @@ attempt.
 
 from __future__ import annotations
 
+import datetime as dt
 import logging
 import uuid
 from collections.abc import Mapping, Sequence
@@ -22,7 +23,7 @@ from pyiceberg.exceptions import (
     ValidationException,
 )
 from pyiceberg.manifest import DataFile, DataFileContent, FileFormat
-from pyiceberg.table import Table, Transaction
+from pyiceberg.table import Table, TableProperties, Transaction
 from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.refs import MAIN_BRANCH
 from pyiceberg.table.snapshots import Operation
@@ -47,6 +48,7 @@ from icestream.sinks.iceberg.light_metadata import LightTransaction, share_histo
 from icestream.sinks.iceberg.marks import JobMark
 from icestream.sinks.iceberg.schemas import change_fields
 from icestream.sinks.iceberg.stage import TablePlan
+from icestream.sinks.iceberg.sweep import file_prefix, sweep
 from icestream.sinks.iceberg.write_properties import property_problems, taken_properties
 from icestream.waits import waiting_for
 
@@ -108,6 +110,7 @@ class IcebergTable:
             spec_json=metadata.spec().model_dump_json(),
             properties=taken_properties(properties),
             io_properties=storage_properties(table.io.properties),
+            file_prefix=file_prefix(self._job, metadata.table_uuid),
         )
 
     def _refuse_bad_properties(self, properties: Mapping[str, str]) -> None:
@@ -193,6 +196,17 @@ class IcebergTable:
                 io.delete(file.path)
             except OSError as error:
                 _log.warning("staged file %s is left behind: %s", file.path, error)
+
+    def sweep(self, landed: str, now: dt.datetime) -> int:
+        """Remove files of the job's batches that died, and tell how many; `landed` is its last commit.
+
+        For a thread of its own: it may take long, and what others know of the table stays as it is.
+        """
+        with sink_errors(f"sweeping {self.name}"):
+            table = self._catalog.load_table(self.name)
+            usual = f"{table.metadata.location.rstrip('/')}/data"
+            given = {**table.metadata.properties, **self._write_props}.get(TableProperties.WRITE_DATA_PATH)
+            return sweep(table, (given or usual).rstrip("/"), self._job, landed, now)
 
     def _loaded(self) -> Table:
         with sink_errors(f"loading table {self.name}"):

@@ -82,10 +82,10 @@ def _object(text: str, records: Records, position: int) -> Mapping[str, Any]:
 
 
 def _place(records: Records, position: int) -> str:
+    partition = "NULL" if records.partitions is None else records.partitions[position]
     if records.offsets is None:
-        partition = "NULL" if records.partition is None else records.partition
         return f"topic {records.topic} partition {partition}"
-    return f"topic {records.topic} partition {records.partition} offset {records.offsets[position]}"
+    return f"topic {records.topic} partition {partition} offset {records.offsets[position]}"
 
 
 def _group(records: Records, shape: Shape, rows: Mapping[int, Row]) -> Records:

@@ -95,7 +95,7 @@ class KafkaMetadataTransform:
         length = len(records)
         arrays = [
             pa.repeat(pa.scalar(records.topic, pa.string()), length),
-            pa.repeat(pa.scalar(records.partition, pa.int32()), length),
+            pa.array(records.partitions, pa.int32()),
             pa.array(records.offsets, pa.int64()),
             records.timestamps,
         ]

@@ -196,5 +196,6 @@ def _texts(column: Column, length: int) -> list[str | None]:
 
 
 def _place(records: Records, position: int) -> str:
+    partition = None if records.partitions is None else records.partitions[position]
     offset = None if records.offsets is None else records.offsets[position]
-    return f"topic: {records.topic}, partition: {records.partition}, offset: {offset}"
+    return f"topic: {records.topic}, partition: {partition}, offset: {offset}"

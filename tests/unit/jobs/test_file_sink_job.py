@@ -16,7 +16,7 @@ from icestream.api.offsets import Offsets, Partition
 from icestream.jobs.file_sink_job import FileSinkManager
 from icestream.jobs.file_sink_lines import chunk_lines
 from icestream.jobs.job import job_from
-from icestream.kafka.reader import Chunk
+from icestream.kafka.chunk import Chunk
 from icestream.kafka.topics import GroupOffset, TopicFacts
 from icestream.pipeline.record_path import RecordSettings, record_path_from
 from icestream.sinks.file_stream import LineFile
@@ -102,7 +102,7 @@ class Kafka:
         for start in range(piece.start, piece.until, self.chunk_rows):
             until = min(start + self.chunk_rows, piece.until)
             messages: Sequence[Any] = [FakeMessage(at, content[at]) for at in range(start, until)]
-            yield Chunk(piece.partition, cast("Any", messages))
+            yield Chunk.of(piece.partition, cast("Any", messages))
 
     def publish(
         self, commit: str, rejected: Sequence[Rejected], events: Sequence[object], offsets: Offsets

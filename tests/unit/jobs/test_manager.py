@@ -57,6 +57,7 @@ class FakeKafka:
     """How many channels Kafka shuts out."""
     rival: str = ""
     """The commit of another manager, which is why."""
+    leaderless: frozenset[int] = frozenset()
     published: list[tuple[str, list[Rejected], list[Payload], Offsets]] = field(default_factory=list)
 
     def cluster_id(self) -> str:
@@ -68,11 +69,14 @@ class FakeKafka:
     def describe(self, names: Iterable[str]) -> dict[str, TopicFacts]:
         if self.forbidden.intersection(wanted := set(names)):
             raise SourceUnavailable("not authorized")
-        return {"t": TopicFacts(self.id, len(self.end))} if "t" in wanted else {}
+        return {"t": TopicFacts(self.id, len(self.end), self.leaderless)} if "t" in wanted else {}
 
     def ends(self, partitions: Iterable[Partition]) -> Offsets:
         if self.is_away:
             raise SourceUnavailable("no broker")
+        partitions = list(partitions)
+        if any(partition.number in self.leaderless for partition in partitions):
+            raise SourceUnavailable("no leader")
         return Offsets({partition: self.end[partition.number] for partition in partitions})
 
     def beginnings(self, partitions: Iterable[Partition]) -> Offsets:
@@ -107,6 +111,7 @@ class FakeTable:
     rows: int = 0
     conflicts: int = 0
     discarded: int = 0
+    swept: list[str] = field(default_factory=list)
 
     def reference(self, catalog: str) -> TableReference:
         return TableReference(catalog, ("ns",), "t", None)
@@ -137,6 +142,10 @@ class FakeTable:
 
     def discard(self, files: Sequence[StagedFile]) -> None:
         self.discarded += len(files)
+
+    def sweep(self, landed: str, now: dt.datetime) -> int:
+        self.swept.append(landed)
+        return 0
 
 
 @dataclass
@@ -182,6 +191,7 @@ class World:
             lambda: self.now,
             lambda: dt.datetime(2026, 1, 1, tzinfo=dt.UTC),
             reached,
+            aside=lambda work: work(),
         )
 
     def tick(self, seconds: float = 0.25) -> None:
@@ -239,6 +249,77 @@ def test_new_partitions_are_found_under_steady_traffic() -> None:
         world.tick(1.0)
     assert world.table.mark is not None
     assert world.table.mark.offsets.get(Partition("t", 1)) == 7
+
+
+def test_a_partition_without_a_leader_waits_and_the_others_go_on() -> None:
+    world = World({0: 10, 1: 5, 2: 3})
+    world.kafka.leaderless = frozenset({1})
+    world.tick()
+    assert (world.table.rows, world.manager.progress.lag) == (13, 0)
+    assert world.manager.progress.warnings == (
+        "t-1 waits for a leader, which Kafka has to elect; all others go on",
+    )
+    world.kafka.end[0] = 20
+    world.tick(1.5)
+    assert world.table.rows == 23
+    world.kafka.leaderless = frozenset()
+    for _ in range(8):
+        world.tick(1.5)
+    assert world.table.rows == 28
+    assert world.manager.progress.warnings == ()
+
+
+def test_a_partition_that_loses_its_leader_waits_and_the_others_go_on() -> None:
+    world = World({0: 10, 1: 5})
+    world.tick()
+    world.kafka.end |= {0: 12, 1: 7}
+    world.kafka.leaderless = frozenset({1})
+    with pytest.raises(SourceUnavailable):
+        world.tick(1.5)
+    world.tick(1.5)
+    assert world.table.rows == 17
+
+
+def test_dead_letters_of_a_partition_without_a_leader_are_not_forgotten() -> None:
+    world = World({0: 10, 1: 10}, tolerates_all=True)
+    world.tick()
+    world.runner.bad = {(1, 12)}
+    world.kafka.end |= {0: 20, 1: 20}
+    before = dict(world.kafka.group)
+    world.tick(1.5)
+    # The transaction of the last batch never came about, and then the leader went.
+    world.kafka.group = before
+    world.kafka.published.clear()
+    world.kafka.leaderless = frozenset({1})
+    world.manager = world.new_manager()
+    with pytest.raises(SourceUnavailable, match="dead letters to publish of t-1, which has no leader"):
+        world.tick()
+    world.kafka.leaderless = frozenset()
+    world.tick()
+    assert [record.offset for record in world.kafka.published[0][1]] == [12]
+
+
+def test_a_job_that_begins_at_the_end_waits_for_every_leader() -> None:
+    world = World({0: 10, 1: 5}, begins_at="latest")
+    world.kafka.leaderless = frozenset({1})
+    with pytest.raises(SourceUnavailable, match="where t-1 ends is not known"):
+        world.tick()
+
+
+def test_a_table_is_swept_after_a_commit_and_then_every_six_hours() -> None:
+    world = World({0: 10})
+    world.table.conflicts = 1
+    with pytest.raises(CommitConflict):
+        world.tick()
+    assert world.table.swept == []
+    for hours in (0, 1, 5.5, 1):
+        world.kafka.end[0] += 1
+        world.tick(hours * 3600 + 2)
+    assert len(world.table.swept) == 2
+    assert world.table.mark is not None
+    world.kafka.end[0] += 1
+    world.tick(7 * 3600)
+    assert world.table.swept[-1] == world.table.mark.commit
 
 
 def test_a_conflict_is_shown_and_the_batch_runs_again() -> None:

@@ -1,6 +1,6 @@
 import pytest
 
-from icestream.api.batch import Rejected
+from icestream.api.batch import Rejected, Taken
 from icestream.api.errors import SourceRecreated
 from icestream.api.offsets import Offsets, Partition
 from icestream.jobs import planning
@@ -65,6 +65,37 @@ def test_a_cut_is_smaller_however_many_partitions_have_a_record() -> None:
 def test_a_cut_always_moves_every_partition_that_waits() -> None:
     floor, ends = Offsets({A: 0, B: 0}), Offsets({A: 1_000_000, B: 1})
     assert planning.cut(floor, ends, 10)[B] == 1
+
+
+def test_of_many_partitions_some_are_cut_in_slices_that_are_worth_it_and_each_in_its_turn() -> None:
+    many = [Partition("t", number) for number in range(1_000)]
+    floor, ends = Offsets(dict.fromkeys(many, 0)), Offsets(dict.fromkeys(many, 8_000))
+    read: set[Partition] = set()
+    for turn in range(10):
+        batch = planning.cut(floor, ends, 500_000, turn)
+        taken = {partition: batch[partition] for partition in many if batch[partition]}
+        assert set(taken.values()) == {5_000}
+        assert len(taken) == 100
+        read |= set(taken)
+    assert read == set(many)
+
+
+def test_a_hot_partition_among_many_gets_its_share_and_a_limit_is_kept() -> None:
+    many = [Partition("t", number) for number in range(100)]
+    floor = Offsets(dict.fromkeys(many, 0))
+    ends = Offsets({**dict.fromkeys(many, 10), many[0]: 1_000_000})
+    batch = planning.cut(floor, ends, 100_000)
+    assert 99_000 < batch[many[0]] <= 100_000
+    assert sum(batch.positions.values()) <= 100_000
+    assert sum(planning.cut(floor, ends, 7).positions.values()) == 7
+
+
+def test_a_batch_that_was_too_large_tells_how_large_records_are() -> None:
+    megabytes = planning.shrunk(Pace(), 500_000, Taken(bytes_read=2**31, records_read=2**11, overflow=True))
+    assert megabytes.behind
+    assert planning.rows_allowed(megabytes, Limits(interval=10.0, rows=10**6, bytes=2**30)) == 1_024
+    # By rejects, whose size says nothing of the others.
+    assert planning.rows_allowed(planning.shrunk(Pace(), 7, Taken()), LIMITS) == 3
 
 
 def test_what_precedes_the_first_bad_record_of_each_partition() -> None:

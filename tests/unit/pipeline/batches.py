@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,7 +18,7 @@ from pyiceberg.schema import Schema
 from icestream.api.batch import Batch, Slice, Taken
 from icestream.api.offsets import NOTHING, Offsets, Partition
 from icestream.jobs.staging import StagedBatch, stage
-from icestream.kafka.reader import Chunk
+from icestream.kafka.chunk import Chunk
 from icestream.pipeline import worker
 from icestream.pipeline.plan import Plan, TableTask
 from icestream.pipeline.record_path import RecordSettings
@@ -66,7 +67,7 @@ class Sent:
 def chunk(values: Sequence[bytes | None], start: int = 0, moment: int | None = None) -> Chunk:
     """Each message a millisecond after the other, or all of them of one moment."""
     sent = [Sent(start + at, value, moment) for at, value in enumerate(values)]
-    return Chunk(SOURCE, cast("list[Message]", sent))
+    return Chunk.of(SOURCE, cast("list[Message]", sent))
 
 
 @dataclass(frozen=True)
@@ -75,9 +76,10 @@ class Topic:
 
     values: Sequence[bytes | None]
 
-    def read(self, piece: Slice, most: int) -> Iterator[Chunk]:
-        for low in range(piece.start, piece.until, most):
-            yield chunk(self.values[low : min(low + most, piece.until)], low)
+    def read_all(self, slices: Sequence[Slice], most: int) -> Iterator[Chunk]:
+        for piece in slices:
+            for low in range(piece.start, piece.until, most):
+                yield chunk(self.values[low : min(low + most, piece.until)], low)
 
 
 @dataclass
@@ -86,11 +88,12 @@ class OneTask:
 
     records: RecordSettings
     runs: int = field(default=0)
+    most_bytes: int | None = None
 
     def run(self, batch: Batch, tables: Sequence[TableTask], *, evolves: bool, stages: bool = True) -> Taken:
         self.runs += 1
-        plan = Plan({}, self.records, tables, [batch.slices()], evolves, stages)
-        return worker.SliceWork(plan, 0).run(batch.slices())
+        plan = Plan({}, self.records, tables, [batch.slices()], evolves, stages, batch.id, self.most_bytes)
+        return worker.task_result(plan, 0)
 
 
 @dataclass(frozen=True)
@@ -115,11 +118,12 @@ class World:
         config: Mapping[str, str] | None = None,
         floors: Sequence[Offsets] | None = None,
         evolves: bool = True,
+        most_bytes: int | None = None,
     ) -> StagedBatch:
         """All values as one batch."""
         self.monkeypatch.setattr(worker, "process_reader", lambda kafka: Topic(values))
-        batch = Batch("a-batch", Offsets({SOURCE: 0}), Offsets({SOURCE: len(values)}))
-        runner = OneTask(RecordSettings.of({**CONFIG, **(config or {})}))
+        batch = Batch(str(uuid.uuid4()), Offsets({SOURCE: 0}), Offsets({SOURCE: len(values)}))
+        runner = OneTask(RecordSettings.of({**CONFIG, **(config or {})}), most_bytes=most_bytes)
         return stage(batch, tables, floors or [NOTHING] * len(tables), runner, evolves=evolves)
 
 

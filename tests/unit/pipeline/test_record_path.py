@@ -10,7 +10,7 @@ from confluent_kafka import Message
 from pyiceberg import types as it
 from pyiceberg.schema import Schema
 
-from icestream.kafka.reader import Chunk
+from icestream.kafka.chunk import Chunk
 from icestream.pipeline.record_path import RecordSettings, record_path_from
 from icestream.records.plain import plain
 from tests.unit.pipeline.batches import CONFIG, SOURCE, Sent, World, chunk, reasons, rows_of
@@ -83,7 +83,7 @@ def test_headers_are_fetched_once_however_many_records_have_them() -> None:
     }
     path = record_path_from(RecordSettings({**CONFIG, **drop}))
     sent = [Sent(at, b"{}", named=[(str(at % 7), b"x")]) for at in range(100)]
-    found = path.prepare(Chunk(SOURCE, cast("list[Message]", sent))).records
+    found = path.prepare(Chunk.of(SOURCE, cast("list[Message]", sent))).records
     assert {int(row): records.headers[0].name for records in found for row in records.rows} == {
         at: str(at % 7) for at in range(100)
     }

@@ -1,4 +1,5 @@
-"""A task that meets more rejected bytes than a driver should hold stops; a single record never stops it."""
+"""A task that meets more bytes than it should stops, a single record never stops it, and a task that fails
+leaves nothing behind."""
 
 from pathlib import Path
 
@@ -6,8 +7,11 @@ import pytest
 from pyiceberg import types as it
 from pyiceberg.schema import Schema
 
-from icestream.api.batch import Slice
-from icestream.api.offsets import Offsets
+from icestream.api.batch import Batch, PartlyStaged, Slice, Taken
+from icestream.api.errors import SinkUnavailable
+from icestream.api.offsets import NOTHING, Offsets
+from icestream.jobs.staging import stage
+from icestream.kafka.chunk import Chunk
 from icestream.pipeline import worker
 from icestream.pipeline.plan import Plan
 from icestream.pipeline.record_path import RecordSettings
@@ -59,3 +63,62 @@ def test_tables_that_have_different_parts_of_a_batch_get_the_rest_of_it(world: W
         (5, 2, 2, 1),
     ]
     assert list(reasons(staged)) == [1, 4]
+
+
+def test_a_task_that_reads_more_bytes_than_a_batch_may_have_stops(world: World) -> None:
+    values = [b'{"id":%d}' % number for number in range(10)]
+    assert not world.staged(values, world.table(TABLE), most_bytes=1_000).taken.overflow
+    world.monkeypatch.setattr(worker, "_CHUNK_ROWS", 2)
+    taken = world.staged(values, world.table(TABLE, name="again"), most_bytes=20).taken
+    assert (taken.overflow, taken.records_read, taken.bytes_read) == (True, 4, 32)
+    assert not world.staged(values[:1], world.table(TABLE, name="one"), most_bytes=1).taken.overflow
+
+
+def test_tables_share_the_memory_of_a_task(world: World) -> None:
+    world.monkeypatch.setattr(worker, "_CHUNK_ROWS", 10)
+    world.monkeypatch.setattr(worker, "_BUFFER_BYTES", 1_000)
+    held = []
+    free = worker.SliceWork._free_memory
+
+    def watched(self: worker.SliceWork) -> None:
+        free(self)
+        held.append(sum(table.buffered_bytes for table in self._tables))
+
+    world.monkeypatch.setattr(worker.SliceWork, "_free_memory", watched)
+    tables = [world.table(TABLE, name=f"t{number}") for number in range(20)]
+    staged = world.staged([b'{"id":%d}' % number for number in range(100)], *tables)
+    assert max(held) < 1_000
+    assert [len(rows_of(staged, number)) for number in range(20)] == [100] * 20
+
+
+def test_a_task_that_fails_removes_its_files(world: World) -> None:
+    world.monkeypatch.setattr(worker, "_CHUNK_ROWS", 2)
+    world.monkeypatch.setattr(worker, "_BUFFER_BYTES", 1)
+    table = world.table(TABLE)
+    taken = worker.SliceWork._take
+
+    def fails_late(self: worker.SliceWork, chunk: Chunk) -> None:
+        taken(self, chunk)
+        if self._records == 6:
+            assert list(world.folder.rglob("*.parquet"))
+            raise SinkUnavailable("no answer")
+
+    world.monkeypatch.setattr(worker.SliceWork, "_take", fails_late)
+    with pytest.raises(SinkUnavailable):
+        world.staged([b'{"id":%d}' % number for number in range(10)], table)
+    assert not list(world.folder.rglob("*.parquet"))
+
+
+def test_the_files_of_the_other_tasks_go_when_one_fails(world: World) -> None:
+    table = world.table(TABLE)
+    done = world.staged([b'{"id":1}'], table).taken
+    assert list(world.folder.rglob("*.parquet"))
+
+    class OneOfTwo:
+        def run(self, batch: Batch, *arguments: object, **options: object) -> Taken:
+            raise PartlyStaged(SinkUnavailable("no answer"), [done])
+
+    batch = Batch("b", Offsets({SOURCE: 0}), Offsets({SOURCE: 2}))
+    with pytest.raises(SinkUnavailable, match="no answer"):
+        stage(batch, [table], [NOTHING], OneOfTwo(), evolves=True)
+    assert not list(world.folder.rglob("*.parquet"))

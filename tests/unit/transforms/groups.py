@@ -19,7 +19,7 @@ from icestream.records.values import Value, object_fields
 
 def group(value: Value, length: int, topic: str = "orders") -> Records:
     rows = np.arange(length)
-    return Records(rows, topic, 0, pa.array([0] * length, pa.int64()), None, value)
+    return Records(rows, topic, np.zeros(length, np.int64), pa.array([0] * length, pa.int64()), None, value)
 
 
 def maps(*objects: dict[str, Any]) -> Records:

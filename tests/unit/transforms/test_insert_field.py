@@ -37,7 +37,7 @@ def insert(settings: dict[str, str]) -> InsertField:
 def from_kafka(records: Records, *timestamps: int | None) -> Records:
     return replace(
         records,
-        partition=3,
+        partitions=np.full(len(records), 3),
         offsets=np.arange(len(records)) + 50,
         timestamps=pa.array(timestamps, pa.int64()),
     )

@@ -24,7 +24,12 @@ _OBJECT = '{"type":"object"}'
 def _failed(schemas: Schemas | None, value: bytes, topic: str = "orders") -> bool:
     assert schemas is not None
     records = Records(
-        np.array([0]), topic, 0, pa.array([0], pa.int64()), None, object_fields(JsonSource([value]))
+        np.array([0]),
+        topic,
+        np.array([0]),
+        pa.array([0], pa.int64()),
+        None,
+        object_fields(JsonSource([value])),
     )
     return bool(Validator(schemas).check(records).failed)
 

@@ -33,7 +33,7 @@ _GOOD = {"time": "2026-01-01T00:00:00Z", "call": {"status": 200}}
 
 def _records(value: Value, length: int, topic: str = "calls") -> Records:
     rows = np.arange(length) * 10  # every tenth row of a chunk
-    return Records(rows, topic, 0, pa.array(np.zeros(length, np.int64)), None, value)
+    return Records(rows, topic, np.zeros(length, np.int64), pa.array(np.zeros(length, np.int64)), None, value)
 
 
 def _text(*values: Any) -> Records:

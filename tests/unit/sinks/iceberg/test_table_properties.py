@@ -19,6 +19,7 @@ from pyiceberg.transforms import IdentityTransform
 from icestream.api.batch import StagedFile
 from icestream.api.offsets import Partition
 from icestream.sinks.iceberg.catalogs import open_catalog
+from icestream.sinks.iceberg.origins import RowOrigins
 from icestream.sinks.iceberg.stage import StageWriter
 from icestream.sinks.iceberg.table import IcebergTable
 
@@ -60,7 +61,8 @@ def write(
         plan.arrow_schema,
     )
     writer = StageWriter(plan)
-    writer.write(table, Partition("topic", 0), np.arange(rows, dtype=np.int64))
+    source = [Partition("topic", 0)]
+    writer.write(table, RowOrigins(source, np.zeros(rows, np.int64), np.arange(rows)))
     return writer.close()
 
 

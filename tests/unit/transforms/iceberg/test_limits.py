@@ -27,7 +27,8 @@ DEEP = 10_000
 
 def records(value: Value, key: Value = None, *, length: int = 1, source: bool = False) -> Records:
     offsets = None if source else np.arange(length)
-    return Records(np.arange(length), "t", 0, pa.array([5] * length), key, value, (), offsets)
+    numbers = np.zeros(length, np.int64)
+    return Records(np.arange(length), "t", numbers, pa.array([5] * length), key, value, (), offsets)
 
 
 def strings(*texts: str) -> Column:

@@ -1,0 +1,87 @@
+"""Files of dead batches go; whatever a snapshot has or had, is young, or is not ours, stays."""
+
+from __future__ import annotations
+
+import datetime as dt
+from pathlib import Path
+
+import pytest
+from pyiceberg import types as it
+from pyiceberg.schema import Schema
+
+from icestream.jobs.staging import StagedBatch
+from icestream.sinks.iceberg.job_mark import Source
+from icestream.sinks.iceberg.marks import mark_after
+from icestream.sinks.iceberg.table import IcebergTable
+from tests.unit.pipeline.batches import World
+
+TABLE = Schema(it.NestedField(1, "id", it.LongType()))
+LATER = dt.datetime.now(dt.UTC) + dt.timedelta(hours=3)
+
+
+@pytest.fixture
+def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
+    return World(tmp_path, monkeypatch)
+
+
+def files(world: World) -> set[str]:
+    return {path.name for path in world.folder.rglob("*.parquet")}
+
+
+def commit(table: IcebergTable, staged: StagedBatch) -> str:
+    """What the job manager does; returns the id of the commit."""
+    (part,) = staged.parts
+    mark = mark_after(table.found().mark, staged.batch, part.staged.counts, Source("c", {"events": "id"}))
+    table.commit(
+        part.staged.files,
+        mark,
+        expect=table.found().offsets,
+        new_fields={},
+        written_with=part.plan,
+        summary={"kafka.connect.commit-id": staged.batch.id},
+    )
+    return staged.batch.id
+
+
+def test_only_files_of_dead_batches_go(world: World) -> None:
+    table = world.table(TABLE)
+    commit(table, world.staged([b'{"id":1}'], table))
+    landed = files(world)
+    dead = world.staged([b'{"id":2}'], table)
+    (died,) = world.folder.rglob(dead.parts[0].staged.files[0].path.rsplit("/", 1)[-1])
+    stranger = died.with_name("another-engine.parquet")
+    other_job = died.with_name("icestream-0123456789abcdef-" + died.name.removeprefix("icestream-")[17:])
+    for path in (stranger, other_job):
+        path.write_bytes(died.read_bytes())
+    last = table.found().mark
+    assert last is not None
+    assert table.sweep(last.commit, dt.datetime.now(dt.UTC)) == 0, "they are young"
+    assert table.sweep("not landed here", LATER) == 0
+    assert table.sweep(last.commit, LATER) == 1
+    assert files(world) == landed | {stranger.name, other_job.name}
+
+
+def test_files_that_an_old_snapshot_has_or_a_branch_will_have_stay(world: World) -> None:
+    table = world.table(TABLE)
+    commit(table, world.staged([b'{"id":1}'], table))
+    loaded = table._loaded()
+    # As another engine would: a snapshot of its own, without our commit id, has the file now.
+    replaced = world.staged([b'{"id":2}'], table)
+    loaded.add_files([file.path for file in replaced.parts[0].staged.files])
+    loaded.delete("id = 1")
+    before = files(world)
+    last = table.found().mark
+    assert last is not None
+    assert table.sweep(last.commit, LATER) == 0
+    assert files(world) == before
+
+
+def test_nothing_is_swept_where_files_are_to_stay(world: World) -> None:
+    table = world.table(TABLE)
+    commit(table, world.staged([b'{"id":1}'], table))
+    world.staged([b'{"id":2}'], table)
+    with table._loaded().transaction() as change:
+        change.set_properties({"gc.enabled": "false"})
+    last = table.found().mark
+    assert last is not None
+    assert table.sweep(last.commit, LATER) == 0
