@@ -86,6 +86,7 @@ def eventually(manager: JobManager, rows: int) -> None:
             time.sleep(0.2)
 
 
+@pytest.mark.long
 def test_a_partition_without_a_leader_waits_and_the_others_go_on(first: Broker, tmp_path: Path) -> None:
     (tmp_path / "tables").mkdir()
     world = World(first, tmp_path / "tables", name=TOPIC, partitions=0)
