@@ -67,6 +67,8 @@ class SilentCatalog:
                 )
                 text = json.dumps(answer).encode()
                 self.send_response(code)
+                # Without it requests guesses the encoding, and takes what looks like UTF-7 for that.
+                self.send_header("Content-Type", "application/json")
                 self.send_header("Content-Length", str(len(text)))
                 self.end_headers()
                 self.wfile.write(text)
