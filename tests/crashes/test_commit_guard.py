@@ -23,6 +23,7 @@ from icestream.api.errors import CommitConflict, CommitUnknown
 from icestream.api.offsets import NOTHING, Offsets, Partition
 from icestream.sinks.iceberg.catalogs import new_catalog
 from icestream.sinks.iceberg.marks import JobMark, Source, mark_after
+from icestream.sinks.iceberg.origins import RowOrigins
 from icestream.sinks.iceberg.stage import StageWriter
 from icestream.sinks.iceberg.table import IcebergTable, Receipt
 from tests.crashes.pipeline import SCHEMA, SPEC
@@ -59,9 +60,8 @@ class Writer:
 
     def stage(self, start: int, until: int) -> list[StagedFile]:
         writer = StageWriter(self.table.plan({}))
-        writer.write(
-            rows(start, until).cast(self.table.plan({}).arrow_schema), TOPIC, np.arange(start, until)
-        )
+        origins = RowOrigins([TOPIC], np.zeros(until - start, np.int64), np.arange(start, until))
+        writer.write(rows(start, until).cast(self.table.plan({}).arrow_schema), origins)
         return writer.close()
 
     def before_sending(self, act: Callable[[], object]) -> None:
