@@ -27,6 +27,7 @@ from icestream.api.batch import Batch, Counts, StagedFile
 from icestream.api.offsets import NOTHING, Offsets, Partition
 from icestream.sinks.iceberg.catalogs import open_catalog
 from icestream.sinks.iceberg.marks import JobMark, Source, mark_after
+from icestream.sinks.iceberg.origins import RowOrigins
 from icestream.sinks.iceberg.stage import StageWriter
 from icestream.sinks.iceberg.table import IcebergTable
 
@@ -102,7 +103,8 @@ class Job:
     def _staged(self) -> list[StagedFile]:
         plan = self._table.plan({})
         writer = StageWriter(plan)
-        writer.write(pa.table({"id": [1]}, schema=plan.arrow_schema), Partition("topic", 0), np.arange(1))
+        rows = pa.table({"id": [1]}, schema=plan.arrow_schema)
+        writer.write(rows, RowOrigins.of_one(Partition("topic", 0), np.arange(1)))
         return writer.close()
 
     def metadata_sizes(self) -> list[int]:

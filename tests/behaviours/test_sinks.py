@@ -17,6 +17,7 @@ from icestream.api.errors import CommitConflict, ConfigError
 from icestream.api.offsets import NOTHING, Offsets, Partition
 from icestream.sinks.iceberg.catalogs import open_catalog
 from icestream.sinks.iceberg.marks import JobMark, Source, mark_after
+from icestream.sinks.iceberg.origins import RowOrigins
 from icestream.sinks.iceberg.stage import StageWriter
 from icestream.sinks.iceberg.table import IcebergTable
 
@@ -52,7 +53,7 @@ def staged(table: IcebergTable, start: int, until: int) -> list[StagedFile]:
     plan = table.plan({})
     rows = pa.table({"id": range(start, until), "text": ["x"] * (until - start)}, schema=plan.arrow_schema)
     writer = StageWriter(plan)
-    writer.write(rows, P, np.arange(start, until))
+    writer.write(rows, RowOrigins.of_one(P, np.arange(start, until)))
     return writer.close()
 
 
@@ -113,7 +114,7 @@ def test_new_columns_come_with_the_rows_that_have_them(table: IcebergTable, cata
     assert "extra" not in catalog.load_table("ns.t").schema().column_names
     rows = pa.table({"id": [1], "text": ["a"], "extra": [5]}, schema=plan.arrow_schema)
     writer = StageWriter(plan)
-    writer.write(rows, P, np.arange(1))
+    writer.write(rows, RowOrigins.of_one(P, np.arange(1)))
     batch = Batch("c", Offsets({P: 0}), Offsets({P: 1}))
     table.commit(
         writer.close(),

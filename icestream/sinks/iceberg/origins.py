@@ -29,6 +29,11 @@ class RowOrigins:
     codes: _Numbers
     offsets: _Numbers
 
+    @classmethod
+    def of_one(cls, partition: Partition, offsets: _Numbers) -> RowOrigins:
+        """Rows of one partition."""
+        return cls([partition], np.zeros(len(offsets), np.int64), offsets)
+
     def take(self, rows: _Numbers | slice) -> RowOrigins:
         return RowOrigins(self.partitions, self.codes[rows], self.offsets[rows])
 

@@ -25,6 +25,7 @@ from icestream.records.payloads import Payloads
 from icestream.rows.json_decoder import JsonDecoder
 from icestream.sinks.iceberg.catalogs import open_catalog
 from icestream.sinks.iceberg.marks import Source, mark_after
+from icestream.sinks.iceberg.origins import RowOrigins
 from icestream.sinks.iceberg.stage import StageWriter
 from icestream.sinks.iceberg.table import IcebergTable
 
@@ -110,7 +111,7 @@ def stage(table: IcebergTable, records: list[dict[str, Any]], first: int = 0) ->
     decoded = JsonDecoder(plan.arrow_schema).decode(payloads)
     assert not decoded.rejected
     writer = StageWriter(plan)
-    writer.write(decoded.rows, AT, decoded.index + first)
+    writer.write(decoded.rows, RowOrigins.of_one(AT, decoded.index + first))
     files = writer.close()
     before = table.found().mark
     batch = Batch("job", Offsets({AT: first}), Offsets({AT: first + len(records)}))
