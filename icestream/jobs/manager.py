@@ -482,8 +482,8 @@ class JobManager:
             bytes_a_row=taken.bytes_read / batch.span if taken.bytes_read else self._pace.bytes_a_row,
             rows_limit=planning.eased(self._pace, self._job.limits),
         )
-        # Beside every offset of the group, by now.
-        self._notes = {f"{NOTE_PREFIX}{batch.id}"}
+        # Beside every offset of the group by now, but those of partitions that had to wait.
+        self._notes = {*(self._notes if self._leaderless else ()), f"{NOTE_PREFIX}{batch.id}"}
         self._standing = stands.after(batch, [receipt.mark for receipt in receipts])
         self._rest.worked(self._clock())
         self.progress = replace(

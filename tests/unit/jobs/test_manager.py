@@ -280,6 +280,23 @@ def test_a_partition_that_loses_its_leader_waits_and_the_others_go_on() -> None:
     assert world.table.rows == 17
 
 
+def test_what_was_left_beside_the_offsets_of_a_partition_without_a_leader_is_nobody_elses() -> None:
+    world = World({0: 10, 1: 10})
+    world.tick()
+    world.kafka.leaderless = frozenset({1})
+    with pytest.raises(SourceUnavailable):
+        world.tick()
+    for end in (20, 30):
+        world.kafka.end[0] = end
+        world.tick(1.5)
+        world.tick()
+    world.kafka.leaderless = frozenset()
+    world.kafka.end |= {0: 40, 1: 40}
+    for _ in range(8):
+        world.tick(1.5)
+    assert world.table.rows == 80
+
+
 def test_dead_letters_of_a_partition_without_a_leader_are_not_forgotten() -> None:
     world = World({0: 10, 1: 10}, tolerates_all=True)
     world.tick()
