@@ -30,9 +30,17 @@ from icestream.jobs.planning import Pace
 from icestream.jobs.reject_log import log_rejected
 from icestream.jobs.rest import Rest
 from icestream.jobs.staging import StagedBatch, stage
-from icestream.jobs.standing import NOTE_PREFIX, Standing, has_all, owed, refuse_other_source, standing
+from icestream.jobs.standing import (
+    NOTE_PREFIX,
+    Standing,
+    has_all,
+    owed,
+    places_told_by_others,
+    refuse_other_source,
+    standing,
+)
 from icestream.kafka.topics import GroupOffset
-from icestream.sinks.iceberg.marks import JobMark, Source, mark_after
+from icestream.sinks.iceberg.marks import Found, JobMark, Source, mark_after
 from icestream.sinks.iceberg.table import Receipt
 
 _log = logging.getLogger(__name__)
@@ -145,6 +153,7 @@ class JobManager:
         group = self._source.group_offsets(self._job.group, [*partitions, *self._leaderless])
         self._give_way(group, [*partitions, *self._leaderless])
         self._refuse_owed_without_leader([item.mark for item in found if item.mark], group)
+        self._refuse_start_without_leader(found, group)
         beginnings = self._source.beginnings(partitions)
         is_new = all(item.mark is None for item in found)
         stands = standing(self._job.group, found, group, self._fresh_offsets(beginnings, is_new=is_new))
@@ -259,6 +268,16 @@ class JobManager:
         if batch is not None:
             raise SourceUnavailable(
                 f"the last batch has dead letters to publish of {named(batch.end)}, which has no leader"
+            )
+
+    def _refuse_start_without_leader(
+        self, found: Sequence[Found], group: Mapping[Partition, GroupOffset]
+    ) -> None:
+        """The first commit to a table says where it began; nobody else is asked for that again."""
+        if waits := places_told_by_others(found, group, self._leaderless):
+            raise SourceUnavailable(
+                f"{named(waits)} has no leader, and a table without a commit of this job begins there where "
+                "others are: its first batch needs every partition"
             )
 
     def _ids_of_unread(self, reads: Sequence[str]) -> dict[str, str]:

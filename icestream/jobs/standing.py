@@ -154,6 +154,16 @@ def _lowest(candidates: Sequence[Offsets], fresh: Offsets) -> Offsets:
     )
 
 
+def places_told_by_others(
+    found: Sequence[Found], group: Mapping[Partition, GroupOffset], partitions: Iterable[Partition]
+) -> list[Partition]:
+    """Those of the partitions for which a table without a mark depends on the group, or on another mark."""
+    if all(item.mark for item in found):
+        return []
+    marks = [mark for item in found for mark in (item.mark, item.rolled_back_from) if mark]
+    return sorted(p for p in partitions if p in group or any(p in mark.standings for mark in marks))
+
+
 def has_all(found: Sequence[Found]) -> bool:
     """Whether every table that the last batch was for has a mark: those without one came later."""
     known = [item.mark for item in found if item.mark]

@@ -117,7 +117,7 @@ class FakeTable:
         return TableReference(catalog, ("ns",), "t", None)
 
     def found(self) -> Found:
-        return Found(self.mark)
+        return Found(self.mark, name=self.name, table_id=self.name)
 
     def plan(self, new_fields: NewFields) -> TablePlan:
         return TablePlan(self.name, "", "", "", {}, {})
@@ -295,6 +295,45 @@ def test_what_was_left_beside_the_offsets_of_a_partition_without_a_leader_is_nob
     for _ in range(8):
         world.tick(1.5)
     assert world.table.rows == 80
+
+
+def test_a_job_that_goes_on_from_a_foreign_group_waits_for_every_leader_of_it() -> None:
+    """Its first commit is the last time that it asks the group where to begin."""
+    world = World({0: 10, 1: 10})
+    world.kafka.group = {Partition("t", 0): GroupOffset(6, ""), Partition("t", 1): GroupOffset(6, "")}
+    world.kafka.leaderless = frozenset({1})
+    with pytest.raises(SourceUnavailable, match="t-1 has no leader"):
+        world.tick()
+    world.kafka.leaderless = frozenset()
+    world.tick(2.0)
+    assert world.table.rows == 8
+
+
+def test_a_table_that_joins_waits_for_every_leader() -> None:
+    """It begins where its siblings are, in each partition, and has to note that."""
+    world = World({0: 10, 1: 10}, tolerates_all=True)
+    world.runner.bad = {(1, 3)}
+    world.tick()
+    world.kafka.end |= {0: 12, 1: 12}
+    world.kafka.leaderless = frozenset({1})
+    joins = FakeTable("ns.u")
+    world.manager = JobManager(
+        world.job,
+        world.kafka,
+        [world.table, joins],
+        world.runner,
+        lambda: world.kafka,
+        lambda: world.now,
+        lambda: dt.datetime(2026, 1, 1, tzinfo=dt.UTC),
+    )
+    with pytest.raises(SourceUnavailable, match="t-1 has no leader"):
+        world.tick(2.0)
+    world.kafka.leaderless = frozenset()
+    for _ in range(4):
+        world.tick(2.0)
+    assert joins.rows == 4
+    letters = [record.offset for _, rejected, _, _ in world.kafka.published for record in rejected]
+    assert letters == [3]
 
 
 def test_dead_letters_of_a_partition_without_a_leader_are_not_forgotten() -> None:
