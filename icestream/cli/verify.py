@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from icestream.api.errors import PreconditionError
+from icestream.api.errors import PreconditionError, RetriableError
 from icestream.cli.kafka_access import known, reaches_kafka
 from icestream.cli.worker_options import talks_to_a_worker
 
@@ -48,7 +48,11 @@ def verify(
     logs.configure("ERROR")
     found, given = known(client, connector, config, bootstrap_servers, worker)
     _refuse_without_tables(connector, found)
-    if not holds(connector, found, given, deep=deep):
+    try:
+        are_good = holds(connector, found, given, deep=deep)
+    except RetriableError as error:
+        raise PreconditionError(f"{error}; nothing was compared: try again once it answers") from error
+    if not are_good:
         raise SystemExit(1)
 
 

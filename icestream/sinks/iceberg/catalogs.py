@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 from urllib.parse import SplitResult, parse_qsl, quote, urlencode, urlsplit
 
 from pyiceberg.catalog import Catalog
@@ -17,6 +18,9 @@ from icestream.api.config import Config, subset
 from icestream.api.errors import ConfigError, Problem, SinkUnavailable
 from icestream.sinks.iceberg.catalog_keys import PREFIX, catalog_settings
 from icestream.waits import waiting_for
+
+if TYPE_CHECKING:
+    from requests import RequestException
 
 _log = logging.getLogger(__name__)
 __all__ = ["PREFIX", "catalog_kind", "catalog_name", "catalog_properties", "new_catalog", "open_catalog"]
@@ -27,6 +31,7 @@ _CLASSES = {
     "org.apache.iceberg.jdbc.JdbcCatalog": "sql",
 }
 _RENAMED = {"client.region": "s3.region"}
+_UNREACHED = re.compile(r"\[Errno -?\d+\] ([^\"'()]+)|(certificate verify failed[^\"'()]*)")
 _SERVERS_WORDS = re.compile(r"(AWS Error .*? operation)(?: \(.*?\))?: .*")
 _DATABASE_TIMEOUTS = {"connect_timeout": "15", "tcp_user_timeout": "60000"}
 """Object stores need none: Arrow's client for S3 gives up by itself after seconds."""
@@ -203,14 +208,22 @@ def told(error: Exception) -> str:
 
     Its words may be those of any host that the worker reaches and its users do not; they go to the log.
     """
-    from requests import HTTPError
+    from requests import ConnectionError, HTTPError
 
+    if isinstance(error, ConnectionError) and (why := _UNREACHED.search(str(error))):
+        return f"{_address_of(error)} cannot be reached ({(why[1] or why[2]).strip()})"
     if isinstance(error.__cause__, HTTPError) and error.__cause__.response is not None:
         _log.warning("a catalog answers: %s", error)
         return f"the catalog answers HTTP {error.__cause__.response.status_code} ({type(error).__name__})"
     reason = first_line(str(error) or type(error).__name__)
     # Arrow: "AWS Error NO_SUCH_BUCKET during HeadBucket operation: …", and then what the server said.
     return _SERVERS_WORDS.sub(r"\1", reason)
+
+
+def _address_of(error: RequestException) -> str:
+    """Without path and query, which say nothing of why."""
+    parts = urlsplit(str(error.request.url if error.request is not None else ""))
+    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}" if parts.netloc else "its address"
 
 
 def first_line(text: str) -> str:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
+
+from icestream.embedded.ports import free_port
 
 
 def test_a_connector_without_tables_is_refused(cli: Any, tmp_path: Any) -> None:
@@ -13,3 +16,24 @@ def test_a_connector_without_tables_is_refused(cli: Any, tmp_path: Any) -> None:
         1,
         "icestream: connector 'files' has no table whose rows could be counted; name an Iceberg sink\n",
     )
+
+
+def test_a_catalog_that_does_not_answer_is_told_apart_from_rows_that_are_missing(
+    cli: Any, tmp_path: Any
+) -> None:
+    config = tmp_path / "sink.json"
+    config.write_text(
+        json.dumps(
+            {
+                "name": "apilogs",
+                "connector.class": "org.apache.iceberg.connect.IcebergSinkConnector",
+                "topics": "apilogs",
+                "iceberg.tables": "streaming.apilogs",
+                "iceberg.catalog.type": "rest",
+                "iceberg.catalog.uri": f"http://127.0.0.1:{free_port()}",
+            }
+        )
+    )
+    answer = cli("verify", "apilogs", "--config", str(config), "--bootstrap-servers", "127.0.0.1:1")
+    assert answer.code == 1
+    assert "cannot be reached (Connection refused); nothing was compared" in answer.err

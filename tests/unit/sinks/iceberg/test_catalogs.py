@@ -5,6 +5,7 @@ import socket
 import pytest
 
 from icestream.api.errors import ConfigError, SinkUnavailable
+from icestream.embedded.ports import free_port
 from icestream.sinks.iceberg.catalogs import catalog_name, catalog_properties, new_catalog, open_catalog
 
 POSTGRESQL = "jdbc:postgresql://db:5432/iceberg"
@@ -123,3 +124,10 @@ def test_a_rest_catalog_that_never_answers_is_away() -> None:
         }
         with pytest.raises(SinkUnavailable, match="opening catalog 'iceberg'"):
             new_catalog(config)
+
+
+def test_a_catalog_that_cannot_be_reached_is_named_by_its_address() -> None:
+    uri = f"http://127.0.0.1:{free_port()}"
+    with pytest.raises(SinkUnavailable) as refused:
+        new_catalog({"iceberg.catalog.type": "rest", "iceberg.catalog.uri": f"{uri}/some/path"})
+    assert str(refused.value) == f"opening catalog 'iceberg': {uri} cannot be reached (Connection refused)"
