@@ -165,7 +165,7 @@ def _create_topics(bootstrap: str, count: int) -> None:
     looks = KafkaLooks({"bootstrap.servers": bootstrap})
     wanted = [Partition(name, 0) for name in names]
     deadline = time.monotonic() + _READY_S
-    while len(looks.ends(wanted)) < count:
+    while len(looks.topics()) < count or len(looks.ends(wanted)) < count:
         if time.monotonic() > deadline:
             raise RunFailed(f"the broker does not lead all of {count} topics")
         time.sleep(0.5)

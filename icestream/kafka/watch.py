@@ -151,7 +151,9 @@ class Watch:
         asked = list({partition: None for seen, _ in waiting.values() for partition in seen.ends.positions})
         ends = self._looks.ends(asked)
         told = [job for job, (seen, _) in waiting.items() if _has_moved(seen, ends)]
-        if self._clock() - self._topics_at >= _TOPICS_SECONDS:
+        # The client takes a topic for unknown, once it was, until all are listed.
+        pause = _TOPICS_SECONDS if len(ends) == len(asked) else _LONGEST_PAUSE
+        if self._clock() - self._topics_at >= pause:
             topics = self._looks.topics()
             self._topics_at = self._clock()
             told += [job for job, (seen, _) in waiting.items() if _has_other_topics(seen, topics)]

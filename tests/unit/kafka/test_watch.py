@@ -122,6 +122,17 @@ def test_new_partitions_topics_that_go_and_topics_that_match_are_news() -> None:
     assert waiting.told == ["grows", "goes", "matches"]
 
 
+def test_topics_are_listed_soon_while_a_partition_has_no_answer() -> None:
+    waiting = Waiting(a=[5, 5])
+    waiting.job("a", "a")
+    waiting.turn(10.0)
+    waiting.cluster.leaderless.add(Partition("a", 0))
+    del waiting.cluster.found["a"][1]
+    waiting.cluster.leaderless.add(Partition("a", 1))
+    waiting.turn(1.0)
+    assert waiting.told == ["a"]
+
+
 def test_an_outage_is_told_to_all_since_each_knows_how_long_to_try() -> None:
     waiting = Waiting(a=[5], b=[5])
     waiting.job("a", "a")
