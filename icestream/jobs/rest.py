@@ -5,6 +5,7 @@ A job without a watch, such as one in a test, asks Kafka itself a few times a se
 
 from __future__ import annotations
 
+import uuid
 import zlib
 from collections.abc import Callable, Sequence
 from typing import Final
@@ -28,6 +29,8 @@ _CHANNEL_SECONDS: Final = 30.0
 class Rest:
     def __init__(self, job: Job, news: News | None, wake: Callable[[], None]) -> None:
         self._job = job
+        # A manager whose thread hung may end long after another one of the same job has begun to wait.
+        self._waiter = f"{job.name}-{uuid.uuid4()}"
         self._news = news
         self._wake = wake
         self._every = _FIRST_LOOK
@@ -68,12 +71,12 @@ class Rest:
         """How long the job may sleep."""
         if rows or self._news is None:
             return self._poll
-        self._news.when_changed(self._job.name, Seen(ends, self._matching(), self._poll), self._hear)
+        self._news.when_changed(self._waiter, Seen(ends, self._matching(), self._poll), self._hear)
         return max(self._poll, self._look_at - now)
 
     def end(self) -> None:
         if self._news is not None:
-            self._news.forget(self._job.name)
+            self._news.forget(self._waiter)
 
     def is_long(self, now: float, used: float) -> bool:
         """Whether a channel that was used then is to be closed."""

@@ -129,14 +129,14 @@ class _Reading:
         """Messages of one partition after the other, as they come, until every slice has ended."""
         self._consumer.assign(self._from_here())
         while self._open:
+            before = len(self._open)
             first = self._polling.poll(0.2)
             if first is None:
                 self._wait()
-                continue
-            messages = [first, *self._polling.consume(_MESSAGES_A_CALL, timeout=0)]
-            before = len(self._open)
-            yield from self._plain([message for message in messages if message.error() is None])
-            self._errors([message for message in messages if message.error() is not None])
+            else:
+                messages = [first, *self._polling.consume(_MESSAGES_A_CALL, timeout=0)]
+                yield from self._plain([message for message in messages if message.error() is None])
+                self._errors([message for message in messages if message.error() is not None])
             if self._open and len(self._open) < before:
                 self._drop_ended()
 
@@ -158,8 +158,13 @@ class _Reading:
             piece = self._open.get(partition)
             if piece is None:
                 continue
-            self._moved_at = self._clock()
             run = list(group)
+            if offset_of(run[0]) < self._next[partition]:
+                # Of an earlier reading by this consumer: the client should have thrown it away.
+                run = [message for message in run if offset_of(message) >= self._next[partition]]
+                if not run:
+                    continue
+            self._moved_at = self._clock()
             self._next[partition] = offset_of(run[-1]) + 1
             if self._next[partition] >= piece.until:
                 del self._open[partition]

@@ -111,18 +111,18 @@ class Watch:
         self._closing = False
         self._thread: threading.Thread | None = None
 
-    def when_changed(self, job: str, seen: Seen, tell: Callable[[], None]) -> None:
+    def when_changed(self, waiter: str, seen: Seen, tell: Callable[[], None]) -> None:
         """Call `tell`, once and from the watch's thread, when Kafka says other than what was seen."""
         with self._changed:
-            self._waiting[job] = (seen, tell)
+            self._waiting[waiter] = (seen, tell)
             if self._thread is None:
                 self._thread = threading.Thread(target=self._run, name="kafka-watch", daemon=True)
                 self._thread.start()
             self._changed.notify_all()
 
-    def forget(self, job: str) -> None:
+    def forget(self, waiter: str) -> None:
         with self._changed:
-            self._waiting.pop(job, None)
+            self._waiting.pop(waiter, None)
 
     def close(self) -> None:
         with self._changed:
@@ -149,7 +149,8 @@ class Watch:
         if self._looks is None:
             self._looks = self._open_looks()
         asked = list({partition: None for seen, _ in waiting.values() for partition in seen.ends.positions})
-        ends = self._looks.ends(asked)
+        # Kafka's client does not take an empty question: a job whose pattern matches nothing has none.
+        ends = self._looks.ends(asked) if asked else {}
         told = [job for job, (seen, _) in waiting.items() if _has_moved(seen, ends)]
         # The client takes a topic for unknown, once it was, until all are listed.
         pause = _TOPICS_SECONDS if len(ends) == len(asked) else _LONGEST_PAUSE

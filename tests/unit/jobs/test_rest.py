@@ -22,14 +22,19 @@ ONLY = Partition("t", 0)
 class FakeNews:
     waits: dict[str, tuple[Seen, Callable[[], None]]] = field(default_factory=dict)
 
-    def when_changed(self, job: str, seen: Seen, tell: Callable[[], None]) -> None:
-        self.waits[job] = (seen, tell)
+    def when_changed(self, waiter: str, seen: Seen, tell: Callable[[], None]) -> None:
+        self.waits[waiter] = (seen, tell)
 
-    def forget(self, job: str) -> None:
-        self.waits.pop(job, None)
+    def forget(self, waiter: str) -> None:
+        self.waits.pop(waiter, None)
 
     def tell(self) -> None:
-        self.waits.pop("j")[1]()
+        self.waits.popitem()[1][1]()
+
+    @property
+    def seen(self) -> Seen:
+        ((seen, _),) = self.waits.values()
+        return seen
 
 
 class WatchedWorld(World):
@@ -89,8 +94,7 @@ def test_an_idle_job_sleeps_until_it_is_told() -> None:
     world = WatchedWorld({0: 10})
     world.tick()
     assert world.sleeps() > 1
-    seen, _ = world.news.waits["j"]
-    assert seen.ends == Offsets({ONLY: 10})
+    assert world.news.seen.ends == Offsets({ONLY: 10})
     world.kafka.end[0] = 20
     world.news.tell()
     assert world.wakes == 1
@@ -137,7 +141,7 @@ def test_a_new_partition_is_found_when_the_watch_tells() -> None:
     world.news.tell()
     assert world.sleeps() == 0.0
     world.sleeps()
-    assert set(world.news.waits["j"][0].ends) == {ONLY, Partition("t", 1)}
+    assert set(world.news.seen.ends) == {ONLY, Partition("t", 1)}
 
 
 def test_a_channel_that_was_not_used_is_closed_at_once_and_one_in_use_after_a_while() -> None:
@@ -192,6 +196,21 @@ def test_offsets_of_the_group_moved_by_hand_are_no_other_manager() -> None:
     world.tick()
     assert world.table.rows == 20
     assert world.kafka.group[ONLY].next == 20
+
+
+def test_a_manager_that_ends_late_does_not_end_the_watch_of_its_successor() -> None:
+    """A thread that hung when its connector was started again closes its manager whenever it wakes."""
+    world = WatchedWorld({0: 10})
+    world.tick()
+    world.sleeps()
+    old = world.manager
+    world.manager = world.new_manager()
+    world.sleeps(40)
+    world.sleeps()
+    old.close()
+    world.kafka.end[0] = 20
+    world.news.tell()
+    assert world.wakes == 1
 
 
 def test_a_closed_manager_is_told_nothing_more() -> None:

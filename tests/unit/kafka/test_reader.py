@@ -135,3 +135,24 @@ def test_a_partition_that_sends_nothing_is_named(read: Read) -> None:
         read(script, slice_of(0, 4, 7), slice_of(1, 0, 1), slice_of(2, 0, 1))
     assert script.dropped == [1, 2]
     assert 30 < script.now < 40
+
+
+def test_traffic_behind_a_slice_that_ended_in_silence_does_not_hide_one_that_hangs(read: Read) -> None:
+    """Partition 0 ends with records that are never delivered, and then new ones come without end."""
+
+    def polls() -> Iterator[Said | None]:
+        yield from [None] * 12
+        while 0 not in script.dropped:
+            script.now += 0.1
+            assert script.now < 1_000, "it goes on for ever"
+            yield Said(0, 10)
+
+    script = Script(polls(), positions=lambda now: 10)
+    with pytest.raises(SourceUnavailable, match="t-1 sent nothing for 30 s"):
+        read(script, slice_of(0, 5, 10), slice_of(1, 0, 3))
+
+
+def test_records_before_a_slice_are_not_of_it(read: Read) -> None:
+    """What an earlier reading of this consumer has left."""
+    script = Script(iter([Said(0, 3), Said(0, 4), Said(0, 5), Said(0, 6)]))
+    assert read(script, slice_of(0, 5, 7)) == [(0, [5, 6])]

@@ -24,6 +24,8 @@ class FakeCluster:
     def ends(self, partitions: Sequence[Partition]) -> Mapping[Partition, int]:
         if self.is_away:
             raise SourceUnavailable("no broker")
+        if not partitions:
+            raise SourceUnavailable("as Kafka's client: invalid argument")
         self.questions.append(len(partitions))
         return {
             Partition(topic, number): self.found[topic][number]
@@ -70,6 +72,17 @@ def test_one_question_for_all_jobs_and_only_those_with_records_are_told() -> Non
     waiting.cluster.found["b"][0] = 1
     waiting.turn()
     assert (waiting.told, waiting.cluster.questions) == (["b"], [4, 4])
+
+
+def test_a_job_whose_pattern_matches_nothing_yet_sleeps_until_something_does() -> None:
+    waiting = Waiting(other=[1])
+    waiting.job("a", pattern="a.*")
+    for _ in range(30):
+        waiting.turn()
+    assert waiting.told == []
+    waiting.cluster.found["a1"] = [0]
+    waiting.turn(6)
+    assert waiting.told == ["a"]
 
 
 def test_a_job_is_told_once_until_it_says_again_what_it_has_seen() -> None:
