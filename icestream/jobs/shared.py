@@ -4,6 +4,8 @@ the starter of jobs."""
 from __future__ import annotations
 
 import threading
+import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Final
@@ -15,19 +17,28 @@ _SECONDS: Final = 30.0
 
 
 class Gate:
-    """Lets so many jobs at a time ask where they stand; nobody waits for ever behind those who hang."""
+    """Lets so many jobs at a time ask where they stand; those who wait go on when nobody has come out for a
+    while: the ones inside hang."""
 
-    def __init__(self, places: int, seconds: float = _SECONDS) -> None:
+    def __init__(
+        self, places: int, seconds: float = _SECONDS, clock: Callable[[], float] = time.monotonic
+    ) -> None:
         self._free = threading.Semaphore(places)
         self._seconds = seconds
+        self._clock = clock
+        self._left_at = clock()
         self._own = threading.local()
 
     def __enter__(self) -> None:
-        self._own.has_place = self._free.acquire(timeout=self._seconds)
+        came = self._clock()
+        self._own.has_place = False
+        while not self._own.has_place and self._clock() - max(came, self._left_at) <= self._seconds:
+            self._own.has_place = self._free.acquire(timeout=self._seconds)
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self._left_at = self._clock()
         if self._own.has_place:
             self._free.release()
 
