@@ -72,6 +72,9 @@ def _with_s3(properties: dict[str, str]) -> dict[str, str]:
         properties.setdefault("client.region", region)
     if any(key.startswith("s3.") for key in properties) or properties.get("warehouse", "").startswith("s3"):
         properties.setdefault("io-impl", _S3_IO)
+    if "s3.endpoint" in properties and properties.get("s3.force-virtual-addressing", "false") != "true":
+        # As the sink finds its files there; Java would look for a host with the bucket's name.
+        properties.setdefault("s3.path-style-access", "true")
     return properties
 
 

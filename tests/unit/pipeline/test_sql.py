@@ -74,6 +74,13 @@ def test_addresses_of_sqlalchemy_are_translated_too() -> None:
     assert "cret" not in repr(postgresql)
 
 
+def test_buckets_behind_an_endpoint_are_looked_for_where_the_sink_writes() -> None:
+    key, endpoint = "s3.path-style-access", {"iceberg.catalog.s3.endpoint": "http://localhost:9000"}
+    assert java_catalog({**REST, **endpoint}).properties[key] == "true"
+    by_host = {**REST, **endpoint, f"iceberg.catalog.{key}": "false"}
+    assert java_catalog(by_host).properties[key] == "false"
+
+
 def test_statements_end_at_a_semicolon_outside_of_quotes_and_comments() -> None:
     text = 'SELECT \';\' AS a, "x;\\";y" -- no; end\n; ;SELECT `b;` /* c;\n */ - 1 / 2;\n-- only a comment\n'
     assert split_statements(text) == [
