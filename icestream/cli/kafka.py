@@ -35,6 +35,7 @@ def start(port: int | None, data: Path | None) -> None:
     broker = embedded.start(data or embedded.default_data(), port)
     click.echo(
         f"Kafka {embedded.VERSION} runs at {broker.bootstrap} (pid {broker.pid}, data in {broker.data})\n"
+        f"connect workers to it: bootstrap.servers={broker.bootstrap}\n"
         f"fill a topic: icestream load --topic apilogs --records 1000 --bootstrap-servers {broker.bootstrap}"
     )
 

@@ -51,7 +51,10 @@ def verify(
     try:
         are_good = holds(connector, found, given, deep=deep)
     except RetriableError as error:
-        raise PreconditionError(f"{error}; nothing was compared: try again once it answers") from error
+        raise PreconditionError(
+            f"{error}; nothing was compared: try again once it answers, or name another Kafka with "
+            "--bootstrap-servers or --worker"
+        ) from error
     if not are_good:
         raise SystemExit(1)
 

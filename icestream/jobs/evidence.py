@@ -92,7 +92,10 @@ def _seen(job: Job, catalog: Catalog, topics: Topics, reader: SliceReader) -> li
 def _mark(job: Job, table: Table) -> JobMark:
     mark = marks.find(table.metadata, job.name, "main").mark
     if mark is None:
-        raise NotFoundError(f"table '{'.'.join(table.name())}' has no commit of connector '{job.name}' yet")
+        raise NotFoundError(
+            f"table '{'.'.join(table.name())}' has no commit of connector '{job.name}' yet; see what it "
+            f"waits for with 'icestream connector status {job.name}'"
+        )
     return mark
 
 
