@@ -7,8 +7,11 @@ from pathlib import Path
 import click
 import pytest
 
+from icestream.api.connector_settings import SINK_CONNECTOR
+from icestream.api.source_settings import SOURCE_CONNECTOR
 from icestream.cli import main
 from icestream.cluster.converter_plugins import CONVERTERS, VERSION, ConverterPlugin
+from icestream.cluster.worker_settings import DISTRIBUTED, STANDALONE
 from icestream.transforms.catalog import (
     ALL_PREDICATES,
     ICEBERG_TRANSFORMS,
@@ -18,8 +21,14 @@ from icestream.transforms.catalog import (
 )
 
 ROOT = Path(__file__).parent.parent
-PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
+PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))]
 COMMANDS = sorted(main.COMMANDS)
+OUR_SETTINGS = {
+    name
+    for known in (STANDALONE, DISTRIBUTED, SINK_CONNECTOR, SOURCE_CONNECTOR)
+    for name in known.names
+    if name.startswith("icestream.")
+}
 
 
 @pytest.mark.parametrize("name", COMMANDS)
@@ -41,8 +50,22 @@ def test_every_command_has_help_with_an_example(name: str) -> None:
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_every_link_leads_somewhere(page: Path) -> None:
-    for target in re.findall(r"\]\((?!https?://)([^)#]+)", page.read_text()):
-        assert (page.parent / target).exists(), f"{page.name} links to {target}"
+    for target in re.findall(r"\]\((?!https?://)([^)]+)\)", page.read_text()):
+        path, _, heading = target.partition("#")
+        aim = page.parent / path if path else page
+        assert aim.exists(), f"{page.name} links to {target}"
+        assert not heading or heading in _headings(aim), f"{page.name} links to {target}"
+
+
+def _headings(page: Path) -> set[str]:
+    """As GitHub names them in addresses."""
+    titles = re.findall(r"^#+ (.+)$", page.read_text(), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}
+
+
+@pytest.mark.parametrize("name", sorted(OUR_SETTINGS))
+def test_every_setting_of_ours_is_documented(name: str) -> None:
+    assert f"`{name}" in (ROOT / "docs" / "compatibility.md").read_text()
 
 
 def test_published_figures_are_those_of_the_harness() -> None:
