@@ -32,13 +32,10 @@ class KeptJobs:
     """Those of one connector, which runs one batch at a time."""
 
     def __init__(self, tasks: Tasks) -> None:
-        # For its owner only: a plan has logins in it.
-        folder = tempfile.mkdtemp(prefix="icestream-plan-")
-        weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
-        self._file = Path(folder) / "plan"
         self._tasks = tasks
         self._session: SparkSession | None = None
         self._frames: dict[int, DataFrame] = {}
+        self._file = self._in_a_new_folder()
 
     def answers(self, spark: SparkSession, plan: Plan) -> list[bytes]:
         number = uuid.uuid4().bytes
@@ -61,7 +58,16 @@ class KeptJobs:
             self._frames[tasks] = frame
         return self._frames[tasks]
 
+    def _in_a_new_folder(self) -> Path:
+        # For its owner only: a plan has logins in it.
+        folder = tempfile.mkdtemp(prefix="icestream-plan-")
+        weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
+        return Path(folder) / "plan"
+
     def _write(self, content: bytes) -> None:
+        if not self._file.parent.exists():
+            # Tidied away while the connector had nothing to do. Under its old name anybody could make it.
+            self._file, self._frames = self._in_a_new_folder(), {}
         draft = self._file.with_suffix(".new")
         with open(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
             file.write(content)

@@ -114,7 +114,11 @@ class SparkRunner:
         # Sizes of records are known from earlier ones only: twice as much as was meant is still borne.
         most = 2 * self._most_bytes // len(tasks)
         plan = Plan(self._kafka, self._records, tables, tasks, evolves, stages, batch.id, most)
-        answers = [unpacked(answer) for answer in self._collected(plan)]
+        collected = self._collected(plan)
+        if len(collected) != len(tasks):
+            # What a task has read and nobody counts would be lost in silence.
+            raise SinkUnavailable(f"Spark gave answers of {len(collected)} of {len(tasks)} tasks of a batch")
+        answers = [unpacked(answer) for answer in collected]
         done = [answer for answer in answers if isinstance(answer, Taken)]
         for answer in answers:
             if isinstance(answer, TaskFailed):

@@ -57,10 +57,13 @@ def sweep(table: Table, data_path: str, job: str, landed: str, now: dt.datetime)
     prefix = file_prefix(job, metadata.table_uuid)
     scheme, netloc, folder = PyArrowFileIO.parse_location(data_path, table.io.properties)
     storage = table.io.fs_by_scheme(scheme, netloc)
+    files = [
+        file for file in _files(storage, folder, prefix) if file.batch == landed or file.batch not in commits
+    ]
+    # By the clock of the storage, too: ours may be wrong, and the next batch is on its way by now.
+    before = min((file.written for file in files if file.batch == landed), default=since)
     suspects = [
-        file
-        for file in _files(storage, folder, prefix)
-        if file.batch not in commits and since < file.written < now - _YOUNGEST
+        file for file in files if file.batch != landed and since < file.written < min(before, now - _YOUNGEST)
     ]
     held = _referenced(table, prefix) if suspects else set()
     dead = [file for file in suspects if file.name not in held]

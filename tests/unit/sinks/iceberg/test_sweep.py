@@ -53,6 +53,11 @@ def test_only_files_of_dead_batches_go(world: World) -> None:
     other_job = died.with_name("icestream-0123456789abcdef-" + died.name.removeprefix("icestream-")[17:])
     for path in (stranger, other_job):
         path.write_bytes(died.read_bytes())
+    commit(table, world.staged([b'{"id":3}'], table))
+    landed |= files(world) - {died.name}
+    # The next batch, which is under way while the table is swept.
+    world.staged([b'{"id":4}'], table)
+    landed |= files(world) - {died.name}
     last = table.found().mark
     assert last is not None
     assert table.sweep(last.commit, dt.datetime.now(dt.UTC)) == 0, "they are young"
@@ -69,6 +74,7 @@ def test_files_that_an_old_snapshot_has_or_a_branch_will_have_stay(world: World)
     replaced = world.staged([b'{"id":2}'], table)
     loaded.add_files([file.path for file in replaced.parts[0].staged.files])
     loaded.delete("id = 1")
+    commit(table, world.staged([b'{"id":3}'], table))
     before = files(world)
     last = table.found().mark
     assert last is not None
@@ -80,6 +86,7 @@ def test_nothing_is_swept_where_files_are_to_stay(world: World) -> None:
     table = world.table(TABLE)
     commit(table, world.staged([b'{"id":1}'], table))
     world.staged([b'{"id":2}'], table)
+    commit(table, world.staged([b'{"id":3}'], table))
     with table._loaded().transaction() as change:
         change.set_properties({"gc.enabled": "false"})
     last = table.found().mark

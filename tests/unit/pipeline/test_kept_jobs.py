@@ -1,0 +1,92 @@
+"""Jobs that find the plan of their batch in a file, without Spark: what if the file is not there."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, cast
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import SparkSession
+
+from icestream.api.batch import Batch
+from icestream.api.errors import SinkUnavailable
+from icestream.api.offsets import Offsets, Partition
+from icestream.pipeline.kept_jobs import KeptJobs
+from icestream.pipeline.lasting_session import LastingSession
+from icestream.pipeline.plan import Plan
+from icestream.pipeline.record_path import RecordSettings
+from icestream.pipeline.run import SparkRunner
+
+Work = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+
+
+@dataclass
+class Frame:
+    """Runs its tasks here, as often as it is asked."""
+
+    tasks: int
+    work: Work | None = None
+
+    def mapInArrow(self, work: Work, schema: str) -> Frame:
+        return Frame(self.tasks, work)
+
+    def toArrow(self) -> pa.Table:
+        assert self.work is not None
+        numbers = [pa.RecordBatch.from_pydict({"id": pa.array([task])}) for task in range(self.tasks)]
+        return pa.Table.from_batches([done for number in numbers for done in self.work([number])])
+
+
+class Here:
+    """As much of a Spark session as a runner needs."""
+
+    def range(self, start: int, end: int, step: int, tasks: int) -> Frame:
+        return Frame(tasks)
+
+    def addTag(self, tag: str) -> None: ...
+
+    def removeTag(self, tag: str) -> None: ...
+
+    def current(self) -> Here:
+        return self
+
+
+def batch_of(plan: Plan, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        yield pa.RecordBatch.from_pydict(
+            {"task": batch.column(0), "answer": pa.array([plan.batch.encode()], pa.binary())}
+        )
+
+
+def plan_of(batch: str) -> Plan:
+    return Plan({}, cast(RecordSettings, None), [], [[], []], False, batch=batch)
+
+
+def test_each_batch_finds_its_own_plan() -> None:
+    kept, spark = KeptJobs(batch_of), cast(SparkSession, Here())
+    assert kept.answers(spark, plan_of("a")) == [b"a", b"a"]
+    assert kept.answers(spark, plan_of("b")) == [b"b", b"b"]
+
+
+def test_a_folder_that_somebody_tidied_away_is_made_again() -> None:
+    """Systems remove what nobody has touched in their folder for temporary files for some days."""
+    kept, spark = KeptJobs(batch_of), cast(SparkSession, Here())
+    kept.answers(spark, plan_of("a"))
+    shutil.rmtree(kept._file.parent)
+    assert kept.answers(spark, plan_of("b")) == [b"b", b"b"]
+
+
+def test_an_answer_that_is_missing_is_no_batch() -> None:
+    class Forgetful(KeptJobs):
+        def answers(self, spark: SparkSession, plan: Plan) -> list[bytes]:
+            return super().answers(spark, plan)[1:]
+
+    runner = SparkRunner(
+        cast(LastingSession, Here()), "j", {}, cast(RecordSettings, None), 2, 2**30, Forgetful(batch_of)
+    )
+    many = Batch("b", Offsets({Partition("t", 0): 0}), Offsets({Partition("t", 0): 100_000}))
+    tables: Sequence[Any] = []
+    with pytest.raises(SinkUnavailable, match="1 of 2 tasks"):
+        runner.run(many, tables, evolves=False)
