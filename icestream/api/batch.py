@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -31,13 +32,14 @@ class Batch:
     end: Offsets
 
     def slices(self) -> list[Slice]:
+        start, end = self.start.positions, self.end.positions
         return [
-            Slice(partition, self.start[partition], self.end[partition])
+            Slice(partition, start[partition], end[partition])
             for partition in self.end
-            if self.end[partition] > self.start[partition]
+            if end[partition] > start[partition]
         ]
 
-    @property
+    @functools.cached_property
     def span(self) -> int:
         return sum(piece.span for piece in self.slices())
 

@@ -6,6 +6,7 @@ events are still owed.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -25,9 +26,11 @@ class Standing:
     found: Sequence[Found]
     floors: Sequence[Offsets]
 
-    @property
+    @functools.cached_property
     def floor(self) -> Offsets:
         """Where the next batch starts: the earliest that any table needs."""
+        if len(self.floors) == 1:
+            return self.floors[0]
         partitions = {partition for floor in self.floors for partition in floor}
         return Offsets(
             {partition: min(floor[partition] for floor in self.floors) for partition in partitions}

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import datetime as dt
+import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from types import FrameType
 from typing import Any
 
 import pytest
@@ -564,3 +566,27 @@ def test_managers_that_shut_each_other_out_do_not_go_on_for_ever() -> None:
             world.tick(1.0)
     with pytest.raises(Fenced):
         world.tick(1.0)
+
+
+def steps_of_a_batch(partitions: int) -> int:
+    """How many functions a batch after the first one calls."""
+    world = World(dict.fromkeys(range(partitions), 10))
+    world.tick()
+    world.kafka.end = dict.fromkeys(range(partitions), 20)
+    steps = 0
+
+    def count(frame: FrameType, event: str, argument: object) -> None:
+        nonlocal steps
+        steps += event in ("call", "c_call")
+
+    sys.setprofile(count)
+    try:
+        world.tick(1.0)
+    finally:
+        sys.setprofile(None)
+    assert len(world.runner.runs) == 2
+    return steps
+
+
+def test_what_a_batch_does_grows_in_step_with_the_partitions() -> None:
+    assert steps_of_a_batch(1_000) < 12 * steps_of_a_batch(100)
