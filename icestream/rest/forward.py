@@ -59,22 +59,25 @@ def forwarded(original: Original, leader_url: str, clients: Clients = plain_clie
             "Cannot complete request momentarily due to no known leader URL, "
             "likely because a rebalance was underway.",
         )
-    url = leader_url.rstrip("/") + original.raw_path
     query = [
         (name, value) for name, values in original.query.items() if name != "forward" for value in values
     ]
+    target = f"{original.raw_path}?{urlencode([*query, ('forward', str(hop).lower())])}"
     try:
         with clients() as client:
             response = client.request(
                 original.verb,
-                f"{url}?{urlencode([*query, ('forward', str(hop).lower())])}",
+                # Not as one text: however a path is spelt, it never names another host.
+                httpx.URL(leader_url).copy_with(raw_path=target.encode()),
                 content=original.body,
                 headers={name: original.headers[name] for name in _PASSED_ON if name in original.headers},
                 timeout=httpx.Timeout(_TIMEOUT_S, connect=_CONNECT_S),
             )
         return _answer(response, original, leader_url)
-    except httpx.HTTPError as error:
-        _LOG.error("the worker at %s did not answer %s %s: %s", leader_url, original.verb, url, error)
+    except (httpx.HTTPError, httpx.InvalidURL) as error:
+        _LOG.error(
+            "the worker at %s did not answer %s %s: %s", leader_url, original.verb, original.raw_path, error
+        )
         return _error(500, f"IO Error trying to forward REST request: {error or type(error).__name__}")
 
 

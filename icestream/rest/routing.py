@@ -72,6 +72,9 @@ def segments_of(raw_path: str) -> list[str]:
     if "#" in raw_path:
         # What comes after it is for browsers alone; a path that two readers cut in two places is an attack.
         raise BadPath("The path has a '#'; write %23")
+    if not raw_path.startswith("/"):
+        # Put behind the address of another worker, it would be part of its port or of its host.
+        raise BadPath("The path does not begin with a slash")
     raw = raw_path.removeprefix("/").removesuffix("/")
     if not raw:
         if raw_path.startswith("//"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import socket
 import threading
 import time
 from collections.abc import Iterator
@@ -70,21 +71,21 @@ class Checks:
 
 @contextmanager
 def served(service: ConnectorService, options: ApiOptions | None = None) -> Iterator[httpx.Client]:
-    socket = listen("127.0.0.1", 0)
+    listening = listen("127.0.0.1", 0)
     server = uvicorn.Server(
         uvicorn.Config(
             build_app(service, options), log_config=None, lifespan="off", timeout_graceful_shutdown=1
         )
     )
-    thread = threading.Thread(target=server.run, kwargs={"sockets": [socket]}, daemon=True)
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)
     thread.start()
     while not server.started:
         time.sleep(0.005)
-    with httpx.Client(base_url=f"http://127.0.0.1:{socket.getsockname()[1]}", trust_env=False) as client:
+    with httpx.Client(base_url=f"http://127.0.0.1:{listening.getsockname()[1]}", trust_env=False) as client:
         yield client
     server.should_exit = True
     thread.join(60)
-    socket.close()
+    listening.close()
 
 
 @pytest.fixture
@@ -303,11 +304,11 @@ def test_what_the_leader_needs_is_passed_on(api: httpx.Client) -> None:
         await send({"type": "http.response.start", "status": 302, "headers": []})
         await send({"type": "http.response.body", "body": b""})
 
-    socket = listen("127.0.0.1", 0)
+    listening = listen("127.0.0.1", 0)
     server = uvicorn.Server(uvicorn.Config(app, log_config=None, lifespan="off"))
-    thread = threading.Thread(target=server.run, kwargs={"sockets": [socket]}, daemon=True)
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)
     thread.start()
-    with follower(f"http://127.0.0.1:{socket.getsockname()[1]}") as second:
+    with follower(f"http://127.0.0.1:{listening.getsockname()[1]}") as second:
         answer = second.post("/connectors/c/restart?onlyFailed=true", auth=("ada", "secret"))
     server.should_exit = True
     thread.join(60)
@@ -317,6 +318,38 @@ def test_what_the_leader_needs_is_passed_on(api: httpx.Client) -> None:
         500,
         "Unexpected status code when handling forwarded request: 302",
     )
+
+
+@pytest.mark.parametrize(
+    "path", ["connectors;@{}/c/config", "connectors;x@{}", "connectors/c/config", "@{}/c"]
+)
+def test_no_path_leads_a_forwarded_request_elsewhere(api: httpx.Client, path: str) -> None:
+    """Behind the address of the leader such a path would be its port, or a login to a host that it names."""
+    with listen("127.0.0.1", 0) as inner, follower(str(api.base_url)) as second:
+        target = path.format(f"127.0.0.1:{inner.getsockname()[1]}")
+        answer = by_hand(second, f"PUT {target} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+        inner.setblocking(False)
+        with pytest.raises(BlockingIOError):
+            inner.accept()
+    assert answer.startswith("HTTP/1.1 400") and "does not begin with a slash" in answer
+
+
+def test_a_body_with_two_lengths_is_refused_and_nothing_after_it_is_read(api: httpx.Client) -> None:
+    answer = by_hand(
+        api,
+        "POST /connectors HTTP/1.1\r\nHost: x\r\nContent-Length: 30\r\nTransfer-Encoding: chunked\r\n"
+        "Content-Type: application/json\r\n\r\n0\r\n\r\nGET / HTTP/1.1\r\nHost: x\r\n\r\n",
+    )
+    assert answer.startswith("HTTP/1.1 400") and "two lengths" in answer
+    assert answer.count("HTTP/1.1 ") == 1
+
+
+def by_hand(api: httpx.Client, request: str) -> str:
+    """All that is answered until the server hangs up."""
+    address = (api.base_url.host, api.base_url.port or 0)
+    with socket.create_connection(address, timeout=60) as connection:
+        connection.sendall(request.encode())
+        return b"".join(iter(lambda: connection.recv(65_536), b"")).decode()
 
 
 def test_half_a_surrogate_pair_becomes_a_question_mark(api: httpx.Client) -> None:
