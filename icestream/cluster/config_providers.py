@@ -6,23 +6,54 @@ stored and shown keeps the placeholders.
 
 from __future__ import annotations
 
+import errno
 import logging
 import os
 import re
-from collections.abc import Mapping
+import stat
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, Protocol
 
 from icestream.api.config import Config, subset
 from icestream.api.errors import ConfigError, Problem
-from icestream.cluster.properties import read_properties
+from icestream.cluster.properties import decoded, parse_properties
 
 _log = logging.getLogger(__name__)
 
 _PACKAGE: Final = "org.apache.kafka.common.config.provider."
+_LARGEST: Final = 2**20
+"""Bytes of a file: a whole config has no more."""
 _CLASSES: Final = ("FileConfigProvider", "DirectoryConfigProvider", "EnvVarConfigProvider")
-PLACEHOLDER: Final = re.compile(r"\$\{([^}]*?):(?:([^}]*?):)?([^}]*?)\}")
+
+
+@dataclass(frozen=True)
+class Placeholder:
+    """`${provider:path:key}` or `${provider:key}` in a text, and where it stands there."""
+
+    start: int
+    end: int
+    text: str
+    provider: str
+    path: str
+    key: str
+
+
+def placeholders(text: str) -> Iterator[Placeholder]:
+    """All of a text, from left to right, as Kafka's pattern finds them.
+
+    Not by a pattern: on `${::::…` that takes hours, and whoever may send a config could stop the worker.
+    """
+    at = 0
+    while (start := text.find("${", at)) >= 0 and (end := text.find("}", start) + 1):
+        at = end
+        provider, colon, rest = text[start + 2 : end - 1].partition(":")
+        if colon:
+            path, second, key = rest.partition(":")
+            yield Placeholder(
+                start, end, text[start:end], provider, path if second else "", key if second else rest
+            )
 
 
 class NotAvailable(Exception):
@@ -40,9 +71,22 @@ class _AllowedPaths:
 
     roots: tuple[Path, ...] = ()
 
-    def permits(self, path: str) -> bool:
+    def permitted(self, path: str) -> Path | None:
+        """The path to open, which is the one that was looked at."""
         plain = Path(os.path.normpath(path))
-        return not self.roots or any(plain.is_relative_to(root) for root in self.roots)
+        is_permitted = not self.roots or any(plain.is_relative_to(root) for root in self.roots)
+        return plain if path and is_permitted else None
+
+
+def _content(file: Path) -> bytes:
+    """What is in a regular file; whoever sends a config must not have the worker read a device or a pipe."""
+    with open(os.open(file, os.O_RDONLY | os.O_NONBLOCK), "rb") as opened:
+        if not stat.S_ISREG(os.fstat(opened.fileno()).st_mode):
+            raise OSError(errno.EINVAL, "it is not a regular file")
+        content = opened.read(_LARGEST + 1)
+    if len(content) > _LARGEST:
+        raise OSError(errno.EFBIG, "it is too large")
+    return content
 
 
 @dataclass(frozen=True)
@@ -52,11 +96,12 @@ class FileProvider:
     allowed: _AllowedPaths = _AllowedPaths()
 
     def value(self, path: str, key: str) -> str | None:
-        if not path or not self.allowed.permits(path):
+        file = self.allowed.permitted(path)
+        if file is None:
             return None
         try:
-            return read_properties(Path(path)).get(key)
-        except ConfigError:
+            return parse_properties(decoded(_content(file)), path).get(key)
+        except (OSError, ConfigError):
             raise NotAvailable(f"cannot read {path} as a properties file; check that it exists") from None
 
 
@@ -68,11 +113,12 @@ class DirectoryProvider:
 
     def value(self, path: str, key: str) -> str | None:
         # A key is the name of a file in the folder, not a way out of it.
-        if not path or key != Path(key).name or not self.allowed.permits(path):
+        folder = self.allowed.permitted(path)
+        if folder is None or key != Path(key).name:
             return None
-        file = Path(path) / key
+        file = folder / key
         try:
-            return file.read_text(encoding="utf-8") if file.is_file() else None
+            return _content(file).decode("utf-8") if file.is_file() else None
         except (OSError, UnicodeDecodeError):
             raise NotAvailable(f"cannot read {file}; check its permissions") from None
 
@@ -114,20 +160,24 @@ class Providers:
         return found
 
     def _with_values(self, key: str, value: str) -> str:
-        return PLACEHOLDER.sub(lambda placeholder: self._value_of(key, placeholder), value)
+        parts, at = [], 0
+        for placeholder in placeholders(value):
+            parts += [value[at : placeholder.start], self._value_of(key, placeholder)]
+            at = placeholder.end
+        return "".join(parts) + value[at:]
 
-    def _value_of(self, key: str, placeholder: re.Match[str]) -> str:
-        name, path, variable = placeholder[1], placeholder[2] or "", placeholder[3]
+    def _value_of(self, key: str, placeholder: Placeholder) -> str:
+        name = placeholder.provider
         provider = self.by_name.get(name)
         if provider is None:
-            return placeholder[0]
+            return placeholder.text
         try:
-            value = provider.value(path, variable)
+            value = provider.value(placeholder.path, placeholder.key)
         except NotAvailable as error:
             raise NotAvailable(f"config provider '{name}' {error}") from None
         if value is None:
-            _log.warning("'%s' has %s, which config provider '%s' does not have", key, placeholder[0], name)
-            return placeholder[0]
+            _log.warning("'%s' has %s, which config provider '%s' does not have", key, placeholder.text, name)
+            return placeholder.text
         return value
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from icestream.api.config import Config
 from icestream.api.errors import ConfigError, FatalError, IcestreamError, Problem
 from icestream.api.status import JobStarter, JobStatus, RunningJob
-from icestream.cluster.config_providers import PLACEHOLDER
+from icestream.cluster.config_providers import placeholders
 from icestream.logs import conceal, hidden
 
 
@@ -25,13 +25,13 @@ def secrets_of(given: Config, resolved: Config) -> dict[str, str]:
 
 def _parts(given: str, resolved: str) -> dict[str, str]:
     """`a-${env:X}-b` and `a-42-b` give 42."""
-    found = list(PLACEHOLDER.finditer(given))
+    found = list(placeholders(given))
     parts: dict[str, str] = {}
-    begin = found[0].start() if found else 0
+    begin = found[0].start if found else 0
     for placeholder, following in zip(found, [*found[1:], None], strict=True):
-        between = given[placeholder.end() : following.start() if following else len(given)]
+        between = given[placeholder.end : following.start if following else len(given)]
         end = resolved.find(between, begin) if following else len(resolved) - len(between)
-        parts[resolved[begin:end]] = placeholder[0]
+        parts[resolved[begin:end]] = placeholder.text
         begin = end + len(between)
     return parts
 

@@ -12,7 +12,7 @@ from typing import Final
 
 _TOKEN: Final = re.compile(
     r"""
-      (?P<blank> \s+ | //[^\n]* | /\*.*?\*/ | /[^\n]* )
+      (?P<blank> \s+ | //[^\n]* | /\*(?:.*?\*/|.*) | /[^\n]* )
     | (?P<quoted> "(?:[^"\\]|\\.)*" | '(?:[^'\\]|\\.)*' )
     | (?P<sign> [;=] )
     | (?P<word> [^\s;="'/]+ )

@@ -32,7 +32,9 @@ Named = Callable[[str], str]
 _TYPES: Final = ("JKS", "PKCS12", "PEM")
 _JCEKS: Final = b"\xce\xce\xce\xce"
 _DER_SEQUENCE: Final = b"\x30"
-_PEM_BLOCK: Final = re.compile(r"-----BEGIN ([A-Z0-9 ]+)-----.*?-----END \1-----", re.DOTALL)
+_PEM_BLOCK: Final = re.compile(
+    r"-----BEGIN ([A-Z0-9 ]+)-----(?:(?!-----BEGIN ).)*?-----END \1-----", re.DOTALL
+)
 
 
 @dataclass(frozen=True)

@@ -30,7 +30,7 @@ _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 # What Java's parse methods take; Python's own would take underscores, too.
 _WHOLE_TEXT = re.compile(r"[+-]?[0-9]+")
 _REAL_TEXT = re.compile(
-    r"\s*([+-]?(?:NaN|Infinity|(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?))[fFdD]?\s*"
+    r"\s*([+-]?(?:NaN|Infinity|(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?))[fFdD]?\s*"
 )
 _INT_BITS = {pa.int32(): 32, pa.int64(): 64}
 

@@ -18,12 +18,12 @@ _INTEGERS: Final = np.zeros(256, np.bool_)
 _INTEGERS[list(b"0123456789-")] = True
 _REALS: Final = np.zeros(256, np.bool_)
 _REALS[list(b"0123456789-+.eE")] = True
-_LONG: Final = re.compile(r"([-+]?)0*(\d+)")
+_LONG: Final = re.compile(r"([-+]?)0*(?!0\d)(\d+)")
 _MOST_DIGITS: Final = 19
 _LAST_OF_ONE_CHAR: Final = "\uffff"
 """Digits beyond it are two of Java's chars, and none of them is a digit."""
 _DECIMAL: Final = re.compile(
-    r"([-+]?)(NaN|Infinity|(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?)([fFdD]?)"
+    r"([-+]?)(NaN|Infinity|(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][-+]?[0-9]+)?)([fFdD]?)"
 )
 _HEXADECIMAL: Final = re.compile(
     r"([-+]?)(0[xX](?:[0-9a-fA-F]+\.?|[0-9a-fA-F]*\.[0-9a-fA-F]+)[pP][-+]?[0-9]+)[fFdD]?"

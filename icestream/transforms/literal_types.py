@@ -29,7 +29,7 @@ from icestream.transforms.java_dates import JavaDateFormat
 BOOLEAN: Final = ConnectSchema(Kind.BOOLEAN)
 _INTEGERS: Final = ((Kind.INT8, 7), (Kind.INT16, 15), (Kind.INT32, 31), (Kind.INT64, 63))
 _WIDER: Final = (Kind.INT8, Kind.INT16, Kind.INT32, Kind.INT64, Kind.FLOAT32, Kind.FLOAT64)
-_NUMBER: Final = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
+_NUMBER: Final = re.compile(r"[+-]?(\d+(?:\.\d*)?|\.\d+)([eE][+-]?\d+)?")
 _DAY: Final = 86_400_000
 _PATTERNS: Final[Mapping[int, tuple[ConnectSchema, str]]] = {
     10: (date(), "yyyy-MM-dd"),

@@ -25,7 +25,7 @@ from icestream.transforms.side import Changed, Side, all_failed, change_field, h
 from icestream.transforms.structs import field_arrays, nulls_refused, rebuilt_column
 
 _PURPOSE: Final = "mask fields"
-_NUMBER: Final = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?")
+_NUMBER: Final = re.compile(r"[-+]?(\d+(?:\.\d*)?|\.\d+)([eE][-+]?\d+)?")
 _MOST_POWERS: Final = 100_000
 _EMPTY_LISTS: Final = JsonSource([b"[]"])
 

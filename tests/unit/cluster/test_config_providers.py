@@ -1,12 +1,15 @@
 """Placeholders in configs: what is put in, what stays, and what is never said."""
 
 import logging
+import os
+import random
+import re
 from pathlib import Path
 
 import pytest
 
 from icestream.api.errors import ConfigError
-from icestream.cluster.config_providers import Providers, providers_from
+from icestream.cluster.config_providers import Providers, placeholders, providers_from
 
 PACKAGE = "org.apache.kafka.common.config.provider."
 
@@ -176,3 +179,40 @@ def test_a_provider_that_cannot_be_made_is_a_problem_of_its_key(
     (problem,) = caught.value.problems
     assert problem.key == key
     assert told in problem.message
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("text", ["${" + ":" * 500_000, "${:" * 300_000, "${" * 400_000 + "}", "$" * 900_000])
+def test_no_text_keeps_a_worker_busy(text: str) -> None:
+    """Kafka's pattern needs hours for the first of them, and no other thread gets a turn meanwhile."""
+    assert providers().resolved({"a": text}) == {"a": text}
+
+
+def test_placeholders_are_found_as_by_kafkas_pattern() -> None:
+    kafkas = re.compile(r"\$\{([^}]*?):(?:([^}]*?):)?([^}]*?)\}")
+    chance = random.Random(9)
+    for _ in range(20_000):
+        text = "".join(chance.choices("$${{}::a\n", k=chance.randint(0, 14)))
+        expected = [(*one.span(), one[1], one[2] or "", one[3]) for one in kafkas.finditer(text)]
+        found = [(one.start, one.end, one.provider, one.path, one.key) for one in placeholders(text)]
+        assert found == expected, text
+
+
+@pytest.mark.timeout(300)
+def test_only_regular_files_are_read(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "large").write_text("a=" + "x" * 2**20)
+    for path in ("/dev/zero", f"{tmp_path}/pipe", f"{tmp_path}/large", str(tmp_path)):
+        with pytest.raises(ConfigError, match="cannot be resolved: config provider 'file' cannot read"):
+            providers().resolved({"a": f"${{file:{path}:a}}"})
+
+
+def test_the_path_that_is_opened_is_the_one_that_is_allowed(tmp_path: Path) -> None:
+    """Behind a link, `..` is another folder to the system than to who reads the path."""
+    (tmp_path / "allowed").mkdir()
+    (tmp_path / "elsewhere" / "inner").mkdir(parents=True)
+    (tmp_path / "elsewhere" / "x").write_text("secret")
+    (tmp_path / "allowed" / "link").symlink_to(tmp_path / "elsewhere" / "inner")
+    given = {"config.providers.dir.param.allowed.paths": str(tmp_path / "allowed")}
+    text = f"${{dir:{tmp_path}/allowed/link/..:x}}"
+    assert providers(**given).resolved({"a": text}) == {"a": text}
