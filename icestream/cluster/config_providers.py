@@ -25,6 +25,9 @@ _log = logging.getLogger(__name__)
 _PACKAGE: Final = "org.apache.kafka.common.config.provider."
 _LARGEST: Final = 2**20
 """Bytes of a file: a whole config has no more."""
+MOST_BYTES: Final = 2 * 2**20
+"""Characters of a config with its values: a few short placeholders must not fill the worker's memory."""
+MOST_PLACEHOLDERS: Final = 1_000
 _CLASSES: Final = ("FileConfigProvider", "DirectoryConfigProvider", "EnvVarConfigProvider")
 
 
@@ -150,29 +153,40 @@ class Providers:
         """
         problems: list[Problem] = []
         found: dict[str, str] = {}
+        left, room = MOST_PLACEHOLDERS, MOST_BYTES
         for key, value in config.items():
             try:
-                found[key] = self._with_values(key, value)
+                found[key], count = self._with_values(key, value, left)
             except NotAvailable as error:
                 problems.append(Problem(key, f"'{key}' cannot be resolved: {error}"))
+                continue
+            left, room = left - count, room - len(found[key])
+            if room < 0:
+                why = f"with its values, the config has more than {MOST_BYTES} characters"
+                raise _problem(key, f"'{key}' cannot be resolved: {why}; name smaller ones")
         if problems:
             raise ConfigError(problems)
         return found
 
-    def _with_values(self, key: str, value: str) -> str:
-        parts, at = [], 0
+    def _with_values(self, key: str, value: str, most: int) -> tuple[str, int]:
+        """The text, and how many placeholders it had for one of our providers."""
+        parts, at, count, size = [], 0, 0, 0
         for placeholder in placeholders(value):
+            if placeholder.provider not in self.by_name:
+                continue
+            count += 1
             parts += [value[at : placeholder.start], self._value_of(key, placeholder)]
-            at = placeholder.end
-        return "".join(parts) + value[at:]
+            at, size = placeholder.end, size + len(parts[-1])
+            if count > most or size > MOST_BYTES:
+                raise NotAvailable(
+                    f"a config has at most {MOST_PLACEHOLDERS} placeholders and {MOST_BYTES} characters"
+                )
+        return "".join(parts) + value[at:], count
 
     def _value_of(self, key: str, placeholder: Placeholder) -> str:
         name = placeholder.provider
-        provider = self.by_name.get(name)
-        if provider is None:
-            return placeholder.text
         try:
-            value = provider.value(placeholder.path, placeholder.key)
+            value = self.by_name[name].value(placeholder.path, placeholder.key)
         except NotAvailable as error:
             raise NotAvailable(f"config provider '{name}' {error}") from None
         if value is None:

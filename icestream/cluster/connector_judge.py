@@ -14,10 +14,28 @@ from icestream.api.errors import ConfigError, Problem
 from icestream.cluster.config_limits import refuse_too_much
 from icestream.cluster.connector_config import DeepCheck, Validation, validate_connector, with_worker_defaults
 from icestream.cluster.properties import ConnectorFile
-from icestream.cluster.resolving import concealing, secrets_of
+from icestream.cluster.resolving import concealing, discreet, discreet_problem, secrets_of
 from icestream.cluster.restarts import NEVER, Policy
 from icestream.kafka.clients import ClientVerdict
-from icestream.logs import hidden
+
+
+def discreet_names(validation: Validation, secrets: Mapping[str, str]) -> Validation:
+    """Names of transforms and of tables are parts of keys and of groups."""
+    settings = tuple(
+        replace(
+            one,
+            name=discreet(one.name, secrets),
+            doc=discreet(one.doc, secrets),
+            group=one.group and discreet(one.group, secrets),
+            display_name=discreet(one.display_name, secrets),
+        )
+        for one in validation.definition.settings
+    )
+    return replace(
+        validation,
+        definition=replace(validation.definition, settings=settings),
+        declared=tuple(replace(one, alias=discreet(one.alias, secrets)) for one in validation.declared),
+    )
 
 
 @dataclass(frozen=True)
@@ -40,11 +58,14 @@ class ConnectorJudge:
             validation = validate_connector({**config, **resolved}, self.worker, opens)
         problems = [*validation.problems, *verdict.problems]
         return replace(
-            validation,
+            discreet_names(validation, secrets) if secrets else validation,
             config=given,
-            problems=tuple(Problem(one.key, hidden(one.message, secrets)) for one in problems),
+            problems=tuple(discreet_problem(one, secrets) for one in problems),
             restarts=NEVER if problems else Policy.of(resolved),
-            warnings=tuple(hidden(one, secrets) for one in (*validation.warnings, *verdict.warnings)),
+            warnings=tuple(discreet(one, secrets) for one in (*validation.warnings, *verdict.warnings)),
+            suggestions={
+                key: discreet(known, secrets) for key, known in (validation.suggestions or {}).items()
+            },
         )
 
     def valid(self, config: Mapping[str, str | None], *, deep: bool) -> Validation:

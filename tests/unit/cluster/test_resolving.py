@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import json
 import logging
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from icestream.api.errors import ConfigError, SinkUnavailable
 from icestream.api.status import RunningJob, State
-from icestream.cluster.resolving import ResolvingStarter, secrets_of
+from icestream.cluster.config_providers import DirectoryProvider, Providers
+from icestream.cluster.resolving import ResolvingStarter, discreet, secrets_of
 from icestream.cluster.service import ConnectorService, Extras
 from icestream.cluster.stores import MemoryStore
 from icestream.cluster.worker import Patience, Worker
 from icestream.logs import LineFormatter, hidden
+from icestream.rest.shapes import report_json
 
 STRING = "org.apache.kafka.connect.storage.StringConverter"
 WORKER = {"key.converter": STRING, "value.converter": STRING}
@@ -86,3 +90,70 @@ def test_lines_of_running_jobs_show_no_secret(service: ConnectorService) -> None
     service.create("sink", SINK)
     record = logging.LogRecord("icestream.jobs", logging.ERROR, "", 0, "failed: %s", ("hunter2",), None)
     assert LineFormatter().format(record).endswith("failed: ${env:PW}")
+
+
+FILE = "root:x:0:0:Chief Officer,,:/root:/bin/fish\nann:x:1000:1000::/home/ann:/bin/tcsh\n"
+"""A file of the worker, as `${dir:/etc:passwd}` puts it into a config."""
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        {"transforms": "${dir:/etc:passwd}"},
+        {"predicates": "a, ${dir:/etc:passwd}"},
+        {"transforms": "c", "transforms.c.type": "Cast", "transforms.c.spec": "a:${dir:/etc:passwd}"},
+        {"iceberg.tables": "a,${dir:/etc:passwd}"},
+        {"value.schema.inline": "${dir:/etc:passwd}"},
+        {"topics": "a,${dir:/etc:passwd}", "errors.deadletterqueue.topic.name": "a"},
+        {"tasks.max": "${dir:/etc:passwd}"},
+    ],
+    ids=str,
+)
+def test_no_file_of_the_worker_is_told_in_parts(config: dict[str, str]) -> None:
+    """Names of transforms and tables, items of lists, first words and capital letters are parts of it."""
+    provided = {"${dir:/etc:passwd}": FILE}
+
+    def resolve(given: Mapping[str, str]) -> dict[str, str]:
+        return {key: value.replace(*next(iter(provided.items()))) for key, value in given.items()}
+
+    worker = Worker("w:1", Patience(2.0, 2.0))
+    service = ConnectorService(MemoryStore(), worker, WORKER, extras=Extras(resolve=resolve))
+    iceberg = {
+        "name": "sink",
+        "connector.class": "IcebergSink",
+        "topics": "t",
+        "iceberg.tables": "ns.t",
+        "iceberg.catalog.type": "rest",
+        "iceberg.catalog.uri": "http://catalog",
+    }
+    report = report_json(service.validate({**iceberg, **config}))
+    told = json.dumps(report)
+    assert report["error_count"] > 0
+    for line in FILE.splitlines():
+        for part in line.split(","):
+            assert part[:12].lower() not in told.lower() or len(part) < 8
+
+
+def test_placeholders_do_not_fill_the_memory(tmp_path: Path) -> None:
+    (tmp_path / "large").write_text("x" * 900_000)
+    of_files = Providers({"dir": DirectoryProvider()})
+    large = f"${{dir:{tmp_path}:large}}"
+    for config in (
+        {"a": large * 1000},
+        {f"k{number}": large for number in range(1000)},
+        {"a": "${dir::x}" * 2000},
+    ):
+        with pytest.raises(ConfigError, match="cannot be resolved"):
+            of_files.resolved(config)
+    assert of_files.resolved({"a": "${other:x:y}" * 2000}) == {"a": "${other:x:y}" * 2000}
+
+
+def test_what_the_config_says_itself_is_told() -> None:
+    secrets = secrets_of(
+        {"u": "http://${env:USER}@catalog:8181"}, {"u": "http://alice-the-great@catalog:8181"}
+    )
+    assert (
+        discreet("http://catalog:8181 refuses ALICE-THE-GREAT", secrets)
+        == "http://catalog:8181 refuses [hidden]"
+    )
+    assert discreet("nobody knows alice-the-great", secrets) == "nobody knows ${env:USER}"
