@@ -22,7 +22,7 @@ from icestream.cluster.converter_plugins import (
 )
 from icestream.cluster.restarts import NEVER, Policy
 from icestream.cluster.task_limit import task_problems
-from icestream.cluster.unknown_keys import judge_unknown_keys
+from icestream.cluster.unknown_keys import POLICY, judge_unknown_keys
 from icestream.cluster.version_judge import version_problems
 from icestream.converters.build import converter_from
 from icestream.logs import masked
@@ -91,8 +91,9 @@ def validate_connector(
     named = declared(config)
     own = _definition(plugin, named, settings.definition(given))
     definition = own + converter_definition(effective)
-    policy = given.get("icestream.unknown.keys", "typos").strip()
-    unknown = judge_unknown_keys(definition, given, policy, _families(named, effective))
+    policy = given.get(POLICY, "typos").strip()
+    families = _families(named, effective)
+    unknown = judge_unknown_keys(definition, given, policy, families, worker.get(POLICY, "").strip())
     problems = [
         *definition.problems(config),
         *(_source(plugin, given, worker) if plugin.is_source else _sink(config)),

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import Final
 
 from icestream.api.config import ConfigDef
 from icestream.api.errors import Problem
+
+POLICY: Final = "icestream.unknown.keys"
 
 
 @dataclass(frozen=True)
@@ -19,12 +22,20 @@ class UnknownKeys:
 
 
 def judge_unknown_keys(
-    definition: ConfigDef, keys: Iterable[str], policy: str, families: Mapping[str, ConfigDef] | None = None
+    definition: ConfigDef,
+    keys: Iterable[str],
+    policy: str,
+    families: Mapping[str, ConfigDef] | None = None,
+    workers_policy: str = "",
 ) -> UnknownKeys:
     """Apply `icestream.unknown.keys` (error, typos or accept) to the keys outside the definition.
 
     `families`: what keys below a prefix may be meant to be, by the prefix; the longest prefix counts.
+    `workers_policy`: error leaves a connector no choice of its own.
     """
+    is_workers = workers_policy == "error"
+    policy = "error" if is_workers else policy
+    way_out = "" if is_workers else f", or set {POLICY}=accept"
     problems: list[Problem] = []
     warnings: list[str] = []
     suggestions: dict[str, str] = {}
@@ -34,7 +45,7 @@ def judge_unknown_keys(
             suggestions[key] = suggestion
         hint = f"; did you mean '{suggestion}'?" if suggestion else ""
         if policy == "error" or (policy == "typos" and suggestion):
-            remedy = hint or "; remove it, or set icestream.unknown.keys=accept"
+            remedy = hint or f"; remove it{way_out}"
             problems.append(Problem(key, f"Unknown configuration '{key}'{remedy}"))
         else:
             warnings.append(f"'{key}' is not a known configuration and has no effect{hint}")

@@ -235,6 +235,16 @@ def test_any_other_unknown_key_is_a_warning() -> None:
     assert found.warnings[0] == "'my.own.note' is not a known configuration and has no effect"
 
 
+def test_a_worker_that_refuses_unknown_keys_leaves_connectors_no_choice() -> None:
+    strict = {**WORKER, "icestream.unknown.keys": "error"}
+    for choice in ({}, {"icestream.unknown.keys": "accept"}):
+        (problem,) = validate_connector({**GOOD, "my.own.note": "x", **choice}, strict).problems
+        assert (problem.key, problem.message) == (
+            "my.own.note",
+            "Unknown configuration 'my.own.note'; remove it",
+        )
+
+
 def test_the_user_chooses_what_unknown_keys_mean() -> None:
     strict = validate_connector({**GOOD, "my.own.note": "x", "icestream.unknown.keys": "error"}, WORKER)
     lenient = validate_connector({**GOOD, "topic": "x", "icestream.unknown.keys": "accept"}, WORKER)
