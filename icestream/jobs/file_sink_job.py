@@ -91,6 +91,8 @@ class FileSinkManager:
             return self._turn(self._floor)
         except SourceUnavailable:
             self._abandon_channel()
+            # Whoever opens a channel shuts out others, and has to ask how far they came.
+            self._floor = None
             raise
         finally:
             if self._clock() - self._facts_at > _FACTS_SECONDS:

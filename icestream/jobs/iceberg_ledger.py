@@ -250,9 +250,18 @@ class IcebergLedger:
             return
         try:
             refuse_other_source(self._job.name, marks, now.source, {p.topic for p in batch.end})
-            planning.refuse_gaps(self._job.name, batch.start, now.beginnings, now.ends)
         except SourceRecreated as error:
             _log.warning("dead letters are lost: %s", error, extra={"connector": self._job.name})
+            return
+        owes, batch = batch.span, planning.readable(batch, now.beginnings, now.ends)
+        if batch.span < owes:
+            _log.warning(
+                "dead letters of %s records of batch %s are lost: the topic no longer has them",
+                owes - batch.span,
+                batch.id,
+                extra={"connector": self._job.name},
+            )
+        if not batch.span:
             return
         if batch.span > _MOST_OWED:
             raise NotReadyError(

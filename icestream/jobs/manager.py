@@ -109,6 +109,27 @@ class JobManager:
     def tick(self) -> float:
         """One turn. Returns how many seconds may pass before the next."""
         try:
+            return self._attempt()
+        except SourceUnavailable:
+            self._standing = None
+            self._fences.had_outage()
+            self._abandon_channel()
+            raise
+        except Fenced as fenced:
+            self._standing = None
+            self._abandon_channel()
+            if not self._is_echo():
+                raise
+            raise SourceUnavailable(
+                f"{fenced}; nobody else committed since the outage, trying again"
+            ) from fenced
+        except BaseException:
+            # Whatever happened, tables and group are asked again before anything else is done.
+            self._standing = None
+            raise
+
+    def _attempt(self) -> float:
+        try:
             if self._standing is None:
                 with self._gate:
                     self._standing = self._find_standing()
@@ -117,23 +138,6 @@ class JobManager:
             self._standing = None
             _log.warning("nothing was committed: %s", conflict, extra=self._context())
             self._prove_alone()
-            raise
-        except SourceUnavailable:
-            self._standing = None
-            self._fences.had_outage()
-            self._abandon_channel()
-            raise
-        except Fenced as fenced:
-            self._standing = None
-            if not self._is_echo():
-                raise
-            self._abandon_channel()
-            raise SourceUnavailable(
-                f"{fenced}; nobody else committed since the outage, trying again"
-            ) from fenced
-        except BaseException:
-            # Whatever happened, tables and group are asked again before anything else is done.
-            self._standing = None
             raise
 
     def close(self) -> None:
@@ -167,14 +171,23 @@ class JobManager:
             planning.refuse_gaps(self._job.name, floor, beginnings, ends, given_by)
         if has_all(found):
             if (batch := owed(marks, group, partitions)) is not None:
-                self._note_publishing(batch.id)
                 theirs = [table for table, item in zip(self._tables, found, strict=True) if item.mark]
-                pay(batch, theirs, self._runner, self._opened_channel(), self._job.name)
+                self._pay(batch, theirs, beginnings)
             elif any(group[p].next != stands.floor[p] for p in partitions if p in group):
                 self._publish(marks[0].commit, [], [], stands.floor)
         self._note_totals(marks)
         self._rest.stood(self._clock())
         return stands
+
+    def _pay(self, batch: Batch, tables: Sequence[SinkTable], beginnings: Offsets) -> None:
+        is_whole = not any(piece.start < beginnings[piece.partition] for piece in batch.slices())
+        if is_whole or self._job.dead_letters:
+            planning.refuse_lost_letters(self._job.name, batch, beginnings)
+            self._note_publishing(batch.id)
+            pay(batch, tables, self._runner, self._opened_channel(), self._job.name)
+        else:
+            # Its records cannot be read again, and nobody wants its letters.
+            self._publish(batch.id, [], [CommitComplete(uuid.UUID(batch.id), None)], batch.end)
 
     def _give_way(self, group: Mapping[Partition, GroupOffset], partitions: Sequence[Partition]) -> None:
         """End if another manager has published since this one last did.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from icestream.api.batch import Rejected, Taken
+from icestream.api.batch import Batch, Rejected, Taken
 from icestream.api.errors import SourceRecreated
 from icestream.api.offsets import Offsets, Partition
 from icestream.jobs.job import Limits
@@ -160,6 +160,34 @@ def refuse_gaps(
         f"topic '{partition.topic}', partition {partition.number} {what}: {why}.{more} To read all that is "
         f"there now, and nothing else again, stop the connector and run `icestream connector offsets set "
         f"{job} {moves}{rest}`; to go on as before, restore the topic."
+    )
+
+
+def readable(batch: Batch, beginnings: Offsets, ends: Offsets) -> Batch:
+    """What the topic still has of a batch; of a partition that was cut below its end, nothing."""
+    start = {
+        p: min(max(batch.start[p], beginnings[p]), batch.end[p]) if batch.end[p] <= ends[p] else batch.end[p]
+        for p in batch.end
+    }
+    return replace(batch, start=Offsets(start))
+
+
+def refuse_lost_letters(job: str, owed: Batch, beginnings: Offsets) -> None:
+    """Stop, if records of a batch that owes dead letters are gone: nobody knows how many of them were bad."""
+    gone = [piece for piece in owed.slices() if piece.start < beginnings[piece.partition]]
+    if not gone:
+        return
+    first = gone[0]
+    until = min(first.until, beginnings[first.partition])
+    sets = " ".join(
+        f"{p.topic}:{p.number}={owed.end[p]}" for p in (piece.partition for piece in gone[:_SHOWN])
+    )
+    rest = " …" if len(gone) > _SHOWN else ""
+    raise SourceRecreated(
+        f"the last batch is in the table and its dead letters are not in their queue, and retention removed "
+        f"records of it: topic '{first.partition.topic}', partition {first.partition.number}, offsets "
+        f"{first.start} to {until} cannot be looked at again. To go on without these letters, stop the "
+        f"connector and run `icestream connector offsets set {job} {sets}{rest}`, which moves nothing else."
     )
 
 

@@ -21,7 +21,7 @@ from icestream.kafka.group_offsets import set_group_offsets
 from icestream.pipeline.run import SparkPlane
 from tests.crashes.pipeline import PARTITIONS, Pipeline, drain
 from tests.crashes.processes import wait_for
-from tests.crashes.test_moved_offsets import assert_good, manager, run, verdicts
+from tests.crashes.test_moved_offsets import Hand, assert_good, manager, run, verdicts
 
 
 def refuses(pipeline: Pipeline, spark: SparkPlane, match: str) -> None:
@@ -216,3 +216,29 @@ def test_another_cluster_and_one_restored_from_an_old_backup_stop_the_job(
 @pytest.fixture
 def make_other(tmp_path: Path) -> Path:
     return tmp_path / "other"
+
+
+def test_letters_of_records_that_are_gone_are_given_up_by_hand_and_all_others_are_published(
+    pipeline: Pipeline,
+) -> None:
+    """The table has the batch, its transaction is missing, and retention has removed some of its records."""
+    pipeline.produce(range(300), spoil=range(9))
+
+    class Gone(Exception):
+        pass
+
+    def leave(point: str) -> None:
+        if point == "committed db.t":
+            raise Gone
+
+    first = manager(pipeline, leave)
+    with pytest.raises(Gone):
+        first.tick()
+    first.close()
+    remove_before(pipeline, 50, [0])
+    with pytest.raises(SourceRecreated, match=rf"offsets set {pipeline.name} {pipeline.name}:0=103`"):
+        run(pipeline)
+    Hand(pipeline).alter({0: 103})
+    pipeline.produce(range(300, 330))
+    run(pipeline)
+    pipeline.check()

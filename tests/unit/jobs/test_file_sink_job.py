@@ -163,6 +163,25 @@ class World:
 P = Partition("t", 0)
 
 
+def test_a_manager_that_opens_a_channel_again_asks_how_far_others_came(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    world.kafka.topics["t"] = [b'"a"']
+    world.drain()
+    world.kafka.topics["t"] += [b'"b"']
+    plain, world.kafka.ends = world.kafka.ends, _no_answer  # type: ignore[method-assign]
+    with pytest.raises(SourceUnavailable):
+        world.manager.tick()
+    # Another manager, whose file is elsewhere, has had the second line meanwhile.
+    world.kafka.ends = plain  # type: ignore[method-assign]
+    world.kafka.group[P], world.kafka.notes[P] = 2, "icestream:of-another"
+    world.drain()
+    assert world.lines() == [b"a"]
+
+
+def _no_answer(partitions: Iterable[Partition]) -> Offsets:
+    raise SourceUnavailable("no answer")
+
+
 def test_lines_land_and_the_group_follows(tmp_path: Path) -> None:
     world = World(tmp_path)
     world.kafka.topics["t"] = [b'"a"', None, b'{"b": 1}']

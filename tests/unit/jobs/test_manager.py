@@ -57,6 +57,8 @@ class FakeKafka:
     forbidden: set[str] = field(default_factory=set)
     fences: int = 0
     """How many channels Kafka shuts out."""
+    silences: int = 0
+    """How many times nobody answers who publishes."""
     rival: str = ""
     """The commit of another manager, which is why."""
     leaderless: frozenset[int] = frozenset()
@@ -90,6 +92,9 @@ class FakeKafka:
     def publish(
         self, commit: str, rejected: Sequence[Rejected], events: Sequence[Payload], offsets: Offsets
     ) -> None:
+        if self.silences:
+            self.silences -= 1
+            raise SourceUnavailable("no answer")
         if self.fences:
             self.fences -= 1
             if self.rival:
@@ -156,10 +161,14 @@ class FakeRunner:
 
     bad: set[tuple[int, int]] = field(default_factory=set)
     most_rejected: int = 1000
+    gone: int = 0
+    """Records before this have been removed."""
     runs: list[Batch] = field(default_factory=list)
 
     def run(self, batch: Batch, tables: Sequence[TableTask], *, evolves: bool, stages: bool = True) -> Taken:
         self.runs.append(batch)
+        if any(piece.start < self.gone for piece in batch.slices()):
+            raise SourceUnavailable("removed by retention")
         rejected = [
             Rejected(piece.partition, offset, "VALUE_CONVERTER", "it is bad")
             for piece in batch.slices()
@@ -590,3 +599,58 @@ def steps_of_a_batch(partitions: int) -> int:
 
 def test_what_a_batch_does_grows_in_step_with_the_partitions() -> None:
     assert steps_of_a_batch(1_000) < 12 * steps_of_a_batch(100)
+
+
+def test_a_channel_without_an_answer_after_a_lost_race_is_given_up() -> None:
+    world = World({0: 10})
+    world.tick()
+    world.kafka.end[0] = 20
+    world.table.conflicts = 1
+    world.kafka.silences = 1
+    with pytest.raises(SourceUnavailable, match="no answer"):
+        world.tick(2.0)
+    assert world.kafka.abandoned == 1
+    world.tick(2.0)
+    assert world.table.rows == 20
+
+
+def test_a_lone_manager_that_lost_a_race_and_was_shut_out_after_an_outage_goes_on() -> None:
+    """The race was lost to a commit of its own, of which nobody knew whether it would land."""
+    world = after_an_outage()
+    world.table.conflicts = world.kafka.fences = 1
+    with pytest.raises(SourceUnavailable, match="nobody else committed"):
+        world.tick(1.0)
+    world.tick(1.0)
+    assert world.table.rows == 20
+
+
+def owes_the_letters_of_records_that_are_gone(**job: Any) -> World:
+    world = World({0: 20}, tolerates_all=True, **job)
+    world.runner.bad = {(0, 3)}
+    world.tick()
+    world.kafka.end[0] = 40
+    before = dict(world.kafka.group)
+    world.tick(2.0)
+    world.kafka.group, world.kafka.begin, world.runner.gone = before, 30, 30
+    world.kafka.published.clear()
+    world.manager = world.new_manager()
+    return world
+
+
+def test_letters_that_are_owed_of_records_that_are_gone_stop_the_job_with_a_way_out() -> None:
+    """Reading them again would fail for ever."""
+    world = owes_the_letters_of_records_that_are_gone(dead_letters=DeadLetters("dlq", 1, True))
+    with pytest.raises(
+        SourceRecreated, match=r"offsets 20 to 30 .*`icestream connector offsets set j t:0=40`"
+    ):
+        world.tick(2.0)
+    assert (world.kafka.published, world.table.rows) == ([], 39)
+
+
+def test_a_job_without_a_dead_letter_queue_owes_no_letters_of_records_that_are_gone() -> None:
+    world = owes_the_letters_of_records_that_are_gone()
+    world.kafka.end[0] = 50
+    for _ in range(3):
+        world.tick(2.0)
+    assert world.table.rows == 49
+    assert world.kafka.group[Partition("t", 0)].next == 50

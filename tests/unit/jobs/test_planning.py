@@ -1,6 +1,6 @@
 import pytest
 
-from icestream.api.batch import Rejected, Taken
+from icestream.api.batch import Batch, Rejected, Slice, Taken
 from icestream.api.errors import SourceRecreated
 from icestream.api.offsets import Offsets, Partition
 from icestream.jobs import planning
@@ -112,3 +112,13 @@ def test_a_topic_that_ends_before_the_table_stops_the_job() -> None:
 def test_records_lost_to_retention_stop_the_job() -> None:
     with pytest.raises(SourceRecreated, match="retention removed records that were never read"):
         planning.refuse_gaps("j", Offsets({A: 10}), Offsets({A: 20}), Offsets({A: 50}))
+
+
+def test_what_a_topic_still_has_of_a_batch_is_readable() -> None:
+    whole, cut, gone, short = (Partition("t", number) for number in range(4))
+    places = [whole, cut, gone, short]
+    batch = Batch("b", Offsets(dict.fromkeys(places, 10)), Offsets(dict.fromkeys(places, 20)))
+    beginnings = Offsets({whole: 0, cut: 15, gone: 30, short: 0})
+    left = planning.readable(batch, beginnings, Offsets({whole: 20, cut: 25, gone: 30, short: 19}))
+    assert left.slices() == [Slice(whole, 10, 20), Slice(cut, 15, 20)]
+    assert left.end == batch.end
