@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 import click
 
 from icestream.cli.kafka_access import known, reaches_kafka
-from icestream.cli.letter_rows import COLUMNS, HEAD, cells_of, document_of, row_of
+from icestream.cli.letter_rows import COLUMNS, HEAD, cells_of, document_of, hint_about, row_of
 from icestream.cli.tables import table_lines
 from icestream.cli.where import Test, parsed
 from icestream.cli.worker_options import (
@@ -96,6 +96,8 @@ def show(
         print_lines(table_lines(HEAD, [cells_of(*found) for found in newest]))
         if count > len(newest):
             click.echo(f"the newest {len(newest):,} of {count:,}; see more with --limit")
+        if hint := hint_about([letter for letter, _ in newest]):
+            click.echo(hint)
 
 
 @dlq.command(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import datetime as dt
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from icestream.cli.tables import NOTHING, Column
@@ -39,6 +39,17 @@ HEAD: Final = (
     Column("value"),
     Column("replayed"),
 )
+
+
+def hint_about(letters: Sequence[Letter]) -> str | None:
+    """Why the first columns are empty, if they are."""
+    silent = sum(letter.origin is None for letter in letters)
+    if not silent:
+        return None
+    return (
+        f"{silent:,} of them do not say where they are from, and why; later ones do with "
+        "errors.deadletterqueue.context.headers.enable=true in the connector's config"
+    )
 
 
 def row_of(letter: Letter, replayed: bool) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from icestream.api.offsets import Partition
-from icestream.cli.letter_rows import HEAD, cells_of, document_of, row_of
+from icestream.cli.letter_rows import HEAD, cells_of, document_of, hint_about, row_of
 from icestream.jobs.letters import Letter
 
 
@@ -26,3 +26,10 @@ def test_what_is_no_text_is_shown_and_kept() -> None:
     assert (document["value"], document["value_base64"]) == ("\ufffd", "/w==")
     assert "key_base64" not in document
     assert document["queue"] == {"topic": "dlq", "partition": 0, "offset": 7}
+
+
+def test_letters_without_context_are_explained() -> None:
+    silent = Letter(Partition("dlq", 0), 7, {}, b"k", b"v", [], 0)
+    assert hint_about([letter()]) is None
+    hint = hint_about([letter(), silent])
+    assert hint and hint.startswith("1 of them do not say where they are from, and why")
