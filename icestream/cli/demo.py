@@ -23,8 +23,9 @@ if TYPE_CHECKING:
 
 _SHARES = {"api": 6, "error": 2, "audit": 2}
 _QUERIES = (
-    "SHOW CATALOGS",
+    # First, because Spark lists the catalogs that it has used.
     "SHOW TABLES FROM kafkawarehouse.streaming",
+    "SHOW CATALOGS",
     "SELECT time, name, bucket, object FROM kafkawarehouse.streaming.apilogs LIMIT 10",
     "SELECT bucket, name, time, callInfo.httpStatusCode AS status, callInfo.sourceHost AS client_ip\n"
     "FROM kafkawarehouse.streaming.apilogs WHERE bucket IS NOT NULL ORDER BY time DESC LIMIT 20",
