@@ -88,13 +88,19 @@ def _start_worker(stack: Stack) -> Process:
     log = stack.folder / "worker.log"
     worker = spawn(command, output=log, die_with_parent=True)
     deadline = time.monotonic() + _WORKER_SECONDS
+    cluster = Topics({"bootstrap.servers": stack.bootstrap}).cluster_id()
     with ConnectClient(stack.url) as client:
-        while not client.is_healthy():
+        while not _is_worker_of(cluster, client):
             if not worker.is_alive() or time.monotonic() > deadline:
                 _end(worker)
                 raise PreconditionError(f"the worker did not start; its last words: {_last_line(log)}")
             time.sleep(0.1)
     return worker
+
+
+def _is_worker_of(cluster: str, client: ConnectClient) -> bool:
+    """Whether the demo's own worker is ready: another one may have taken the port meanwhile."""
+    return client.is_healthy() and client.server().get("kafka_cluster_id") == cluster
 
 
 def _last_line(log: Path) -> str:
