@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 
 from icestream.api.config import Config, Setting, Type
 from icestream.api.errors import Problem
+from icestream.cluster.config_limits import READ_TWO_WAYS
 
 ALLOWED_HOSTS: Final = Setting(
     "icestream.allowed.hosts",
@@ -69,6 +70,8 @@ def _host(address: str) -> str:
     bare = address.removeprefix("jdbc:")
     if bare.startswith(_LOCAL_DATABASES) or not bare:
         return ""
+    if READ_TWO_WAYS.match(bare):
+        return bare
     try:
         return (urlsplit(bare if "://" in bare else f"//{bare}").hostname or "").lower()
     except ValueError:

@@ -5,6 +5,7 @@ Called by the judge of connector configs: whatever comes later may take time tha
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Final
 from urllib.parse import urlsplit
@@ -18,6 +19,8 @@ _MOST_NAMED: Final = {"transforms": 100, "predicates": 100, "iceberg.tables": 5_
 """Each name of these lists has settings of its own, or is asked for; more than anybody has is an attack."""
 _PLACES: Final = ("uri", "url", "endpoint", "warehouse", "location", "path", "file", "filename", "directory")
 """Last words of the keys whose values are paths or addresses."""
+READ_TWO_WAYS: Final = re.compile(r"[^/]*//[^/?#]*[\\\s\x00-\x1f\x7f]")
+"""To some readers a host ends there, and to others it does not: what is allowed must be what is reached."""
 _WITH_PORTS: Final = ("http", "https", "postgresql")
 
 
@@ -49,6 +52,8 @@ def _reason(value: str) -> str | None:
     if "\0" in value:
         return "has a NUL character, which no path and no address can have; remove it"
     for address in value.split(","):
+        if READ_TWO_WAYS.match(address.strip()):
+            return "has a backslash or a blank before or in its host, which no address can have; remove it"
         try:
             parts = urlsplit(address.strip().removeprefix("jdbc:"))
             # Elsewhere a colon need not come before a port: buckets have names such as arn:aws:s3:….

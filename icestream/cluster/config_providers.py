@@ -6,11 +6,9 @@ stored and shown keeps the placeholders.
 
 from __future__ import annotations
 
-import errno
 import logging
 import os
 import re
-import stat
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,6 +17,7 @@ from typing import Final, Protocol
 from icestream.api.config import Config, subset
 from icestream.api.errors import ConfigError, Problem
 from icestream.cluster.properties import decoded, parse_properties
+from icestream.named_files import content
 
 _log = logging.getLogger(__name__)
 
@@ -81,17 +80,6 @@ class _AllowedPaths:
         return plain if path and is_permitted else None
 
 
-def _content(file: Path) -> bytes:
-    """What is in a regular file; whoever sends a config must not have the worker read a device or a pipe."""
-    with open(os.open(file, os.O_RDONLY | os.O_NONBLOCK), "rb") as opened:
-        if not stat.S_ISREG(os.fstat(opened.fileno()).st_mode):
-            raise OSError(errno.EINVAL, "it is not a regular file")
-        content = opened.read(_LARGEST + 1)
-    if len(content) > _LARGEST:
-        raise OSError(errno.EFBIG, "it is too large")
-    return content
-
-
 @dataclass(frozen=True)
 class FileProvider:
     """Keys of a `.properties` file."""
@@ -103,7 +91,7 @@ class FileProvider:
         if file is None:
             return None
         try:
-            return parse_properties(decoded(_content(file)), path).get(key)
+            return parse_properties(decoded(content(file, _LARGEST)), path).get(key)
         except (OSError, ConfigError):
             raise NotAvailable(f"cannot read {path} as a properties file; check that it exists") from None
 
@@ -121,7 +109,7 @@ class DirectoryProvider:
             return None
         file = folder / key
         try:
-            return _content(file).decode("utf-8") if file.is_file() else None
+            return content(file, _LARGEST).decode("utf-8") if file.is_file() else None
         except (OSError, UnicodeDecodeError):
             raise NotAvailable(f"cannot read {file}; check its permissions") from None
 

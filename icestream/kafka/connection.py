@@ -15,6 +15,7 @@ from icestream.api.errors import ConfigError, Problem
 from icestream.kafka import keystores, logins
 from icestream.kafka.keystores import Identity, Named
 from icestream.kafka.logins import Kerberos, OAuth, login_facts
+from icestream.named_files import content
 
 PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 _KAFKAS_PLACE: Final = "localhost:9092"
@@ -172,7 +173,7 @@ def _text_of(key: str, settings: Mapping[str, str], named: Named) -> str | None:
     if not location or Path(location).is_dir():
         return None
     try:
-        return Path(location).read_text(errors="replace")
+        return content(Path(location)).decode(errors="replace")
     except OSError as error:
         raise _problem(
             named(key), f"'{named(key)}={location}' cannot be read ({error.strerror}); check the path"

@@ -19,6 +19,7 @@ from icestream.kafka.connection import Connection
 from icestream.kafka.logins import OAuth
 
 _TOKEN_SECONDS: Final = 10.0
+_LONGEST_ANSWER: Final = 2**20
 
 
 def settings_of(connection: Connection) -> dict[str, Any]:
@@ -89,8 +90,8 @@ class _Tokens(AbstractTokenProvider):  # type: ignore[misc]
         )
         try:
             with urllib.request.urlopen(request, timeout=_TOKEN_SECONDS) as answer:
-                return str(json.load(answer)["access_token"])
-        except (OSError, ValueError, KeyError) as error:
+                return str(json.loads(answer.read(_LONGEST_ANSWER))["access_token"])
+        except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
             raise SourceUnavailable(
                 f"the token endpoint {self._oauth.token_endpoint} gave no token: {error}"
             ) from error

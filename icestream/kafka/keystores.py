@@ -25,6 +25,7 @@ from cryptography.hazmat.primitives.serialization import (
 
 from icestream.api.errors import ConfigError, Problem
 from icestream.kafka import jks
+from icestream.named_files import content
 
 Named = Callable[[str], str]
 """From a client's key to the key that the user wrote, such as `consumer.override.ssl.truststore.location`."""
@@ -139,7 +140,7 @@ class _Store:
 
     def open(self, *, with_key: bool) -> _Content:
         try:
-            data = Path(self.location).read_bytes()
+            data = content(Path(self.location))
         except OSError as error:
             raise self._unreadable(f"cannot be read ({error.strerror}); check the path") from None
         if with_key and self.type != "PEM" and not self.password:

@@ -35,12 +35,14 @@ class InsertHeader:
 
 
 def _one_row(text: str) -> Column:
-    literal = parsed_literal(text)
-    if literal.schema is None:
-        return nulls(1)
     try:
+        literal = parsed_literal(text)
+        if literal.schema is None:
+            return nulls(1)
         value = arrow_value(literal.schema, literal.value)
         return Column(pa.array([value], literal.schema.arrow_type), literal.schema)
+    except RecursionError:
+        raise invalid_setting(_LITERAL, text[:80], "Lists and maps in it are nested too deep") from None
     except (pa.ArrowException, TypeError, ValueError, OverflowError):
         reason = "Values in a list or map must be of one type, and numbers have at most 76 digits"
         raise invalid_setting(_LITERAL, text, reason) from None

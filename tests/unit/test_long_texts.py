@@ -7,12 +7,15 @@ import json
 import pyarrow as pa
 import pytest
 
+from icestream.api.errors import ConfigError
 from icestream.kafka import jaas
 from icestream.kafka.keystores import _PEM_BLOCK
 from icestream.rows.json_records import row_from
+from icestream.transforms.insert_header import InsertHeader
 from icestream.transforms.java_numbers import parsed_integers, parsed_reals
 from icestream.transforms.literal_types import as_number
 from icestream.transforms.mask_field import _parsed
+from icestream.transforms.side import Side
 
 pytestmark = pytest.mark.timeout(300)
 MANY = 500_000
@@ -51,3 +54,8 @@ def test_certificates_without_an_end() -> None:
     assert _PEM_BLOCK.findall("-----BEGIN A-----" * (MANY // 8)) == []
     one = "-----BEGIN A-----\nx\n-----END A-----"
     assert [found[0] for found in _PEM_BLOCK.finditer(f"-----BEGIN B-----{one}\n{one}")] == [one, one]
+
+
+def test_a_literal_that_is_nested_too_deep() -> None:
+    with pytest.raises(ConfigError, match="nested too deep"):
+        InsertHeader.configured({"header": "h", "value.literal": "[{" * MANY}, Side.VALUE)

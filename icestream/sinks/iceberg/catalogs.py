@@ -118,7 +118,7 @@ def _checked_uri(uri: str) -> str:
     known = {*_POSTGRESQL_PARAMETERS.values()}
     if unknown := sorted({key for key, _ in parse_qsl(address.query)} - known):
         raise _problem("uri", f"the parameter '{unknown[0]}' is not among those that are taken; remove it")
-    return uri
+    return f"{_DATABASES[address.scheme]}:{uri.partition(':')[2]}"
 
 
 def _postgresql_uri(address: SplitResult, properties: Mapping[str, str]) -> str:

@@ -76,3 +76,9 @@ def test_only_hosts_of_the_list_and_the_workers_own_are_reached(key: str, value:
 )
 def test_what_is_on_the_list_is_reached(key: str, value: str) -> None:
     assert host_problems({key: value}, WORKER) == []
+
+
+@pytest.mark.parametrize("key", ["iceberg.catalog.uri", "iceberg.catalog.oauth2-server-uri"])
+def test_an_address_that_two_readers_cut_in_two_places_is_not_allowed(key: str) -> None:
+    """To Python's urlsplit the host comes after the @, to the client it ends at the backslash."""
+    assert host_problems({key: "http://inner:80\\@catalog/"}, WORKER)

@@ -83,6 +83,8 @@ def test_a_number_of_a_million_digits(api: httpx.Client) -> None:
         ("iceberg.catalog.uri", "http://a:99999999", "is not an address"),
         ("iceberg.catalog.warehouse", "s3://[::1/x", "is not an address"),
         ("iceberg.catalog.s3.endpoint", "http://[::1", "is not an address"),
+        ("iceberg.catalog.uri", "http://inner:80\\@catalog.example.com/", "has a backslash"),
+        ("iceberg.catalog.uri", "http://inner:80 @catalog.example.com/", "has a backslash or a blank"),
         ("iceberg.catalog.warehouse", "/tmp/a\0b", "has a NUL character"),
         ("value.schema.file", "/tmp/a\0b", "has a NUL character"),
         ("transforms", ",".join(map(str, range(101))), "names 101; at most 100"),
@@ -105,6 +107,7 @@ def test_values_that_cannot_be(api: httpx.Client, key: str, value: str, reason: 
         ("iceberg.catalog.uri", "http://[::1]:8181"),
         ("iceberg.catalog.warehouse", "s3://arn:aws:s3:eu-west-1:123:accesspoint/x"),
         ("iceberg.catalog.warehouse", "/data/[a],b"),
+        ("iceberg.catalog.warehouse", "file:///data/my files/a\\b"),
     ],
 )
 def test_values_that_can_be(key: str, value: str) -> None:

@@ -28,6 +28,11 @@ def properties(**settings: str) -> dict[str, str]:
         ("jdbc:sqlite:file:/data/catalog.db?cache=shared", "sqlite:////data/catalog.db"),
         (POSTGRESQL, "postgresql+psycopg2://db:5432/iceberg?connect_timeout=15&tcp_user_timeout=60000"),
         ("sqlite:////data/catalog.db", "sqlite:////data/catalog.db"),
+        # Without a driver SQLAlchemy would take one that is not installed with us.
+        (
+            "postgresql://u:p@db/iceberg?sslmode=require",
+            "postgresql+psycopg2://u:p@db/iceberg?sslmode=require",
+        ),
     ],
 )
 def test_jdbc_addresses_are_translated(uri: str, expected: str) -> None:
