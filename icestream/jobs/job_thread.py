@@ -207,6 +207,8 @@ class JobThread:
                     self._wait(pause)
         except Exception as error:  # the manager loop: the job fails, the worker lives
             with self._wake:
+                # A turn may land rows before it fails.
+                self._progress = manager.progress if manager is not None else self._progress
                 self._trouble = None
                 self._trace = traceback.format_exc()
                 self._is_fenced = isinstance(error, Fenced)

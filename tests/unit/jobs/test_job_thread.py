@@ -57,6 +57,12 @@ def eventually(holds: Callable[[], bool]) -> bool:
     return True
 
 
+def test_a_job_that_fails_in_its_first_turn_shows_what_it_did_before() -> None:
+    job = started(ScriptedManager(raising(FatalError("the rest is bad"))))
+    assert eventually(lambda: job.status().state is State.FAILED)
+    assert job.status().progress.rows == 7
+
+
 def test_a_running_job_shows_its_progress() -> None:
     job = started(ScriptedManager(rest))
     assert eventually(lambda: job.status().progress.rows == 7)
