@@ -172,7 +172,7 @@ def _whole(text: str) -> JobMark:
 
 
 def _from_json(text: str) -> JobMark:
-    """A mark of version 0.1, which was plain JSON in both places."""
+    """A mark of a build before 16 November 2026: plain JSON in both places."""
     body = json.loads(text)
     standings = {
         Partition(topic, int(number)): Standing(values[0], values[1], values[2], Counts(*values[3:]))
