@@ -22,7 +22,7 @@ test: machine $(VENV)/.dev ## Run all tests, in two processes
 test-long: machine $(VENV)/.dev ## Run the long forms: minutes of chaos, full parity tables, attacks, steady rates
 	@$(BIN)/python -m pytest -n 2 -m long $(ARGS)
 
-unit: machine $(VENV)/.dev ## Run the tests that need no Kafka and no Spark, in seconds
+unit: machine $(VENV)/.dev ## Run the tests that need no Kafka and no Spark: a minute or two
 	@$(BIN)/python -m pytest tests/unit $(ARGS)
 
 check: machine $(VENV)/.dev ## Lint, formatting, types, layers
