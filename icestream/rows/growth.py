@@ -65,7 +65,23 @@ def trimmed(fields: Mapping[Path, pa.DataType], most: int) -> dict[Path, pa.Data
         if cost <= left:
             kept[path] = fields[path]
             left -= cost
+    if fields and not kept:
+        # Tasks found parts of one field each: none would be a batch whose rows were left out for nothing.
+        path = min(fields)
+        kept[path] = _cut(fields[path], most)
     return kept
+
+
+def _cut(kind: pa.DataType, most: int) -> pa.DataType:
+    """A type with as many of its columns as allowed; at least one, and one that cannot be cut whole."""
+    if pt.is_list(kind):
+        return pa.list_(_cut(kind.value_type, most))
+    if not pt.is_struct(kind) or not kind.num_fields:
+        return kind
+    inside: dict[Path, pa.DataType] = {
+        (kind.field(at).name,): kind.field(at).type for at in range(kind.num_fields)
+    }
+    return pa.struct([pa.field(name, one) for (name, *_), one in trimmed(inside, most).items()])
 
 
 def _leaves(kind: pa.DataType) -> int:

@@ -28,6 +28,18 @@ def test_the_settings_have_defaults() -> None:
     assert GrowthLimit.from_config({"icestream.new.columns.max": "7"}).less(5).columns == 2
 
 
+def test_of_one_field_that_is_too_large_a_part_is_taken() -> None:
+    """Tasks that found parts of it have left out rows: with no field at all they would be lost."""
+    wide = pa.struct([(f"k{number}", pa.int64()) for number in range(8)])
+    part = pa.struct([("k0", pa.int64()), ("k1", pa.int64())])
+    assert limited_to(TABLE, {("x",): wide}, GrowthLimit(2, 20, 2)) == {("x",): part}
+    assert limited_to(TABLE, {("x",): pa.list_(wide)}, GrowthLimit(2, 20, 2)) == {("x",): pa.list_(part)}
+    deep = {("x",): pa.struct([("y", wide)])}
+    assert limited_to(TABLE, deep, GrowthLimit(2, 20, 2)) == {("x",): pa.struct([("y", part)])}
+    whole = {("x",): pa.map_(pa.string(), wide)}
+    assert limited_to(TABLE, whole, GrowthLimit(2, 20, 2)) == whole
+
+
 def test_columns_are_counted_where_values_are() -> None:
     nested = pa.struct(
         [("a", pa.int64()), ("b", pa.list_(pa.struct([("c", pa.string()), ("d", pa.string())])))]
