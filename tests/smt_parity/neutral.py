@@ -70,10 +70,11 @@ def our_rows(records: Records) -> dict[int, Row]:
     keys, values = our_data(records.key, length), our_data(records.value, length)
     headers = [(header.name, our_data(header.values, length)) for header in records.headers]
     times = records.timestamps.to_pylist()
+    partitions = [None] * length if records.partitions is None else records.partitions.tolist()
     return {
         row: Row(
             records.topic,
-            records.partition,
+            partitions[at],
             times[at],
             keys[at],
             values[at],
