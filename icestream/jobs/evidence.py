@@ -53,6 +53,8 @@ def gather(
     catalog = open_catalog(config)
     reader = SliceReader(client_settings(worker, "consumer", subset(config, "consumer.override.")))
     try:
+        # First, so that a login that Kafka refuses is told as such, whatever is wrong with the tables.
+        topics.cluster_id()
         seen = _seen(job, catalog, topics, reader)
         for _ in range(_LOOKS - 1):
             if all(table.is_settled for table in seen):

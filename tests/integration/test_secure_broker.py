@@ -264,7 +264,7 @@ def test_a_plain_client_at_a_secure_door_is_told_so(secure_broker: SecureBroker,
     ("password", "told"),
     [
         ("alice-secret", "table 'ns.t' is not in catalog"),
-        (WRONG, "describing topics dead: Kafka refuses the login"),
+        (WRONG, "asking for the cluster id: Kafka refuses the login"),
     ],
 )
 def test_verify_takes_the_way_to_kafka_from_the_workers_file(
