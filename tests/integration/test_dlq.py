@@ -139,8 +139,9 @@ def test_letters_are_shown_with_where_they_are_from_and_why(queue: Queue) -> Non
     titles = "topic partition offset stage error time key value replayed"
     row = f'{queue.name} 0 0 VALUE_CONVERTER it is bad 2025-11-15 09:46:40 key {{"amount": oops no'
     assert [" ".join(line.split()) for line in lines[:2]] == [titles, row]
-    assert len(lines) == 4
+    assert len(lines) == 5
     assert "…" in lines[2]
+    assert lines[4].startswith("1 of them do not say where they are from, and why; later ones do with")
     assert lines[3].split() == ["-", "-", "-", "-", "-", "2025-11-15", "09:46:45", "key", "plain", "no"]
     first, second, third = queue.show()
     assert first == {
