@@ -102,6 +102,8 @@ class JobManager:
         self._known: frozenset[str] = frozenset()
         self._latest: Offsets | None = None
         self._pace = Pace()
+        self._last_turn: Partition | None = None
+        """The last partition of the batch before, if not all had their turn."""
         self._newest: dict[Partition, int] = {}
         self.progress = Progress()
         """How far the job is; replaced as a whole, so other threads may read it."""
@@ -344,8 +346,9 @@ class JobManager:
             self._standing = None
             return 0.0
         allowed = planning.rows_allowed(self._pace, limits)
-        end = planning.cut(stands.floor, ends, allowed, self.progress.batches)
+        end = planning.cut(stands.floor, ends, allowed, self._last_turn)
         batch = Batch(str(uuid.uuid4()), stands.floor, end)
+        self._last_turn = planning.last_of(batch, self._last_turn)
         _log.info("planned %s records", batch.span, extra=self._context(batch))
         self._reached("planned")
         self._run(batch, stands, started=now, behind=batch.span < rows)

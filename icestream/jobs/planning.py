@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -80,17 +81,18 @@ def eased(pace: Pace, limits: Limits) -> int | None:
     return None if more >= limits.rows else more
 
 
-def cut(floor: Offsets, ends: Offsets, allowed: int, turn: int = 0) -> Offsets:
+def cut(floor: Offsets, ends: Offsets, allowed: int, after: Partition | None = None) -> Offsets:
     """The ends of a batch of at most `allowed` rows, in proportion to what waits in each partition.
 
-    Of many partitions only some are read, but these in slices that are worth it; `turn` decides which.
+    Of many partitions only some are read, but these in slices that are worth it: those that follow `after`,
+    the last one of the batch before, so that each has its turn.
     """
     total = waiting(floor, ends)
     if total <= allowed:
         return ends
     waits = [partition for partition in ends if ends[partition] > floor[partition]]
     if len(waits) > max(_MANY, allowed // _LEAST_SLICE):
-        return _cut_of_many(floor, ends, allowed, total, _rotated(waits, turn * allowed // _LEAST_SLICE))
+        return _cut_of_many(floor, ends, allowed, total, _from_next(waits, after))
     lags = {partition: max(0, ends[partition] - floor[partition]) for partition in ends}
     shares = {partition: lag * allowed // total for partition, lag in lags.items()}
     # What rounding leaves goes to those that would get nothing, and never more than that: a batch that must
@@ -117,9 +119,15 @@ def _cut_of_many(
     return Offsets(positions)
 
 
-def _rotated(partitions: Sequence[Partition], by: int) -> list[Partition]:
-    first = by % len(partitions)
+def _from_next(partitions: Sequence[Partition], after: Partition | None) -> list[Partition]:
+    """Those that follow `after` first."""
+    first = bisect_right(partitions, after) if after is not None else 0
     return [*partitions[first:], *partitions[:first]]
+
+
+def last_of(batch: Batch, after: Partition | None) -> Partition | None:
+    """Where the turns of a batch ended, which began after `after`."""
+    return next(reversed(_from_next([piece.partition for piece in batch.slices()], after)), after)
 
 
 def before_rejected(end: Offsets, rejected: Iterable[Rejected]) -> Offsets:

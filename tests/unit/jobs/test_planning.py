@@ -71,13 +71,27 @@ def test_of_many_partitions_some_are_cut_in_slices_that_are_worth_it_and_each_in
     many = [Partition("t", number) for number in range(1_000)]
     floor, ends = Offsets(dict.fromkeys(many, 0)), Offsets(dict.fromkeys(many, 8_000))
     read: set[Partition] = set()
-    for turn in range(10):
-        batch = planning.cut(floor, ends, 500_000, turn)
+    after: Partition | None = None
+    for _ in range(10):
+        batch = planning.cut(floor, ends, 500_000, after)
+        after = planning.last_of(Batch("b", floor, batch), after)
         taken = {partition: batch[partition] for partition in many if batch[partition]}
         assert set(taken.values()) == {5_000}
         assert len(taken) == 100
         read |= set(taken)
     assert read == set(many)
+
+
+def test_a_hot_partition_among_many_starves_none_of_the_others() -> None:
+    many = [Partition("t", number) for number in range(64)]
+    floor, ends = dict.fromkeys(many, 0), {**dict.fromkeys(many, 5_000), many[0]: 200_000_000}
+    after: Partition | None = None
+    for _ in range(50):
+        batch = Batch("b", Offsets(dict(floor)), planning.cut(Offsets(floor), Offsets(ends), 160_000, after))
+        after = planning.last_of(batch, after)
+        floor = dict(batch.end.positions)
+        ends = {partition: end + 3_000 for partition, end in ends.items()}
+    assert min(floor.values()) > 50_000
 
 
 def test_a_hot_partition_among_many_gets_its_share_and_a_limit_is_kept() -> None:
