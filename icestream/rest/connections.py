@@ -29,6 +29,9 @@ from icestream.cluster.rest_settings import ConnectionLimits
 _LOG = logging.getLogger(__name__)
 _MOST_FILES: Final = 65_536
 _NO_DESCRIPTORS: Final = (errno.EMFILE, errno.ENFILE)
+_MANY_CHUNKS: Final = 1_000
+_SMALL_CHUNK: Final = 64
+"""Bytes on average, below which there may not be so many in one body."""
 _TOO_SLOW: Final = b"HTTP/1.1 408 Request Timeout\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"
 _FULL: Final = (
     b"HTTP/1.1 503 Service Unavailable\r\nConnection: close\r\nRetry-After: 1\r\nContent-Length: 0\r\n\r\n"
@@ -161,6 +164,30 @@ def guarded_protocol(connections: Connections) -> type[asyncio.Protocol]:
     return type("GuardedProtocol", (_Guarded,), {"guard": connections})
 
 
+class _Chunks:
+    """Counts the chunks of a body: thousands of a byte each keep everybody else waiting."""
+
+    def __init__(self, connection: h11.Connection) -> None:
+        self._read = connection.next_event
+        self._count = self._bytes = 0
+
+    @classmethod
+    def limited(cls, connection: h11.Connection) -> h11.Connection:
+        connection.next_event = cls(connection).next_event  # type: ignore[method-assign]
+        return connection
+
+    def next_event(self) -> Any:
+        event = self._read()
+        if isinstance(event, h11.Request):
+            self._count = self._bytes = 0
+        elif isinstance(event, h11.Data):
+            self._count += event.chunk_start
+            self._bytes += len(event.data)
+            if self._count > _MANY_CHUNKS and self._bytes < self._count * _SMALL_CHUNK:
+                raise h11.RemoteProtocolError("the body comes in too many small chunks")
+        return event
+
+
 class _Guarded(H11Protocol):
     guard: Connections
 
@@ -169,6 +196,7 @@ class _Guarded(H11Protocol):
         self._unread_timer: asyncio.TimerHandle | None = None
         self._phase: Phase | None = None
         self._descriptor = transport.get_extra_info("socket").fileno()
+        self.conn = _Chunks.limited(self.conn)
         super().connection_made(transport)
         self._look()
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import Final
 
 import pyarrow as pa
 import pyarrow.types as pt
@@ -16,6 +17,14 @@ from icestream.api.config import Config
 from icestream.api.connector_settings import NEW_COLUMNS, NEW_NAMES
 
 Path = tuple[str, ...]
+
+_RESERVED: Final = frozenset(
+    {
+        *("_file", "_pos", "_deleted", "_spec_id", "_partition", "_row_id", "_last_updated_sequence_number"),
+        *("_change_type", "_change_ordinal", "_commit_snapshot_id"),
+    }
+)
+"""Columns that every Iceberg table has by itself: with others of these names, MERGE and compaction fail."""
 
 
 @dataclass(frozen=True)
@@ -43,6 +52,8 @@ class GrowthLimit:
                 f"the name of the field '{long[:40]}…' has {len(long)} characters, and a new column may have "
                 f"{self.longest_name} ({NEW_NAMES.name})"
             )
+        if (strange := next(_strange_names(fields), None)) is not None:
+            return strange
         if columns > self.columns:
             return (
                 f"the record has {column_count(fields)} fields that the table lacks, and a batch may add "
@@ -92,6 +103,16 @@ def _leaves(kind: pa.DataType) -> int:
     if pt.is_list(kind):
         return _leaves(kind.value_type)
     return _leaves(kind.item_type) + 1 if pt.is_map(kind) else 1
+
+
+def _strange_names(fields: Mapping[Path, pa.DataType]) -> Iterator[str]:
+    """Names that engines cannot write down, or have a meaning of their own for: tables stay readable."""
+    for name in _names(fields):
+        if not name or any(ord(character) < 32 or ord(character) == 127 for character in name):
+            yield f"the record has a field named {name[:40]!r}, a name that no new column may have; rename it"
+    for path in fields:
+        if path[0] in _RESERVED and len(path) == 1:
+            yield f"the record has a field named '{path[0]}', which Iceberg's engines reserve; rename it"
 
 
 def _names(fields: Mapping[Path, pa.DataType]) -> Iterator[str]:

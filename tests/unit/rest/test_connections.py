@@ -239,3 +239,16 @@ def test_what_stops_gives_its_descriptors_back() -> None:
         with served(ConnectionLimits()) as server:
             assert answers(server)
     eventually(lambda: count() <= before)
+
+
+@pytest.mark.parametrize("sent", [b"1\r\n \r\n" * 300_000, b"1\r\n \r\n1\r\n \r\n" * 100 + b"0\r\n\r\n"])
+def test_a_body_in_countless_chunks_is_refused(sent: bytes) -> None:
+    """To read a million bytes that come one by one takes seconds, in which nobody else is answered."""
+    with served(ConnectionLimits()) as server, ExitStack() as stack:
+        connection = connect(server, stack)
+        head = b"PUT / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\nConnection: close\r\n\r\n"
+        with contextlib.suppress(ConnectionError):
+            connection.sendall(head + sent)
+        is_refused = b"405" not in received(connection)
+        assert is_refused == (len(sent) > 100_000)
+        assert answers(server)

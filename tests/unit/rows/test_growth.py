@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 import pyarrow as pa
+import pytest
 
 from icestream.api.connector_settings import SINK_CONNECTOR
 from icestream.records.column import Column
@@ -122,3 +123,22 @@ def test_nothing_is_added_when_nothing_may_be() -> None:
     surplus = Surplus(TABLE, LIMIT.less(3))
     fitted = _fit(_fields({"id": 1}, {"id": 2, "k": 1}), 2, surplus)
     assert (list(_told(fitted)), surplus.found) == ([1], {})
+
+
+@pytest.mark.parametrize(
+    ("record", "words"),
+    [
+        ({"": 1}, "a field named ''"),
+        ({"a": {"b\0": 1}}, "a field named 'b\\x00'"),
+        ({"x": [{"\n": 1}]}, "a field named '\\n'"),
+        ({"_pos": 1}, "'_pos', which Iceberg's engines reserve"),
+        ({"_file": {"a": 1}}, "'_file', which Iceberg's engines reserve"),
+    ],
+)
+def test_a_name_that_would_spoil_the_table_for_its_readers_is_refused(
+    record: dict[str, Any], words: str
+) -> None:
+    surplus = Surplus(TABLE, LIMIT)
+    fitted = _fit(_fields({"id": 1, "b": {"_pos": 1}}, {"id": 2, **record}), 2, surplus)
+    assert surplus.found.keys() == {("b",)}
+    assert list(_told(fitted)) == [1] and words in _told(fitted)[1]
