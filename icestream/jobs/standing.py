@@ -188,7 +188,9 @@ def owed(
     reached = {partition: min(mark.standings[partition].next for mark in marks) for partition in partitions}
     began = {partition: min(mark.standings[partition].start for mark in marks) for partition in partitions}
     if not group:
-        if any(mark.previous is not None for mark in marks):
+        # Nothing was published yet, or somebody deleted the offsets since. A batch before which the job had
+        # read nothing is its first, also if it took several attempts to land in all tables.
+        if any(at.start != at.first for mark in marks for at in mark.standings.values()):
             return None
         start = began
     else:

@@ -84,6 +84,17 @@ def test_the_last_batch_is_owed_when_the_group_stands_at_its_start() -> None:
     assert (batch.start[P], batch.end[P]) == (10, 20)
 
 
+def test_the_first_batch_is_owed_also_if_it_took_two_attempts_to_land_in_all_tables() -> None:
+    """The manager died after the first of two tables, and the next one before the transaction."""
+    first = Batch("attempt-0", Offsets({P: 0}), Offsets({P: 6}))
+    second = Batch("attempt-1", Offsets({P: 0}), Offsets({P: 8}))
+    ahead = mark_after(None, first, {P: Counts(6, 6)}, SOURCE)
+    marks = [mark_after(ahead, second, {P: Counts(2, 2)}, SOURCE), mark_after(None, second, {}, SOURCE)]
+    batch = owed(marks, {}, [P])
+    assert batch is not None
+    assert (batch.start[P], batch.end[P]) == (0, 8)
+
+
 def test_the_first_batch_is_owed_when_there_is_no_group_yet() -> None:
     batch = owed([mark(10)], {}, [P])
     assert batch is not None
