@@ -1,12 +1,14 @@
 """Keeps Spark's zips off the path of Python workers. Called by the daemon, and by a worker without ours.
 
-Spark puts `pyspark.zip` and py4j's on the path, and at every task calls `importlib.invalidate_caches`, which
-reads the directory of each zip again: three quarters of the time of a small task.
+Spark puts `pyspark.zip`, py4j's and the jar of its core on the path, and at every task calls
+`importlib.invalidate_caches`, which reads the directory of each of them again: most of the time of a small
+task.
 docs/decisions/015-one-record.md has the figures.
 """
 
 from __future__ import annotations
 
+import re
 import sys
 import zipfile
 from collections.abc import Sequence
@@ -15,11 +17,14 @@ from pathlib import Path
 
 _NEEDED = ("pyspark", "py4j")
 _VERSION = "pyspark/version.py"
+_CORE = re.compile(r"/spark-core_[^/]*\.jar$")
+"""A jar is a zip. Some builds of Spark have PySpark in it; that of the pip package has thousands of classes,
+and nothing of Python."""
 
 
 def forget_zips() -> None:
     """Import Spark's packages from the installed ones, if these are the very same version."""
-    zips = [path for path in sys.path if path.endswith(".zip")]
+    zips = [path for path in sys.path if path.endswith(".zip") or _CORE.search(path)]
     others = [path for path in sys.path if path not in zips]
     if not zips or not _is_installed(zips, others):
         return
