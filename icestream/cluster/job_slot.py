@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import logging
 import threading
-import traceback
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
@@ -16,6 +15,7 @@ from icestream.api.errors import IcestreamError
 from icestream.api.status import JobStarter, JobStatus, RunningJob, State
 from icestream.cluster.stores import TargetState
 from icestream.logs import for_connector
+from icestream.traces import shown_trace
 
 _LOG = logging.getLogger(__name__)
 
@@ -123,7 +123,7 @@ class JobSlot:
                 self._pause_or_resume(self._job, wish)
         except Exception as error:  # the worker's edge
             if wish is not None:
-                self._failure = (wish.run, traceback.format_exc())
+                self._failure = (wish.run, shown_trace(error))
             self._log.error("the job failed to start or stop", exc_info=error)
 
     def _is_fulfilled(self, wish: Wish | None) -> bool:

@@ -9,7 +9,6 @@ import datetime as dt
 import logging
 import threading
 import time
-import traceback
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Protocol
@@ -17,6 +16,7 @@ from typing import Protocol
 from icestream.api.errors import Cancelled, Fenced, RetriableError
 from icestream.api.status import JobStatus, Progress, State, Waiting
 from icestream.retry import Backoff, Patience
+from icestream.traces import shown_trace
 from icestream.waits import oldest_wait
 
 _log = logging.getLogger(__name__)
@@ -210,7 +210,7 @@ class JobThread:
                 # A turn may land rows before it fails.
                 self._progress = manager.progress if manager is not None else self._progress
                 self._trouble = None
-                self._trace = traceback.format_exc()
+                self._trace = shown_trace(error)
                 self._is_fenced = isinstance(error, Fenced)
                 self._state = State.FAILED
             _log.error("job failed: %s", error, extra={"connector": self._name})

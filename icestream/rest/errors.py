@@ -17,6 +17,7 @@ from icestream.api.errors import (
     Problem,
     UnknownConnectorClass,
 )
+from icestream.traces import shown
 
 _LOG = logging.getLogger(__name__)
 
@@ -54,7 +55,7 @@ def error_from(error: Exception, path: str) -> tuple[int, dict[str, Any]]:
         _LOG.warning("%s could not be answered: %s", path, error)
     else:
         _LOG.error("uncaught exception in REST call to %s", path, exc_info=error)
-    return 500, error_body(500, str(error) or type(error).__name__)
+    return 500, error_body(500, shown(error))
 
 
 def error_body(code: int, message: str | None) -> dict[str, Any]:
