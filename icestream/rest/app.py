@@ -47,10 +47,9 @@ class ApiOptions:
 class _Refused(Exception):
     """Answered before any handler. Such answers name no media type, as in Kafka Connect, unless typed."""
 
-    def __init__(self, code: int, message: str = "", *, is_typed: bool = False, closes: bool = False) -> None:
+    def __init__(self, code: int, message: str = "", *, is_typed: bool = False) -> None:
         super().__init__(code, message)
-        body = error_body(code, message) if message else http_error_body(code)
-        self.answer = Answer(code, body, {"Connection": "close"} if closes else {})
+        self.answer = Answer(code, error_body(code, message) if message else http_error_body(code))
         self.media_type = media_types.JSON if is_typed else None
 
 
@@ -91,11 +90,6 @@ class _Api:
         return endpoint
 
     async def _respond(self, handler: Handler, request: Request) -> Response:
-        if "transfer-encoding" in request.headers and "content-length" in request.headers:
-            # A proxy that believes the other of the two would take a part of the body for a request.
-            raise _Refused(
-                400, "The body has two lengths; send Content-Length or Transfer-Encoding", closes=True
-            )
         is_readable = _is_readable(request)
         answer_type = media_types.answer_type(request.headers.get("accept", ""))
         if answer_type is None:

@@ -29,6 +29,7 @@ from icestream.cluster.rest_settings import ConnectionLimits
 _LOG = logging.getLogger(__name__)
 _MOST_FILES: Final = 65_536
 _NO_DESCRIPTORS: Final = (errno.EMFILE, errno.ENFILE)
+_LENGTHS: Final = frozenset({b"content-length", b"transfer-encoding"})
 _MANY_CHUNKS: Final = 1_000
 _SMALL_CHUNK: Final = 64
 """Bytes on average, below which there may not be so many in one body."""
@@ -164,8 +165,12 @@ def guarded_protocol(connections: Connections) -> type[asyncio.Protocol]:
     return type("GuardedProtocol", (_Guarded,), {"guard": connections})
 
 
-class _Chunks:
-    """Counts the chunks of a body: thousands of a byte each keep everybody else waiting."""
+class _Strict:
+    """Refuses requests that h11 takes: bodies of two lengths, and bodies in countless chunks.
+
+    A proxy that believes the other of two lengths takes a part of the body for a request. Thousands of
+    chunks of a byte each keep everybody else waiting.
+    """
 
     def __init__(self, connection: h11.Connection) -> None:
         self._read = connection.next_event
@@ -180,6 +185,8 @@ class _Chunks:
         event = self._read()
         if isinstance(event, h11.Request):
             self._count = self._bytes = 0
+            if {name for name, _ in event.headers} >= _LENGTHS:
+                raise h11.RemoteProtocolError("the body has two lengths")
         elif isinstance(event, h11.Data):
             self._count += event.chunk_start
             self._bytes += len(event.data)
@@ -196,7 +203,7 @@ class _Guarded(H11Protocol):
         self._unread_timer: asyncio.TimerHandle | None = None
         self._phase: Phase | None = None
         self._descriptor = transport.get_extra_info("socket").fileno()
-        self.conn = _Chunks.limited(self.conn)
+        self.conn = _Strict.limited(self.conn)
         super().connection_made(transport)
         self._look()
 
@@ -207,6 +214,16 @@ class _Guarded(H11Protocol):
     def on_response_complete(self) -> None:
         super().on_response_complete()
         self._look()
+
+    def send_400_response(self, msg: str) -> None:
+        """Also in the middle of a body, when the answer may be on its way: nobody else answers then."""
+        if self.cycle is not None:
+            self.cycle.disconnected = True
+            self.cycle.message_event.set()
+        if self.conn.our_state in (h11.IDLE, h11.SEND_RESPONSE):
+            super().send_400_response(msg)
+        else:
+            self.transport.close()
 
     def connection_lost(self, exc: Exception | None) -> None:
         self.guard.closed(self._descriptor)

@@ -252,3 +252,35 @@ def test_a_body_in_countless_chunks_is_refused(sent: bytes) -> None:
         is_refused = b"405" not in received(connection)
         assert is_refused == (len(sent) > 100_000)
         assert answers(server)
+
+
+@pytest.mark.parametrize("target", ["/", "/connectors", "/no/such/path"])
+def test_a_body_with_two_lengths_is_refused_and_nothing_after_it_is_read(target: str) -> None:
+    """Whoever asks, and whatever for: a proxy may have let the rest of it through as the body of somebody."""
+    with served(ConnectionLimits()) as server, ExitStack() as stack:
+        connection = connect(server, stack)
+        connection.sendall(
+            f"POST {target} HTTP/1.1\r\nHost: x\r\nContent-Length: 30\r\nTransfer-Encoding: chunked\r\n\r\n"
+            "0\r\n\r\nGET / HTTP/1.1\r\nHost: x\r\n\r\n".encode()
+        )
+        answer = received(connection)
+        assert answer.startswith(b"HTTP/1.1 400") and answer.count(b"HTTP/1.1 ") == 1
+
+
+def test_a_body_that_goes_wrong_while_it_is_answered_is_no_error_of_ours(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    head = b"PUT /no/such HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n"
+    with served(ConnectionLimits()) as server:
+        for bad in (b"x\r\n", b"1\r\n \r\n" * 5_000, b"1\r\n \r\nx\r\n"):
+            for pause in (0.0, 0.1):
+                with ExitStack() as stack:
+                    connection = connect(server, stack)
+                    connection.sendall(head)
+                    # So that it has been answered, or not.
+                    time.sleep(pause)
+                    with contextlib.suppress(ConnectionError):
+                        connection.sendall(bad)
+                    received(connection)
+        assert answers(server)
+    assert [record.getMessage() for record in caplog.records if record.levelno >= logging.ERROR] == []
