@@ -16,6 +16,7 @@ from pyspark.sql import SparkSession
 
 from icestream.deadlines import Overdue, within
 from icestream.pipeline.launch_settings import launched_with
+from icestream.pipeline.sockets import socket_settings
 
 _DEFAULTS: Mapping[str, str] = {
     "spark.app.name": "icestream",
@@ -55,6 +56,8 @@ def spark_settings(worker: Mapping[str, str]) -> dict[str, str]:
 
 def open_session(worker: Mapping[str, str]) -> SparkSession:
     settings = dict(spark_settings(worker))
+    if is_local(worker):
+        settings |= socket_settings(settings)
     # Python workers must be this very Python: they unpickle our code. On a cluster it may lie elsewhere.
     os.environ.setdefault("PYSPARK_PYTHON", settings.get("spark.pyspark.python", sys.executable))
     builder = SparkSession.Builder()

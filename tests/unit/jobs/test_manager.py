@@ -654,3 +654,25 @@ def test_a_job_without_a_dead_letter_queue_owes_no_letters_of_records_that_are_g
         world.tick(2.0)
     assert world.table.rows == 49
     assert world.kafka.group[Partition("t", 0)].next == 50
+
+
+def test_a_batch_asks_kafka_and_the_table_no_more_than_it_must() -> None:
+    world = World({0: 10, 1: 5})
+    world.tick()
+    asked: list[str] = []
+
+    def noted(name: str, call: Callable[..., Any]) -> Callable[..., Any]:
+        def ask(*arguments: Any, **named: Any) -> Any:
+            asked.append(name)
+            return call(*arguments, **named)
+
+        return ask
+
+    for border in (world.kafka, world.table):
+        for name in dir(border):
+            if not name.startswith("_") and callable(call := getattr(border, name)):
+                setattr(border, name, noted(name, call))
+    world.kafka.end[0] = 20
+    world.tick(1.0)
+    before = ["ends", "describe", "cluster_id", "beginnings", "plan"]
+    assert asked == [*before, "describe", "commit", "reference", "publish"]
