@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 from collections import Counter
 from dataclasses import dataclass
 
@@ -25,7 +26,8 @@ class Fault:
 
 
 def say(*words: object) -> None:
-    print("#", *words, flush=True)
+    # In one write: lines of the log come from other threads, into the same file.
+    os.write(sys.stdout.fileno(), f"# {' '.join(map(str, words))}\n".encode())
 
 
 class Faults:
