@@ -49,7 +49,7 @@ def test_a_quota_slows_dead_letters_down_and_stops_none(
 ) -> None:
     # Half a minute of letters: more than a flush waits for. A broker may take all of them before it slows
     # down, so the share of a part is short.
-    monkeypatch.setattr(transactions, "_SHARE", 600)
+    monkeypatch.setattr(transactions, "_SHARE", 30_000)
     pipeline = limited(make_pipeline, 96 * 1024)
     pipeline.produce(range(300))
     produce_bad(pipeline, 3_000, 900)
