@@ -165,6 +165,9 @@ class Sending:
                     # The broker has refused an earlier message meanwhile, and only its report says why.
                     flush(self._producer, ANSWER_SECONDS)
                     self._raise_failures()
+                if error.args[0].code() == KafkaError._FATAL:
+                    # Says no more than that; whoever asks again hears why, such as of a newer producer.
+                    self._producer.begin_transaction()
                 raise
 
     def _raise_failures(self) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from confluent_kafka import KafkaError, KafkaException
 
-from icestream.api.errors import FatalError
+from icestream.api.errors import FatalError, Fenced
 from icestream.api.offsets import NOTHING
 from icestream.kafka import transactions
 from icestream.kafka.transactions import Outgoing, Transactions
@@ -44,6 +44,18 @@ class Refused:
         return 0
 
 
+class Replaced(Refused):
+    """A producer that a newer one has fenced since its first message."""
+
+    def produce(self, topic: str, **_: Any) -> None:
+        self._reports.append(lambda *_: None)
+        raise KafkaException(KafkaError(KafkaError._FATAL))
+
+    def begin_transaction(self) -> None:
+        if self._reports:
+            raise KafkaException(KafkaError(KafkaError._FENCED))
+
+
 class Member:
     def __init__(self, settings: object) -> None: ...
     def consumer_group_metadata(self) -> None: ...
@@ -61,3 +73,12 @@ def test_a_refusal_that_comes_between_two_messages_is_told_as_what_it_is(refused
     messages = [Outgoing("configs", b"large", b"x" * 199_995), Outgoing("configs", b"commit", b"x")]
     with pytest.raises(FatalError, match=r"200,000 bytes is too large for topic 'configs'"):
         Transactions({}, "connect-cluster", "group").write(messages, NOTHING, "")
+
+
+def test_a_producer_that_was_replaced_between_two_messages_is_told_so(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(transactions, "Producer", Replaced)
+    monkeypatch.setattr(transactions, "Consumer", Member)
+    with pytest.raises(Fenced, match="another manager of this job is alive"):
+        Transactions({}, "connect-cluster", "group").write([Outgoing("t", b"k", b"v")], NOTHING, "")
