@@ -8,6 +8,7 @@ tests need none of it.
 from __future__ import annotations
 
 import json
+import logging
 import os
 import time
 import uuid
@@ -62,6 +63,27 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 
     config.option.loadscopereorder = False
     return ByWorkUnit(config, log)
+
+
+@pytest.fixture(autouse=True)
+def logs_end_with_their_test() -> Iterator[None]:
+    """A command that a test runs in this process sends its logs to that test's stderr: no other test's
+    business."""
+    loggers = [logging.getLogger(), logging.getLogger("icestream.audit")]
+    _remove_handlers(lambda handler: bool(getattr(handler.stream, "closed", False)))
+    before, levels = loggers[0].handlers[:], [logger.level for logger in loggers]
+    yield
+    _remove_handlers(lambda handler: handler not in before)
+    for logger, level in zip(loggers, levels, strict=True):
+        logger.setLevel(level)
+
+
+def _remove_handlers(are_over: Callable[[logging.StreamHandler[Any]], bool]) -> None:
+    root = logging.getLogger()
+    for handler in root.handlers[:]:
+        # None of pytest's own, which are of other classes.
+        if type(handler) is logging.StreamHandler and are_over(handler):
+            root.removeHandler(handler)
 
 
 @pytest.fixture(scope="session")
