@@ -25,11 +25,11 @@ from pyiceberg.types import LongType, NestedField
 
 from icestream.api.batch import Batch, Counts, StagedFile
 from icestream.api.offsets import NOTHING, Offsets, Partition
-from icestream.sinks.iceberg.catalogs import open_catalog
-from icestream.sinks.iceberg.marks import JobMark, Source, mark_after
-from icestream.sinks.iceberg.origins import RowOrigins
-from icestream.sinks.iceberg.stage import StageWriter
-from icestream.sinks.iceberg.table import IcebergTable
+from icestream.connectors.iceberg.catalogs import open_catalog
+from icestream.connectors.iceberg.marks import JobMark, Source, mark_after
+from icestream.connectors.iceberg.origins import RowOrigins
+from icestream.connectors.iceberg.stage import StageWriter
+from icestream.connectors.iceberg.table import IcebergTable
 
 _ROUNDS: Final = 9
 """The fifth commit of a new table and the next one of the old, in turn; the medians count."""

@@ -12,9 +12,9 @@ import pyarrow.types as pt
 
 from bench import converters_registry
 from bench.encoded import Encoded
+from icestream.connectors.iceberg.schemas import arrow_schema
 from icestream.converters.json_converter import JsonConverter
 from icestream.embedded.minio_tables import LOG_TABLES
-from icestream.sinks.iceberg.schemas import arrow_schema
 
 
 @dataclass(frozen=True)

@@ -24,6 +24,9 @@ from bench import machine
 from bench.one_core import CHUNK_ROWS, Case, Speed, chunks_of, in_turn
 from bench.record_kinds import KINDS
 from icestream.api.offsets import Offsets, Partition
+from icestream.connectors.iceberg.catalogs import open_catalog
+from icestream.connectors.iceberg.stage import TablePlan
+from icestream.connectors.iceberg.table import IcebergTable
 from icestream.embedded.minio_logs import generate
 from icestream.embedded.minio_tables import LOG_TABLES, sqlite_catalog
 from icestream.kafka.reader import Chunk
@@ -33,9 +36,6 @@ from icestream.pipeline.worker import TableWork
 from icestream.records.records import Converter
 from icestream.records.rows import Indexes
 from icestream.rows.fit_records import RecordFitter
-from icestream.sinks.iceberg.catalogs import open_catalog
-from icestream.sinks.iceberg.stage import TablePlan
-from icestream.sinks.iceberg.table import IcebergTable
 
 RESULTS: Final = Path(__file__).parent / "results" / "records.json"
 _TABLE: Final = LOG_TABLES[0]

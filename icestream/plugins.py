@@ -61,7 +61,7 @@ class Plugin:
         return cast(SourceSettings, import_module(self.settings_module))
 
 
-ICEBERG_SETTINGS: Final = "icestream.sinks.iceberg.settings"
+ICEBERG_SETTINGS: Final = "icestream.connectors.iceberg.settings"
 
 CONNECTORS: Final[Sequence[Plugin]] = (
     Plugin(
@@ -82,14 +82,14 @@ CONNECTORS: Final[Sequence[Plugin]] = (
         "org.apache.kafka.connect.file.FileStreamSinkConnector",
         "sink",
         "org.apache.kafka.connect.file.FileStreamSinkTask",
-        "icestream.sinks.file_stream_settings",
+        "icestream.connectors.file.sink_settings",
         _KAFKA_VERSION,
     ),
     Plugin(
         "org.apache.kafka.connect.file.FileStreamSourceConnector",
         "source",
         "org.apache.kafka.connect.file.FileStreamSourceTask",
-        "icestream.sources.file_stream_settings",
+        "icestream.connectors.file.source_settings",
         _KAFKA_VERSION,
         most_tasks=1,
     ),

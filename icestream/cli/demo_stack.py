@@ -14,13 +14,13 @@ from pathlib import Path
 
 from icestream.api.errors import PreconditionError
 from icestream.client import ConnectClient
+from icestream.connectors.iceberg.catalogs import open_catalog
 from icestream.embedded import kafka
 from icestream.embedded.home import home
 from icestream.embedded.minio_tables import CONTROL_TOPIC, LOG_TABLES, LogTable, sqlite_catalog
 from icestream.embedded.ports import free_port, is_free
 from icestream.embedded.process import Process, spawn
 from icestream.kafka.topics import Topics
-from icestream.sinks.iceberg.catalogs import open_catalog
 
 _WORKER_SECONDS = 90.0
 _REST_PORT = 8083

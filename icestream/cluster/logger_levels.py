@@ -32,7 +32,7 @@ _OF_JAVA: Final[Mapping[str, tuple[str, ...]]] = {
     "org.apache.kafka.clients": ("icestream.kafka",),
     "org.apache.kafka.connect": ("icestream",),
     "org.apache.kafka.connect.cli": ("icestream.cli",),
-    "org.apache.kafka.connect.file": ("icestream.sources", "icestream.sinks.file_stream"),
+    "org.apache.kafka.connect.file": ("icestream.connectors.file",),
     "org.apache.kafka.connect.json": ("icestream.converters",),
     "org.apache.kafka.connect.runtime": ("icestream.cluster", "icestream.jobs", "icestream.rest"),
     "org.apache.kafka.connect.runtime.distributed": ("icestream.cluster", "icestream.kafka.group"),
@@ -45,9 +45,9 @@ _OF_JAVA: Final[Mapping[str, tuple[str, ...]]] = {
     "org.apache.kafka.connect.runtime.WorkerTask": ("icestream.jobs",),
     "org.apache.kafka.connect.storage": ("icestream.cluster",),
     "org.apache.kafka.connect.transforms": ("icestream.transforms",),
-    "org.apache.iceberg": ("icestream.sinks.iceberg", "pyiceberg"),
-    "org.apache.iceberg.connect": ("icestream.jobs", "icestream.sinks.iceberg"),
-    "io.tabular.iceberg.connect": ("icestream.jobs", "icestream.sinks.iceberg"),
+    "org.apache.iceberg": ("icestream.connectors.iceberg", "pyiceberg"),
+    "org.apache.iceberg.connect": ("icestream.jobs", "icestream.connectors.iceberg"),
+    "io.tabular.iceberg.connect": ("icestream.jobs", "icestream.connectors.iceberg"),
     "org.eclipse.jetty": ("uvicorn",),
 }
 """Java's loggers and ours that say what they would say."""

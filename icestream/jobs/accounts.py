@@ -11,7 +11,7 @@ from pyroaring import BitMap64
 
 from icestream.api.batch import Counts, Slice
 from icestream.api.offsets import NOTHING, Offsets, Partition
-from icestream.sinks.iceberg.marks import JobMark, Span
+from icestream.connectors.iceberg.marks import JobMark, Span
 
 _SHOWN = 10
 

@@ -13,10 +13,10 @@ from icestream.kafka.watch import Seen
 
 if TYPE_CHECKING:
     # For their names alone: jobs without tables start sooner.
+    from icestream.connectors.iceberg.marks import Found, JobMark
+    from icestream.connectors.iceberg.stage import TablePlan
+    from icestream.connectors.iceberg.table import NewFields, Receipt
     from icestream.pipeline.plan import TableTask
-    from icestream.sinks.iceberg.marks import Found, JobMark
-    from icestream.sinks.iceberg.stage import TablePlan
-    from icestream.sinks.iceberg.table import NewFields, Receipt
 
 
 class SourceFacts(Protocol):
@@ -52,7 +52,7 @@ class BatchRunner(Protocol):
 
 
 class SinkTable(Protocol):
-    """`icestream.sinks.iceberg.table.IcebergTable` is the real one."""
+    """`icestream.connectors.iceberg.table.IcebergTable` is the real one."""
 
     @property
     def name(self) -> str: ...

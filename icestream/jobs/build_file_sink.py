@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from icestream.api.config import Config, subset
+from icestream.connectors.file.line_file import LineFile, LineSink, StandardOutput
 from icestream.jobs.channel import Channel, KafkaChannel, prepare_dead_letters
 from icestream.jobs.file_sink_job import FileSinkManager
 from icestream.jobs.file_sink_lines import ChunkLines, chunk_lines
@@ -17,7 +18,6 @@ from icestream.kafka.clients import client_settings
 from icestream.kafka.reader import SliceReader
 from icestream.kafka.topics import Topics
 from icestream.pipeline.record_path import RecordSettings, record_path_from
-from icestream.sinks.file_stream import LineFile, LineSink, StandardOutput
 
 
 def file_sink_manager(

@@ -7,6 +7,8 @@ import time
 from collections.abc import Callable, Mapping
 
 from icestream.api.config import Config, subset
+from icestream.connectors.iceberg.catalogs import open_catalog
+from icestream.connectors.iceberg.table import IcebergTable
 from icestream.jobs.borders import SinkTable
 from icestream.jobs.channel import Channel, KafkaChannel, prepare_topics
 from icestream.jobs.job import job_from
@@ -17,8 +19,6 @@ from icestream.kafka.clients import client_settings
 from icestream.kafka.topics import Topics
 from icestream.pipeline.record_path import RecordSettings
 from icestream.pipeline.run import SparkPlane, SparkRunner
-from icestream.sinks.iceberg.catalogs import open_catalog
-from icestream.sinks.iceberg.table import IcebergTable
 
 _WRITE_PROPS = ("iceberg.tables.write-props.", "iceberg.table.write-props.")
 

@@ -8,14 +8,14 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from icestream.api.config import Config
+from icestream.api.source import Source
 from icestream.api.source_settings import SOURCE_CONNECTOR
+from icestream.connectors.file.lines import FileLines, StdinLines
+from icestream.connectors.file.source_settings import FILE_STREAM_SOURCE
 from icestream.jobs.source_job import SourceJob, SourceManager
 from icestream.jobs.source_outlets import ensure_topic, open_outlet
 from icestream.jobs.source_records import source_path_from
 from icestream.jobs.source_stores import SourcePlace
-from icestream.sources.file_lines import FileLines, StdinLines
-from icestream.sources.file_stream_settings import FILE_STREAM_SOURCE
-from icestream.sources.source import Source
 
 _POLLS_A_SLICE: Final = 10
 """A transaction costs as much as 10,000 records: a source that is behind puts several polls in one."""

@@ -23,6 +23,10 @@ import sqlalchemy.exc
 
 from icestream.api.config import Config, subset
 from icestream.api.errors import ConfigError, IcestreamError, Problem, SinkUnavailable, SourceUnavailable
+from icestream.connectors.iceberg.catalogs import PREFIX, catalog_kind, catalog_properties, looking_catalog
+from icestream.connectors.iceberg.places import check_place, is_checkable, storage_key, storage_problem
+from icestream.connectors.iceberg.settings import write_props
+from icestream.connectors.iceberg.table import IcebergTable
 from icestream.converters.registry.client import RegistryClient
 from icestream.deadlines import Overdue, started
 from icestream.jobs.check_registry import check_registry, named_registries
@@ -30,10 +34,6 @@ from icestream.jobs.job import Job, job_from
 from icestream.kafka.clients import client_settings
 from icestream.kafka.reach import reach
 from icestream.kafka.topics import Topics
-from icestream.sinks.iceberg.catalogs import PREFIX, catalog_kind, catalog_properties, looking_catalog
-from icestream.sinks.iceberg.places import check_place, is_checkable, storage_key, storage_problem
-from icestream.sinks.iceberg.settings import write_props
-from icestream.sinks.iceberg.table import IcebergTable
 
 _log = logging.getLogger(__name__)
 

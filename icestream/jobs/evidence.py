@@ -20,16 +20,16 @@ from icestream.api.batch import Slice
 from icestream.api.config import Config, subset
 from icestream.api.errors import IcestreamError, NotFoundError
 from icestream.api.offsets import Offsets, Partition
+from icestream.connectors.iceberg import marks
+from icestream.connectors.iceberg.catalogs import open_catalog, sink_errors
+from icestream.connectors.iceberg.marks import JobMark
+from icestream.connectors.iceberg.origins import Origins
 from icestream.jobs.accounts import Counted, Deep, Evidence, Letters, layered
 from icestream.jobs.job import DeadLetters, Job, job_from
 from icestream.jobs.letters import LetterBox
 from icestream.kafka.clients import client_settings
 from icestream.kafka.reader import SliceReader
 from icestream.kafka.topics import Topics
-from icestream.sinks.iceberg import marks
-from icestream.sinks.iceberg.catalogs import open_catalog, sink_errors
-from icestream.sinks.iceberg.marks import JobMark
-from icestream.sinks.iceberg.origins import Origins
 
 _log = logging.getLogger(__name__)
 

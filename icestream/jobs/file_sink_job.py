@@ -16,6 +16,7 @@ from icestream.api.batch import Batch, Rejected, Slice
 from icestream.api.errors import RecordRejected, SourceUnavailable
 from icestream.api.offsets import Offsets, Partition
 from icestream.api.status import Progress
+from icestream.connectors.file.line_file import Landed, LineSink
 from icestream.jobs import planning
 from icestream.jobs.borders import SourceFacts
 from icestream.jobs.channel import Channel
@@ -24,7 +25,6 @@ from icestream.jobs.job import Job
 from icestream.jobs.reject_log import log_rejected
 from icestream.jobs.standing import NOTE_PREFIX
 from icestream.kafka.chunk import Chunk
-from icestream.sinks.file_stream import Landed, LineSink
 
 _log = logging.getLogger(__name__)
 

@@ -17,6 +17,8 @@ from dataclasses import dataclass
 from icestream.api.batch import Batch, Taken
 from icestream.api.errors import BadOffsets, CommitConflict, FatalError, NotReadyError, SourceRecreated
 from icestream.api.offsets import NOTHING, Offsets, Partition
+from icestream.connectors.iceberg.marks import Found, JobMark, Source, mark_moved
+from icestream.connectors.iceberg.table import IcebergTable
 from icestream.jobs import planning
 from icestream.jobs.channel import KafkaChannel, prepare_topics
 from icestream.jobs.debts import pay
@@ -42,8 +44,6 @@ from icestream.kafka.topics import GroupOffset
 from icestream.pipeline.plan import Plan, TableTask
 from icestream.pipeline.record_path import RecordSettings
 from icestream.pipeline.worker import task_result
-from icestream.sinks.iceberg.marks import Found, JobMark, Source, mark_moved
-from icestream.sinks.iceberg.table import IcebergTable
 
 _log = logging.getLogger(__name__)
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from icestream.api.config import Config, subset
 from icestream.api.connector_settings import SINK_CONNECTOR
-from icestream.sinks.iceberg.settings import ICEBERG_SINK
+from icestream.connectors.iceberg.settings import ICEBERG_SINK
 
 
 @dataclass(frozen=True)

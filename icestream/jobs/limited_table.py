@@ -18,9 +18,9 @@ from icestream.deadlines import Overdue, within
 from icestream.jobs.borders import SinkTable
 
 if TYPE_CHECKING:
-    from icestream.sinks.iceberg.marks import Found, JobMark
-    from icestream.sinks.iceberg.stage import TablePlan
-    from icestream.sinks.iceberg.table import NewFields, Receipt
+    from icestream.connectors.iceberg.marks import Found, JobMark
+    from icestream.connectors.iceberg.stage import TablePlan
+    from icestream.connectors.iceberg.table import NewFields, Receipt
 
 _T = TypeVar("_T")
 _ANSWER_SECONDS = 300.0

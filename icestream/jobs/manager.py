@@ -19,6 +19,8 @@ from icestream.api.batch import Batch, Rejected
 from icestream.api.errors import CommitConflict, FatalError, Fenced, RecordRejected, SourceUnavailable
 from icestream.api.offsets import NOTHING, Offsets, Partition, named
 from icestream.api.status import Progress
+from icestream.connectors.iceberg.marks import Found, JobMark, Source, mark_after
+from icestream.connectors.iceberg.table import Receipt
 from icestream.jobs import planning, summaries
 from icestream.jobs.borders import BatchRunner, News, SinkTable, SourceFacts
 from icestream.jobs.channel import Channel
@@ -40,8 +42,6 @@ from icestream.jobs.standing import (
     standing,
 )
 from icestream.kafka.topics import GroupOffset
-from icestream.sinks.iceberg.marks import Found, JobMark, Source, mark_after
-from icestream.sinks.iceberg.table import Receipt
 
 _log = logging.getLogger(__name__)
 

@@ -13,15 +13,15 @@ from icestream.api.config import Config
 from icestream.api.errors import ConfigError, SinkUnavailable
 from icestream.api.offset_admin import OffsetEntry
 from icestream.api.offsets import Offsets
+from icestream.connectors.iceberg.catalogs import open_catalog
+from icestream.connectors.iceberg.settings import write_props
+from icestream.connectors.iceberg.table import IcebergTable
 from icestream.deadlines import Overdue, lease, within
 from icestream.jobs.group_ledger import ConnectorKafka, GroupLedger
 from icestream.jobs.iceberg_ledger import IcebergLedger
 from icestream.jobs.job import Job, job_from
 from icestream.jobs.offset_entries import Moves, entries_from, moves_from
 from icestream.plugins import ICEBERG_SETTINGS, find_connector
-from icestream.sinks.iceberg.catalogs import open_catalog
-from icestream.sinks.iceberg.settings import write_props
-from icestream.sinks.iceberg.table import IcebergTable
 
 _T = TypeVar("_T")
 

@@ -13,11 +13,11 @@ from typing import Final
 
 from icestream.api.errors import IcestreamError, RecordRejected
 from icestream.api.offset_admin import OffsetEntry
+from icestream.api.source import Source, SourceSlice
 from icestream.api.status import Progress
 from icestream.jobs.source_outlets import Outlet
 from icestream.jobs.source_records import LeftOut, Ready
 from icestream.kafka.bulk_producer import Outgoing
-from icestream.sources.source import Source, SourceSlice
 
 _log = logging.getLogger(__name__)
 

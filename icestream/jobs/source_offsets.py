@@ -7,9 +7,9 @@ from typing import Final
 
 from icestream.api.config import Config
 from icestream.api.offset_admin import OffsetEntry
+from icestream.connectors.file.source_offsets import refuse_bad_offsets
 from icestream.jobs.source_outlets import open_outlet
 from icestream.jobs.source_stores import SourcePlace
-from icestream.sources.file_stream_offsets import refuse_bad_offsets
 
 _ALTERED: Final = "The offsets for this connector have been altered successfully"
 _RESET: Final = "The offsets for this connector have been reset successfully"

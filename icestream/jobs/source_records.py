@@ -13,13 +13,13 @@ import numpy as np
 import pyarrow as pa
 
 from icestream.api.config import Config
+from icestream.api.source import SourceSlice
 from icestream.converters.build import converter_from
 from icestream.kafka.bulk_producer import Outgoing
 from icestream.records.column import Column
 from icestream.records.records import ConversionError, Converter, Header, Records
 from icestream.records.schema import STRING
 from icestream.records.values import Value
-from icestream.sources.source import SourceSlice
 from icestream.transforms.build import chain_from
 from icestream.transforms.chain import Chain
 

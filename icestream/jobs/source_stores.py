@@ -13,11 +13,11 @@ from typing import Protocol
 from icestream.api.config import Config, subset
 from icestream.api.errors import ConfigError, Problem, SourceUnavailable
 from icestream.api.offset_admin import OffsetEntry
+from icestream.jobs.offset_file import OffsetFile
+from icestream.jobs.offset_records import entries_of, offset_key, offset_value
 from icestream.kafka.bulk_producer import BulkProducer
 from icestream.kafka.clients import ANSWER_SECONDS, client_settings
 from icestream.kafka.offset_topic import prepare_offset_topic, read_offset_topic
-from icestream.sources.offset_file import OffsetFile
-from icestream.sources.offset_records import entries_of, offset_key, offset_value
 
 
 class SourceOffsets(Protocol):

@@ -11,12 +11,12 @@ import pyarrow as pa
 from icestream.api.batch import Batch, Counts, PartlyStaged, Staged, Taken
 from icestream.api.errors import FatalError
 from icestream.api.offsets import Offsets
+from icestream.connectors.iceberg.stage import TablePlan
+from icestream.connectors.iceberg.table import NewFields
 from icestream.jobs.borders import BatchRunner, SinkTable
 from icestream.pipeline.plan import TableTask
 from icestream.rows.growth import column_count
 from icestream.rows.new_fields import Path, combined
-from icestream.sinks.iceberg.stage import TablePlan
-from icestream.sinks.iceberg.table import NewFields
 
 _MOST_RUNS = 5
 

@@ -13,8 +13,8 @@ from dataclasses import dataclass, replace
 from icestream.api.batch import Batch
 from icestream.api.errors import LostOffsets, SourceRecreated
 from icestream.api.offsets import Offsets, Partition
+from icestream.connectors.iceberg.marks import Found, JobMark, Source
 from icestream.kafka.topics import GroupOffset
-from icestream.sinks.iceberg.marks import Found, JobMark, Source
 
 NOTE_PREFIX = "icestream:"
 

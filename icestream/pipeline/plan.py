@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 from icestream.api.batch import Slice, Taken
 from icestream.api.offsets import Offsets
+from icestream.connectors.iceberg.stage import TablePlan
 from icestream.pipeline.record_path import RecordSettings
-from icestream.sinks.iceberg.stage import TablePlan
 
 RESULT_SCHEMA = "task long, answer binary"
 

@@ -18,9 +18,9 @@ from pyspark.sql import SparkSession
 
 from icestream.api.config import Config
 from icestream.api.errors import IcestreamError
+from icestream.connectors.iceberg.catalogs import first_line
+from icestream.connectors.iceberg.java_catalogs import java_catalog
 from icestream.pipeline.session import open_session
-from icestream.sinks.iceberg.catalogs import first_line
-from icestream.sinks.iceberg.java_catalogs import java_catalog
 
 _RUNTIME: Final = "org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.12.0"
 _SQLITE: Final = "org.xerial:sqlite-jdbc:3.50.3.0"

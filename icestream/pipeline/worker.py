@@ -18,6 +18,9 @@ import pyarrow as pa
 from icestream.api.batch import Counts, Rejected, Slice, Staged, Taken
 from icestream.api.errors import RetriableError
 from icestream.api.offsets import Partition
+from icestream.connectors.iceberg.origins import RowOrigins
+from icestream.connectors.iceberg.required import missing_required
+from icestream.connectors.iceberg.stage import StageWriter
 from icestream.kafka.chunk import Chunk
 from icestream.kafka.reader import process_reader
 from icestream.pipeline.plan import Plan, TableTask, TaskFailed, packed
@@ -30,9 +33,6 @@ from icestream.rows.fit_records import RecordFitter
 from icestream.rows.growth import GrowthLimit
 from icestream.rows.json_decoder import Refused
 from icestream.rows.surplus import Surplus
-from icestream.sinks.iceberg.origins import RowOrigins
-from icestream.sinks.iceberg.required import missing_required
-from icestream.sinks.iceberg.stage import StageWriter
 
 _CHUNK_ROWS = 10_000
 _REJECTED_BYTES = 64 * 1024 * 1024

@@ -15,11 +15,11 @@ from pyiceberg.types import LongType, NestedField, StringType
 from icestream.api.batch import Batch, Counts, StagedFile
 from icestream.api.errors import CommitConflict, ConfigError
 from icestream.api.offsets import NOTHING, Offsets, Partition
-from icestream.sinks.iceberg.catalogs import open_catalog
-from icestream.sinks.iceberg.marks import JobMark, Source, mark_after
-from icestream.sinks.iceberg.origins import RowOrigins
-from icestream.sinks.iceberg.stage import StageWriter
-from icestream.sinks.iceberg.table import IcebergTable
+from icestream.connectors.iceberg.catalogs import open_catalog
+from icestream.connectors.iceberg.marks import JobMark, Source, mark_after
+from icestream.connectors.iceberg.origins import RowOrigins
+from icestream.connectors.iceberg.stage import StageWriter
+from icestream.connectors.iceberg.table import IcebergTable
 
 P = Partition("t", 0)
 SOURCE = Source("cluster", {"t": "id"})

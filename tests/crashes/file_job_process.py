@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import Any
 
 from icestream import logs
+from icestream.connectors.file.line_file import LineFile
 from icestream.jobs.build_file_sink import file_sink_manager
 from icestream.jobs.build_sources import source_manager
 from icestream.kafka.bulk_producer import BulkProducer, Outgoing
-from icestream.sinks.file_stream import LineFile
 from tests.crashes.faults import Fault, Faults, say
 
 

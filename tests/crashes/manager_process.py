@@ -21,12 +21,12 @@ from confluent_kafka import Producer
 
 from icestream import logs
 from icestream.api.errors import FatalError, SinkUnavailable
+from icestream.connectors.iceberg.catalogs import open_catalog
 from icestream.jobs.build_iceberg import job_manager, spark_runner
 from icestream.kafka import transactions
 from icestream.pipeline import run
 from icestream.pipeline.record_path import RecordSettings
 from icestream.pipeline.worker import run_tasks
-from icestream.sinks.iceberg.catalogs import open_catalog
 from tests.crashes.faults import Fault, Faults, say
 from tests.crashes.pipeline import PATIENCE, drain
 from tests.integration.local_job import InThisProcess

@@ -19,12 +19,12 @@ from pyiceberg.types import LongType, NestedField, StringType, TimestamptzType
 
 from icestream.api.errors import RetriableError
 from icestream.api.offsets import Offsets, Partition
+from icestream.connectors.iceberg.catalogs import open_catalog
 from icestream.jobs.build_iceberg import job_manager, spark_runner
 from icestream.jobs.manager import JobManager
 from icestream.jobs.shared import Shared
 from icestream.kafka.topics import Topics
 from icestream.pipeline.run import SparkPlane
-from icestream.sinks.iceberg.catalogs import open_catalog
 from tests.spark_settings import SPARK
 
 _T = TypeVar("_T", int, bytes)

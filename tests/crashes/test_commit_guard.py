@@ -21,11 +21,11 @@ from pyiceberg.exceptions import ValidationException
 from icestream.api.batch import Batch, Counts, StagedFile
 from icestream.api.errors import CommitConflict, CommitUnknown
 from icestream.api.offsets import NOTHING, Offsets, Partition
-from icestream.sinks.iceberg.catalogs import new_catalog
-from icestream.sinks.iceberg.marks import JobMark, Source, mark_after
-from icestream.sinks.iceberg.origins import RowOrigins
-from icestream.sinks.iceberg.stage import StageWriter
-from icestream.sinks.iceberg.table import IcebergTable, Receipt
+from icestream.connectors.iceberg.catalogs import new_catalog
+from icestream.connectors.iceberg.marks import JobMark, Source, mark_after
+from icestream.connectors.iceberg.origins import RowOrigins
+from icestream.connectors.iceberg.stage import StageWriter
+from icestream.connectors.iceberg.table import IcebergTable, Receipt
 from tests.crashes.pipeline import SCHEMA, SPEC
 from tests.crashes.rest_catalog import SilentCatalog
 from tests.crashes.test_foreign_writers import rows

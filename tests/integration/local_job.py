@@ -18,6 +18,7 @@ from pyiceberg.types import DoubleType, LongType, NestedField, StringType
 
 from icestream.api.batch import Batch, Taken
 from icestream.api.offsets import Partition
+from icestream.connectors.iceberg.catalogs import open_catalog
 from icestream.embedded.kafka import Broker
 from icestream.embedded.minio_tables import sqlite_catalog
 from icestream.jobs.build_iceberg import job_manager
@@ -28,7 +29,6 @@ from icestream.pipeline.plan import Plan, TableTask
 from icestream.pipeline.record_path import RecordSettings
 from icestream.pipeline.run import SparkRunner
 from icestream.pipeline.worker import SliceWork
-from icestream.sinks.iceberg.catalogs import open_catalog
 
 JSON = "org.apache.kafka.connect.json.JsonConverter"
 MEGABYTE = 2**20

@@ -24,8 +24,8 @@ from icestream.embedded.jars import fetch_all
 from icestream.embedded.java import java
 from icestream.embedded.kafka import Broker
 from icestream.embedded.ports import free_port
+from icestream.jobs.offset_file import OffsetFile
 from icestream.kafka.topics import Topics
-from icestream.sources.offset_file import OffsetFile
 
 pytestmark = [pytest.mark.slow, pytest.mark.network]
 

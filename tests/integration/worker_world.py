@@ -18,12 +18,12 @@ from pyiceberg.schema import Schema
 from pyiceberg.types import LongType, NestedField, StringType
 
 from icestream.client import ConnectClient
+from icestream.connectors.iceberg.catalogs import open_catalog
 from icestream.embedded import kafka
 from icestream.embedded.minio_tables import sqlite_catalog
 from icestream.embedded.ports import free_port
 from icestream.embedded.process import Process, spawn
 from icestream.kafka.topics import Topics
-from icestream.sinks.iceberg.catalogs import open_catalog
 
 SCHEMA = Schema(NestedField(1, "id", LongType(), required=True), NestedField(2, "text", StringType()))
 

@@ -18,13 +18,13 @@ from pyiceberg.transforms import BucketTransform
 
 from icestream.api.errors import SinkUnavailable
 from icestream.api.status import JobStarter, RunningJob
+from icestream.connectors.iceberg.catalogs import open_catalog
+from icestream.connectors.iceberg.java_catalogs import java_catalog
 from icestream.embedded import ports
 from icestream.embedded.jars import fetch_all
 from icestream.embedded.java import java
 from icestream.embedded.kafka import Broker
 from icestream.jobs.check import check_connector
-from icestream.sinks.iceberg.catalogs import open_catalog
-from icestream.sinks.iceberg.java_catalogs import java_catalog
 
 pytestmark = pytest.mark.network
 

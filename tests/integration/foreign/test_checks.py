@@ -12,9 +12,9 @@ from pyiceberg.schema import Schema
 from pyiceberg.types import LongType, NestedField
 
 from icestream.api.errors import Problem
+from icestream.connectors.iceberg.catalogs import open_catalog
 from icestream.embedded import kafka, ports
 from icestream.jobs.check import check_connector
-from icestream.sinks.iceberg.catalogs import open_catalog
 from tests.conftest import SECRET
 from tests.integration.foreign.test_catalogs import PASSWORD, postgresql
 

@@ -21,9 +21,9 @@ from pyiceberg import types as ty
 from pyiceberg.schema import Schema
 
 from icestream.client import ConnectClient
+from icestream.connectors.iceberg.catalogs import open_catalog
 from icestream.embedded import kafka, ports
 from icestream.embedded.process import Process, spawn
-from icestream.sinks.iceberg.catalogs import open_catalog
 
 pytestmark = [pytest.mark.network, pytest.mark.slow]
 

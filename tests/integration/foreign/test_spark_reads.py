@@ -21,13 +21,13 @@ from pyiceberg.schema import Schema
 
 from icestream.api.batch import Batch, Counts, StagedFile
 from icestream.api.offsets import NOTHING, Offsets, Partition
+from icestream.connectors.iceberg.catalogs import open_catalog
+from icestream.connectors.iceberg.marks import Source, mark_after
+from icestream.connectors.iceberg.origins import RowOrigins
+from icestream.connectors.iceberg.stage import StageWriter
+from icestream.connectors.iceberg.table import IcebergTable
 from icestream.records.payloads import Payloads
 from icestream.rows.json_decoder import JsonDecoder
-from icestream.sinks.iceberg.catalogs import open_catalog
-from icestream.sinks.iceberg.marks import Source, mark_after
-from icestream.sinks.iceberg.origins import RowOrigins
-from icestream.sinks.iceberg.stage import StageWriter
-from icestream.sinks.iceberg.table import IcebergTable
 
 pytestmark = pytest.mark.network
 

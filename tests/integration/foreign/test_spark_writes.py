@@ -11,7 +11,7 @@ from pyiceberg.schema import Schema
 from pyiceberg.transforms import BucketTransform, DayTransform
 
 from icestream.api.status import JobStarter, RunningJob
-from icestream.sinks.iceberg.catalogs import open_catalog
+from icestream.connectors.iceberg.catalogs import open_catalog
 
 pytestmark = pytest.mark.network
 

@@ -4,9 +4,9 @@ from pyroaring import BitMap64
 
 from icestream.api.batch import Batch, Counts, Slice
 from icestream.api.offsets import Offsets, Partition
+from icestream.connectors.iceberg.mark_text import mark_from_property, property_text
+from icestream.connectors.iceberg.marks import JobMark, Source, mark_after, mark_moved
 from icestream.jobs.accounts import Counted, Deep, Evidence, Letters, judge, layered, shown
-from icestream.sinks.iceberg.mark_text import mark_from_property, property_text
-from icestream.sinks.iceberg.marks import JobMark, Source, mark_after, mark_moved
 
 P = Partition("t", 0)
 

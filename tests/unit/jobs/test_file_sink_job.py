@@ -13,13 +13,13 @@ import pytest
 from icestream.api.batch import Rejected, Slice
 from icestream.api.errors import FatalError, RecordRejected, SourceUnavailable
 from icestream.api.offsets import Offsets, Partition
+from icestream.connectors.file.line_file import LineFile
 from icestream.jobs.file_sink_job import FileSinkManager
 from icestream.jobs.file_sink_lines import chunk_lines
 from icestream.jobs.job import job_from
 from icestream.kafka.chunk import Chunk
 from icestream.kafka.topics import GroupOffset, TopicFacts
 from icestream.pipeline.record_path import RecordSettings, record_path_from
-from icestream.sinks.file_stream import LineFile
 
 JSON = {"value.converter": "JsonConverter", "value.converter.schemas.enable": "false"}
 

@@ -18,15 +18,15 @@ import pytest
 from icestream.api.batch import Batch, Counts, Rejected, Staged, StagedFile, TableReference, Taken
 from icestream.api.errors import CommitConflict, CommitUnknown, Fenced, RetriableError, SourceUnavailable
 from icestream.api.offsets import NOTHING, Offsets, Partition
+from icestream.connectors.iceberg.mark_text import mark_from_property
+from icestream.connectors.iceberg.marks import Found, JobMark, property_text
+from icestream.connectors.iceberg.stage import TablePlan
+from icestream.connectors.iceberg.table import NewFields, Receipt
 from icestream.jobs.job import DeadLetters
 from icestream.jobs.manager import JobManager
 from icestream.jobs.outbox import LetterQueue
 from icestream.kafka.topics import GroupOffset, TopicFacts
 from icestream.pipeline.plan import TableTask
-from icestream.sinks.iceberg.mark_text import mark_from_property
-from icestream.sinks.iceberg.marks import Found, JobMark, property_text
-from icestream.sinks.iceberg.stage import TablePlan
-from icestream.sinks.iceberg.table import NewFields, Receipt
 from tests.unit.jobs.test_manager import JOB
 from tests.unit.jobs.test_rest import FakeNews
 

@@ -14,14 +14,14 @@ import pytest
 from icestream.api.batch import Batch, Counts, Rejected, Staged, StagedFile, TableReference, Taken
 from icestream.api.errors import CommitConflict, Fenced, RecordRejected, SourceRecreated, SourceUnavailable
 from icestream.api.offsets import NOTHING, Offsets, Partition
+from icestream.connectors.iceberg.marks import Found, JobMark, Source, mark_after
+from icestream.connectors.iceberg.stage import TablePlan
+from icestream.connectors.iceberg.table import NewFields, Receipt
 from icestream.jobs.events import Payload
 from icestream.jobs.job import DeadLetters, Job, Limits
 from icestream.jobs.manager import JobManager
 from icestream.kafka.topics import GroupOffset, TopicFacts
 from icestream.pipeline.plan import TableTask
-from icestream.sinks.iceberg.marks import Found, JobMark, Source, mark_after
-from icestream.sinks.iceberg.stage import TablePlan
-from icestream.sinks.iceberg.table import NewFields, Receipt
 
 JOB = Job(
     name="j",

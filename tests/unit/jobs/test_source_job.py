@@ -11,10 +11,10 @@ import pytest
 
 from icestream.api.errors import IcestreamError, PreconditionError, RecordRejected, SourceUnavailable
 from icestream.api.offset_admin import OffsetEntry
+from icestream.api.source import SourceSlice
 from icestream.jobs.source_job import SourceJob, SourceManager
 from icestream.jobs.source_records import source_path_from
 from icestream.kafka.bulk_producer import Outgoing
-from icestream.sources.source import SourceSlice
 
 LINES = [f"line {number}" for number in range(10)]
 

@@ -5,9 +5,9 @@ import pytest
 from icestream.api.batch import Batch, Counts
 from icestream.api.errors import LostOffsets, SourceRecreated
 from icestream.api.offsets import Offsets, Partition
+from icestream.connectors.iceberg.marks import Found, JobMark, Source, mark_after
 from icestream.jobs.standing import has_all, owed, refuse_other_source, standing
 from icestream.kafka.topics import GroupOffset
-from icestream.sinks.iceberg.marks import Found, JobMark, Source, mark_after
 
 P = Partition("t", 0)
 SOURCE = Source("cluster", {"t": "id"})

@@ -17,12 +17,12 @@ from pyiceberg.schema import Schema
 
 from icestream.api.batch import Batch, Slice, Taken
 from icestream.api.offsets import NOTHING, Offsets, Partition
+from icestream.connectors.iceberg.table import IcebergTable
 from icestream.jobs.staging import StagedBatch, stage
 from icestream.kafka.chunk import Chunk
 from icestream.pipeline import worker
 from icestream.pipeline.plan import Plan, TableTask
 from icestream.pipeline.record_path import RecordSettings
-from icestream.sinks.iceberg.table import IcebergTable
 
 SOURCE = Partition("events", 0)
 JSON = "org.apache.kafka.connect.json.JsonConverter"

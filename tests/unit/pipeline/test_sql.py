@@ -3,8 +3,8 @@
 import pytest
 
 from icestream.api.errors import ConfigError, IcestreamError
+from icestream.connectors.iceberg.java_catalogs import java_catalog
 from icestream.pipeline.sql import jars_for, split_statements, sql_settings
-from icestream.sinks.iceberg.java_catalogs import java_catalog
 
 SQLITE = {
     "iceberg.catalog": "demo",

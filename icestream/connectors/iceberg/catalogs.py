@@ -16,7 +16,7 @@ from pyiceberg.catalog import Catalog
 
 from icestream.api.config import Config, subset
 from icestream.api.errors import ConfigError, Problem, SinkUnavailable
-from icestream.sinks.iceberg.catalog_keys import PREFIX, catalog_settings
+from icestream.connectors.iceberg.catalog_keys import PREFIX, catalog_settings
 from icestream.waits import waiting_for
 
 if TYPE_CHECKING:
@@ -172,7 +172,7 @@ def _opened(name: str, properties: str) -> Catalog:
 
 def _new(name: str, properties: Mapping[str, str]) -> Catalog:
     # Late: this module is read by whoever only wants to know an address.
-    from icestream.sinks.iceberg.guarded_catalogs import guarded_catalog
+    from icestream.connectors.iceberg.guarded_catalogs import guarded_catalog
 
     with sink_errors(f"opening catalog '{name}'"):
         try:

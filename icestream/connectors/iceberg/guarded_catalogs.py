@@ -23,7 +23,7 @@ from requests import Session
 from requests.adapters import HTTPAdapter
 
 from icestream.api.errors import ConfigError, Problem
-from icestream.sinks.iceberg.catalog_keys import PREFIX, catalog_settings, not_taken, storage_properties
+from icestream.connectors.iceberg.catalog_keys import PREFIX, catalog_settings, not_taken, storage_properties
 
 _log = logging.getLogger(__name__)
 
@@ -41,7 +41,7 @@ def guarded_catalog(name: str, properties: Mapping[str, str]) -> Catalog:
     if properties["type"] == "rest":
         return _Rest(name, **properties)
     # Late: SQLAlchemy is slow to import, and the driver of a database may be missing.
-    from icestream.sinks.iceberg.sql_catalog import GuardedSqlCatalog
+    from icestream.connectors.iceberg.sql_catalog import GuardedSqlCatalog
 
     return GuardedSqlCatalog(name, **properties)
 

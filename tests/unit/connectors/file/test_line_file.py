@@ -9,7 +9,7 @@ import pytest
 
 from icestream.api.errors import FatalError, SinkUnavailable
 from icestream.api.offsets import Offsets, Partition
-from icestream.sinks.file_stream import Landed, LineFile
+from icestream.connectors.file.line_file import Landed, LineFile
 
 P = Partition("t", 0)
 

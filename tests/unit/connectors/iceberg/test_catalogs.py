@@ -5,8 +5,8 @@ import socket
 import pytest
 
 from icestream.api.errors import ConfigError, SinkUnavailable
+from icestream.connectors.iceberg.catalogs import catalog_name, catalog_properties, new_catalog, open_catalog
 from icestream.embedded.ports import free_port
-from icestream.sinks.iceberg.catalogs import catalog_name, catalog_properties, new_catalog, open_catalog
 
 POSTGRESQL = "jdbc:postgresql://db:5432/iceberg"
 

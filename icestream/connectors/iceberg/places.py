@@ -13,7 +13,7 @@ import pyarrow.fs as pf
 from pyiceberg.io.pyarrow import PyArrowFileIO
 
 from icestream.api.errors import Problem
-from icestream.sinks.iceberg.catalogs import PREFIX, told
+from icestream.connectors.iceberg.catalogs import PREFIX, told
 
 _S3 = ("s3", "s3a", "s3n")
 _ENDPOINT = f"{PREFIX}s3.endpoint"

@@ -11,8 +11,8 @@ from typing import Final
 
 from icestream.api.config import Config, ConfigDef, Setting, Type, subset
 from icestream.api.errors import Problem
-from icestream.sinks.iceberg.catalog_keys import key_problems, key_warnings
-from icestream.sinks.iceberg.write_properties import write_problems, write_warnings
+from icestream.connectors.iceberg.catalog_keys import key_problems, key_warnings
+from icestream.connectors.iceberg.write_properties import write_problems, write_warnings
 
 WRITE_PREFIXES: Final = ("iceberg.tables.write-props.", "iceberg.table.write-props.")
 

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 
 from icestream.api.batch import Batch, Counts
 from icestream.api.offsets import NOTHING, Offsets, Partition
-from icestream.sinks.iceberg.job_mark import Age, JobMark, Source, Span, Standing
-from icestream.sinks.iceberg.mark_text import (
+from icestream.connectors.iceberg.job_mark import Age, JobMark, Source, Span, Standing
+from icestream.connectors.iceberg.mark_text import (
     mark_from_property,
     mark_from_summary,
     property_text,

@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from icestream.api.errors import FatalError
 from icestream.api.offset_admin import OffsetEntry
-from icestream.sources.source import SourceSlice
+from icestream.api.source import SourceSlice
 
 _log = logging.getLogger(__name__)
 

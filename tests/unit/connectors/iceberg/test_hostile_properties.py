@@ -15,10 +15,10 @@ from pyiceberg.schema import Schema
 from pyiceberg.types import LongType, NestedField
 
 from icestream.api.errors import ConfigError
-from icestream.sinks.iceberg.catalogs import catalog_properties, new_catalog
-from icestream.sinks.iceberg.settings import problems, warnings
-from icestream.sinks.iceberg.stage import StageWriter
-from icestream.sinks.iceberg.table import IcebergTable
+from icestream.connectors.iceberg.catalogs import catalog_properties, new_catalog
+from icestream.connectors.iceberg.settings import problems, warnings
+from icestream.connectors.iceberg.stage import StageWriter
+from icestream.connectors.iceberg.table import IcebergTable
 
 SCHEMA = Schema(NestedField(1, "id", LongType()))
 

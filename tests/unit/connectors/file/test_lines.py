@@ -10,7 +10,7 @@ import pytest
 
 from icestream.api.errors import FatalError
 from icestream.api.offset_admin import OffsetEntry
-from icestream.sources.file_lines import FileLines, StdinLines
+from icestream.connectors.file.lines import FileLines, StdinLines
 
 
 def at(path: Path, position: object) -> list[OffsetEntry]:
@@ -139,7 +139,7 @@ def test_what_cannot_be_read_is_told_in_one_sentence(tmp_path: Path) -> None:
 
 def test_standard_input_has_no_position(monkeypatch: pytest.MonkeyPatch) -> None:
     read, write = os.pipe()
-    monkeypatch.setattr("icestream.sources.file_lines._STDIN", read)
+    monkeypatch.setattr("icestream.connectors.file.lines._STDIN", read)
     source = StdinLines("t")
     assert source.read(10) is None
     os.write(write, b"one\ntwo\nthr")

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from icestream.api.errors import PreconditionError
 from icestream.api.offset_admin import OffsetEntry
-from icestream.sources.offset_records import entries_of, offset_key, offset_value
+from icestream.jobs.offset_records import entries_of, offset_key, offset_value
 
 _HEAD: Final = b"\xac\xed\x00\x05"
 _NULL, _REFERENCE, _OBJECT, _ARRAY, _BLOCK, _END = 0x70, 0x71, 0x73, 0x75, 0x77, 0x78

@@ -8,8 +8,8 @@ import pytest
 
 from icestream.api.errors import PreconditionError
 from icestream.api.offset_admin import OffsetEntry
-from icestream.sources.offset_file import OffsetFile, parsed, serialized
-from icestream.sources.offset_records import entries_of, offset_key
+from icestream.jobs.offset_file import OffsetFile, parsed, serialized
+from icestream.jobs.offset_records import entries_of, offset_key
 
 # Written by java.io.ObjectOutputStream for {"k1": "v1", "k2": null}.
 JAVA = bytes.fromhex(

@@ -20,16 +20,16 @@ from pyiceberg.types import LongType, NestedField
 from icestream.api.batch import Batch, Counts
 from icestream.api.errors import FatalError
 from icestream.api.offsets import NOTHING, Offsets, Partition
-from icestream.sinks.iceberg.catalogs import new_catalog, open_catalog
-from icestream.sinks.iceberg.job_mark import PRUNE_AFTER
-from icestream.sinks.iceberg.mark_text import (
+from icestream.connectors.iceberg.catalogs import new_catalog, open_catalog
+from icestream.connectors.iceberg.job_mark import PRUNE_AFTER
+from icestream.connectors.iceberg.mark_text import (
     mark_from_property,
     mark_from_summary,
     property_text,
     summary_text,
 )
-from icestream.sinks.iceberg.marks import JobMark, Source, key_of, mark_after, mark_moved
-from icestream.sinks.iceberg.table import IcebergTable
+from icestream.connectors.iceberg.marks import JobMark, Source, key_of, mark_after, mark_moved
+from icestream.connectors.iceberg.table import IcebergTable
 
 A, B, C = Partition("a", 0), Partition("a", 7), Partition("b", 1)
 SOURCE = Source("cluster", {"a": "id-a", "b": "id-b"})

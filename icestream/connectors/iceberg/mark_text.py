@@ -22,7 +22,7 @@ import numpy as np
 from icestream.api.batch import Counts
 from icestream.api.errors import FatalError
 from icestream.api.offsets import Partition
-from icestream.sinks.iceberg.job_mark import Age, JobMark, Source, Span, Standing
+from icestream.connectors.iceberg.job_mark import Age, JobMark, Source, Span, Standing
 
 _VERSION: Final = "2"
 _CACHED: Final = 64

@@ -9,10 +9,10 @@ import pytest
 from pyiceberg import types as it
 from pyiceberg.schema import Schema
 
+from icestream.connectors.iceberg.job_mark import Source
+from icestream.connectors.iceberg.marks import mark_after
+from icestream.connectors.iceberg.table import IcebergTable
 from icestream.jobs.staging import StagedBatch
-from icestream.sinks.iceberg.job_mark import Source
-from icestream.sinks.iceberg.marks import mark_after
-from icestream.sinks.iceberg.table import IcebergTable
 from tests.unit.pipeline.batches import World
 
 TABLE = Schema(it.NestedField(1, "id", it.LongType()))

@@ -41,15 +41,15 @@ from icestream.api.errors import (
     SinkUnavailable,
 )
 from icestream.api.offsets import Offsets
-from icestream.sinks.iceberg import marks
-from icestream.sinks.iceberg.catalog_keys import storage_properties
-from icestream.sinks.iceberg.catalogs import sink_errors
-from icestream.sinks.iceberg.light_metadata import LightTransaction, share_history
-from icestream.sinks.iceberg.marks import JobMark
-from icestream.sinks.iceberg.schemas import change_fields
-from icestream.sinks.iceberg.stage import TablePlan
-from icestream.sinks.iceberg.sweep import file_prefix, sweep
-from icestream.sinks.iceberg.write_properties import property_problems, taken_properties
+from icestream.connectors.iceberg import marks
+from icestream.connectors.iceberg.catalog_keys import storage_properties
+from icestream.connectors.iceberg.catalogs import sink_errors
+from icestream.connectors.iceberg.light_metadata import LightTransaction, share_history
+from icestream.connectors.iceberg.marks import JobMark
+from icestream.connectors.iceberg.schemas import change_fields
+from icestream.connectors.iceberg.stage import TablePlan
+from icestream.connectors.iceberg.sweep import file_prefix, sweep
+from icestream.connectors.iceberg.write_properties import property_problems, taken_properties
 from icestream.waits import waiting_for
 
 _log = logging.getLogger(__name__)

@@ -29,11 +29,11 @@ from pyiceberg.table import TableProperties
 from pyiceberg.table.locations import LocationProvider, load_location_provider
 
 from icestream.api.batch import StagedFile
-from icestream.sinks.iceberg.catalogs import sink_errors
-from icestream.sinks.iceberg.guarded_catalogs import refuse_foreign_code
-from icestream.sinks.iceberg.origins import Origins, RowOrigins
-from icestream.sinks.iceberg.partitions import Partitioner, PartitionValue
-from icestream.sinks.iceberg.schemas import arrow_schema
+from icestream.connectors.iceberg.catalogs import sink_errors
+from icestream.connectors.iceberg.guarded_catalogs import refuse_foreign_code
+from icestream.connectors.iceberg.origins import Origins, RowOrigins
+from icestream.connectors.iceberg.partitions import Partitioner, PartitionValue
+from icestream.connectors.iceberg.schemas import arrow_schema
 
 _log = logging.getLogger(__name__)
 

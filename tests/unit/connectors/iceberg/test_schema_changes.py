@@ -8,8 +8,8 @@ from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.schema import Schema
 from pyiceberg.table import Transaction
 
+from icestream.connectors.iceberg.schemas import arrow_schema, change_fields
 from icestream.rows.new_fields import NO_LONGER_REQUIRED
-from icestream.sinks.iceberg.schemas import arrow_schema, change_fields
 
 TABLE = Schema(
     it.NestedField(1, "id", it.IntegerType(), required=True),

@@ -8,7 +8,7 @@ import pytest
 
 from icestream.api.errors import BadOffsets
 from icestream.api.offset_admin import OffsetEntry
-from icestream.sources.file_stream_offsets import refuse_bad_offsets
+from icestream.connectors.file.source_offsets import refuse_bad_offsets
 
 FILE = {"file": "/tmp/f"}
 

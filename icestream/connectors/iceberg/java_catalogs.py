@@ -8,8 +8,8 @@ from urllib.parse import unquote, urlsplit
 
 from icestream.api.config import Config, subset
 from icestream.api.errors import ConfigError, Problem
-from icestream.sinks.iceberg.catalog_keys import catalog_settings
-from icestream.sinks.iceberg.catalogs import PREFIX, catalog_kind, catalog_name, catalog_properties
+from icestream.connectors.iceberg.catalog_keys import catalog_settings
+from icestream.connectors.iceberg.catalogs import PREFIX, catalog_kind, catalog_name, catalog_properties
 
 _S3_IO = "org.apache.iceberg.aws.s3.S3FileIO"
 _ICEBERGS_OWN = "org.apache.iceberg."

@@ -16,7 +16,7 @@ from pyiceberg.table.update import TableRequirement, TableUpdate
 from pyiceberg.typedef import EMPTY_DICT, Identifier, Properties
 from sqlalchemy.exc import OperationalError, ProgrammingError
 
-from icestream.sinks.iceberg.catalog_keys import storage_properties
+from icestream.connectors.iceberg.catalog_keys import storage_properties
 
 
 class GuardedSqlCatalog(SqlCatalog):

@@ -18,10 +18,10 @@ from pyiceberg.transforms import IdentityTransform
 
 from icestream.api.batch import StagedFile
 from icestream.api.offsets import Partition
-from icestream.sinks.iceberg.catalogs import open_catalog
-from icestream.sinks.iceberg.origins import RowOrigins
-from icestream.sinks.iceberg.stage import StageWriter
-from icestream.sinks.iceberg.table import IcebergTable
+from icestream.connectors.iceberg.catalogs import open_catalog
+from icestream.connectors.iceberg.origins import RowOrigins
+from icestream.connectors.iceberg.stage import StageWriter
+from icestream.connectors.iceberg.table import IcebergTable
 
 ID, TEXT, NESTED = 1, 2, 4
 SCHEMA = Schema(

@@ -1,0 +1,1 @@
+"""The connectors of this package, a folder each; found by their entry points, named nowhere else."""

@@ -1,0 +1,1 @@
+"""Kafka's FileStreamSource and FileStreamSink."""

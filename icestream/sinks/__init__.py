@@ -1,1 +1,0 @@
-"""Where records land: one folder per target."""
