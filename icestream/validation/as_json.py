@@ -14,18 +14,18 @@ import pyarrow as pa
 from icestream.records.column import Column, children, filled
 from icestream.records.plain import plain
 from icestream.records.values import Node
-from icestream.validation.looks import Looks
+from icestream.validation.used_fields import UsedFields
 
 
-def as_json(node: Node, looks: Looks | None = None) -> list[Any]:
-    """ABSENT where a map lacks the key. Fields of structs that nobody looks at may be left out."""
-    return plain(node, len(node), lambda column: _values(filled(column), looks))
+def as_json(node: Node, used: UsedFields | None = None) -> list[Any]:
+    """ABSENT where a map lacks the key. Fields of structs that nobody used at may be left out."""
+    return plain(node, len(node), lambda column: _values(filled(column), used))
 
 
-def _values(column: Column, looks: Looks | None) -> list[Any]:
+def _values(column: Column, used: UsedFields | None) -> list[Any]:
     kind = column.values.type
     if pa.types.is_struct(kind):
-        return _structs(column, looks)
+        return _structs(column, used)
     if pa.types.is_map(kind):
         return _entries(column)
     if pa.types.is_list(kind):
@@ -41,11 +41,11 @@ def _values(column: Column, looks: Looks | None) -> list[Any]:
     return objects
 
 
-def _structs(column: Column, looks: Looks | None) -> list[Any]:
+def _structs(column: Column, used: UsedFields | None) -> list[Any]:
     fields = {
-        name: as_json(field, None if looks is None else looks[name])
+        name: as_json(field, None if used is None else used[name])
         for name, field in children(column).items()
-        if looks is None or name in looks
+        if used is None or name in used
     }
     rows = zip(*fields.values(), strict=True) if fields else iter([()] * len(column))
     return [

@@ -1,26 +1,24 @@
-"""A JSON Schema document: whether it is one, and who judges values by it and by its parts.
+"""A JSON Schema document, checked and ready to validate values.
 
-`settings` asks when a config is validated, `rules` in the tasks. Formats are asserted; nothing is fetched.
+`settings` reads it when a config is validated, `validator` in the tasks. Formats are asserted; nothing is
+fetched.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Final
-from urllib.parse import quote
 
 import jsonschema_rs
 
 Retrieve = Callable[[str], Any]
 """Other documents by their address; raises LookupError with a reason."""
 
-_ADDRESS: Final = "json-schema:///connector"
-"""Under which parts of a document are referred to."""
-_DRAFT_7: Final = "http://json-schema.org/draft-07/schema"
-_DRAFT_2020: Final = "https://json-schema.org/draft/2020-12/schema"
+DRAFT_7: Final = "http://json-schema.org/draft-07/schema"
+DRAFT_2020: Final = "https://json-schema.org/draft/2020-12/schema"
 _RETRIEVING: Final = "retrieving it failed: "
 _NO_BASE: Final = "No base URI is available"
 _NOT_FETCHED: Final = "nothing is fetched, so put it into this document; a file may refer to files beside it"
@@ -54,39 +52,13 @@ class Document:
     @property
     def draft(self) -> str:
         """The address of its draft; 2020-12 if it does not say."""
-        named = self.schema.get("$schema", _DRAFT_2020) if isinstance(self.schema, dict) else _DRAFT_2020
+        named = self.schema.get("$schema", DRAFT_2020) if isinstance(self.schema, dict) else DRAFT_2020
         return str(named).removesuffix("#")
 
-    @property
-    def compiles(self) -> bool:
-        """Whether it is of a draft that `compile` knows."""
-        return self.draft in (_DRAFT_7, _DRAFT_2020)
-
-    @property
-    def is_draft_7(self) -> bool:
-        return self.draft == _DRAFT_7
-
     @cached_property
-    def judge(self) -> jsonschema_rs.Validator:
+    def validator(self) -> jsonschema_rs.Validator:
         return jsonschema_rs.validator_for(
             self.schema, validate_formats=True, retriever=self.retrieve, base_uri=self.address
-        )
-
-    def judge_of(self, pointer: str) -> jsonschema_rs.Validator:
-        """Judges values by the part of the document at a JSON pointer."""
-        return self._made({"$ref": f"{_ADDRESS}#{quote(pointer)}"})
-
-    def judge_of_columns(self, pointer: str) -> jsonschema_rs.Validator:
-        """Judges lists of such values, each list at once."""
-        return self._made({"items": {"$ref": f"{_ADDRESS}#{quote(pointer)}"}})
-
-    @cached_property
-    def _registry(self) -> jsonschema_rs.Registry:
-        return jsonschema_rs.Registry([(_ADDRESS, self.schema)])
-
-    def _made(self, schema: Mapping[str, Any]) -> jsonschema_rs.Validator:
-        return jsonschema_rs.validator_for(
-            {"$schema": self.draft, **schema}, validate_formats=True, offline=True, registry=self._registry
         )
 
 
@@ -112,7 +84,7 @@ def checked(text: str, address: str | None, retrieve: Retrieve) -> Document:
         raise BadSchema("it is neither a JSON object nor true nor false")
     found = Document(schema, address, retrieve)
     try:
-        found.judge  # noqa: B018 (compiling is the check)
+        found.validator  # noqa: B018 (compiling is the check)
     except ValueError as error:
         raise BadSchema(_in_words(error)) from None
     return found
@@ -122,7 +94,7 @@ def _in_words(error: ValueError) -> str:
     if not isinstance(error, jsonschema_rs.ValidationError):
         return str(error)
     if error.message.startswith("Unknown meta-schema"):
-        return f"$schema names a draft that nobody knows; use {_DRAFT_7}# or {_DRAFT_2020}"
+        return f"$schema names a draft that nobody knows; use {DRAFT_7}# or {DRAFT_2020}"
     if _RETRIEVING in error.message:
         target = error.message.partition(" is not present")[0]
         reason = error.message.partition(_RETRIEVING)[2].removeprefix("LookupError: ")

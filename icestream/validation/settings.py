@@ -6,18 +6,21 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
-from typing import Final
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import unquote, urlsplit
 
 from icestream.api.config import Config, ConfigDef, Setting, Type, trimmed
 from icestream.api.errors import ConfigError, Problem
-from icestream.validation.files import source_in
-from icestream.validation.schema import BadSchema, Source, document
+from icestream.validation.schema import BadSchema, Source, checked, document
 from icestream.validation.validator import Schemas
 
 PREFIX: Final = "value.schema."
 _FILE: Final = "file"
 _INLINE: Final = "inline"
+_LARGEST_FILE: Final = 10_000_000
 
 SETTINGS: Final = ConfigDef(
     (
@@ -83,7 +86,7 @@ def _read(config: Config) -> tuple[Schemas, list[Problem]]:
 
 def _source(kind: str, value: str) -> Source:
     if kind == _FILE:
-        return source_in(value)
+        return _source_in(value)
     document(Source(value))
     return Source(value)
 
@@ -97,3 +100,44 @@ def _refuse_stranger(topic: str, config: Config) -> None:
 def _shown(kind: str, value: str) -> str:
     """A whole schema would hide the reason."""
     return value if kind == _FILE or len(value) <= 80 else f"{value[:77]}..."
+
+
+def _source_in(path: str) -> Source:
+    """The schema in a file of the worker with the files that it refers to, checked; raises BadSchema."""
+    file = Path(path).expanduser().absolute()
+    others: dict[str, str] = {}
+
+    def retrieve(address: str) -> Any:
+        others[address] = _referred(address)
+        return json.loads(others[address])
+
+    text = _text_of(file)
+    checked(text, file.as_uri(), retrieve)
+    return Source(text, file.as_uri(), tuple(others.items()))
+
+
+def _referred(address: str) -> str:
+    parts = urlsplit(address)
+    if parts.scheme != "file":
+        raise LookupError("nothing is fetched, so put it into a file beside this one")
+    try:
+        text = _text_of(Path(unquote(parts.path)))
+        json.loads(text)
+    except json.JSONDecodeError as error:
+        raise LookupError(f"it is not JSON: {error}") from None
+    except (BadSchema, RecursionError) as error:
+        raise LookupError(str(error)) from None
+    return text
+
+
+def _text_of(file: Path) -> str:
+    try:
+        if not file.is_file():
+            raise BadSchema(f"there is no file {file}")
+        if file.stat().st_size > _LARGEST_FILE:
+            raise BadSchema(f"{file} is larger than {_LARGEST_FILE // 1_000_000} MB")
+        return file.read_text("utf-8")
+    except OSError as error:
+        raise BadSchema(f"{file} cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise BadSchema(f"{file} is not UTF-8") from None

@@ -16,8 +16,8 @@ from icestream.records.json_source import JsonSource
 from icestream.records.records import DATA_EXCEPTION, Applied, Records
 from icestream.records.values import Fields, Listing, Text, Value, object_fields
 from icestream.validation.as_json import as_json
-from icestream.validation.looks import looks
 from icestream.validation.schema import Document, Source
+from icestream.validation.used_fields import used_fields
 from icestream.validation.validator import Schemas, Validator
 
 _STATUS = {
@@ -205,7 +205,7 @@ def test_only_the_fields_of_structs_that_a_schema_is_about_are_read() -> None:
     rows = [{"id": "1", "who": {"name": "a", "note": "n"}, "x": None}, {"id": None, "who": {"name": None}}]
     value = Column(pa.array(rows, order.arrow_type), order)
     schema = {"properties": {"who": {"properties": {"name": {"type": "string"}}}}, "required": ["id"]}
-    assert as_json(value, looks(Document(schema))) == [
+    assert as_json(value, used_fields(Document(schema))) == [
         {"id": "1", "who": {"name": "a"}},
         {"id": None, "who": {"name": None}},
     ]

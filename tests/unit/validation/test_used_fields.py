@@ -1,4 +1,4 @@
-"""Which fields the combining rules at a root look at, and when nobody can tell."""
+"""Which fields a schema is about, and when that cannot be told."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from icestream.validation.conditions import parted
 from icestream.validation.schema import Document
+from icestream.validation.used_fields import used_fields
 
 _REST = {"type": "object", "required": ["id"], "$defs": {"paid": {"required": ["amount"]}, "self": {}}}
 
 
-def test_conditions_are_parted_from_the_rest_with_the_names_that_they_look_at() -> None:
+def test_fields_of_all_rules_count() -> None:
     conditions = {
         "if": {"properties": {"kind": {"const": "sale"}}},
         "then": {"$ref": "#/$defs/paid"},
@@ -20,41 +20,39 @@ def test_conditions_are_parted_from_the_rest_with_the_names_that_they_look_at() 
         "dependentSchemas": {"a": {"required": ["b"]}},
         "anyOf": [{"not": {"required": ["c"]}}, True],
     }
-    found = parted(Document({**_REST, **conditions}))
+    found = used_fields(Document({**_REST, **conditions}))
     assert found is not None
-    assert set(found.names) == {"kind", "amount", "from", "to", "a", "b", "c"}
-    assert found.rest.schema == _REST
-    assert found.conditions.schema == {**conditions, "$defs": _REST["$defs"]}
+    assert set(found) == {"id", "kind", "amount", "from", "to", "a", "b", "c"}
+
+
+def test_fields_of_fields_count_and_what_is_about_an_object_as_a_whole_uses_all_of_it() -> None:
+    schema = {"properties": {"who": {"required": ["name"]}, "tags": {"minProperties": 1}, "note": {}}}
+    assert used_fields(Document(schema)) == {"who": {"name": {}}, "tags": None, "note": {}}
 
 
 @pytest.mark.parametrize(
     "rules",
     [
-        {},
         {"anyOf": [{"minProperties": 1}]},
         {"anyOf": [{"additionalProperties": False}]},
         {"not": {"const": {}}},
-        {"not": {"$ref": "#/properties/x"}, "properties": {"x": {}}},
-        {"not": {"required": ["x"]}, "properties": {"x": {"$ref": "#/not"}}},
         {"allOf": [{"properties": {"x": {}}}], "unevaluatedProperties": False},
         {"allOf": [{"$id": "http://elsewhere/"}]},
+        {"not": {"$ref": "http://elsewhere/#/x"}},
+        {"properties": {"next": {"$ref": "#"}}},
         {"$schema": "http://json-schema.org/draft-06/schema#", "not": {}},
     ],
 )
-def test_rules_that_cannot_be_parted(rules: dict[str, Any]) -> None:
-    assert parted(Document({**_REST, **rules})) is None
+def test_all_fields_are_used_where_it_cannot_be_told(rules: dict[str, Any]) -> None:
+    assert used_fields(Document({**_REST, **rules})) is None
 
 
 def test_references_may_be_escaped() -> None:
     schema = {"$defs": {"a~/ %": {"required": ["x"]}}, "not": {"$ref": "#/$defs/a~0~1%20%25"}}
-    found = parted(Document(schema))
-    assert found is not None
-    assert found.names == ("x",)
+    assert used_fields(Document(schema)) == {"x": {}}
 
 
 def test_references_that_unfold_without_end_are_followed_once() -> None:
     definitions = {f"d{at}": {"allOf": [{"$ref": f"#/$defs/d{at + 1}"}] * 2} for at in range(40)}
     schema = {"$defs": {**definitions, "d40": {"required": ["x"]}}, "allOf": [{"$ref": "#/$defs/d0"}]}
-    found = parted(Document(schema))
-    assert found is not None
-    assert found.names == ("x",)
+    assert used_fields(Document(schema)) == {"x": {}}
