@@ -24,9 +24,9 @@ from pyiceberg.schema import Schema
 from pyiceberg.types import LongType, NestedField
 
 from icestream.api.batch import Batch, Counts, StagedFile
+from icestream.api.checkpoint import Checkpoint, SourceIds, checkpoint_after
 from icestream.api.offsets import NOTHING, Offsets, Partition
 from icestream.connectors.iceberg.catalogs import open_catalog
-from icestream.connectors.iceberg.marks import JobMark, Source, mark_after
 from icestream.connectors.iceberg.origins import RowOrigins
 from icestream.connectors.iceberg.stage import StageWriter
 from icestream.connectors.iceberg.table import IcebergTable
@@ -71,13 +71,13 @@ class Job:
         catalog.create_table("bench.t", Schema(NestedField(1, "id", LongType(), required=True)))
         self._table = IcebergTable(catalog, "bench.t", "job", write_props={})
         self._chance = random.Random(1)
-        self._topic = Source("5L6g3nShT-eMCtK--X86sw", {"topic": "V8qKJ6LmR2CzDVnkSyYw4Q"})
+        self._topic = SourceIds("5L6g3nShT-eMCtK--X86sw", {"topic": "V8qKJ6LmR2CzDVnkSyYw4Q"})
         # Uneven: the busiest partition has three times the records of the idlest.
         self._at = {
             Partition("topic", number): int(1e6 * self._chance.uniform(0.5, 1.5))
             for number in range(partitions)
         }
-        self._mark: JobMark | None = None
+        self._checkpoint: Checkpoint | None = None
 
     def commit(self, *, with_file: bool) -> tuple[float, float]:
         """One commit; its seconds of CPU and of wall time."""
@@ -90,14 +90,14 @@ class Job:
         cpu, wall = time.process_time(), time.perf_counter()
         receipt = self._table.commit(
             files,
-            mark_after(self._mark, batch, counts, self._topic, tables),
-            expect=self._mark.offsets if self._mark else NOTHING,
+            checkpoint_after(self._checkpoint, batch, counts, self._topic, tables),
+            expect=self._checkpoint.offsets if self._checkpoint else NOTHING,
             new_fields={},
             written_with=plan,
             summary={"kafka.connect.commit-id": batch.id},
         )
         taken = time.process_time() - cpu, time.perf_counter() - wall
-        self._mark, self._at = receipt.mark, end
+        self._checkpoint, self._at = receipt.checkpoint, end
         return taken
 
     def _staged(self) -> list[StagedFile]:

@@ -171,7 +171,7 @@ class Staged:
 
 
 @dataclass(frozen=True)
-class Taken:
+class BatchResult:
     """What tasks made of their slices: one `Staged` per table, in the plan's order, and what concerns all
     tables."""
 
@@ -196,7 +196,7 @@ class Taken:
 class PartlyStaged(Exception):
     """A task of a batch has failed, and others have not: their files are of no use to anybody."""
 
-    def __init__(self, reason: Exception, done: Sequence[Taken]) -> None:
+    def __init__(self, reason: Exception, done: Sequence[BatchResult]) -> None:
         super().__init__(str(reason))
         self.reason = reason
         self.done = done

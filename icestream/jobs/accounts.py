@@ -10,8 +10,8 @@ from itertools import zip_longest
 from pyroaring import BitMap64
 
 from icestream.api.batch import Counts, Slice
+from icestream.api.checkpoint import Checkpoint, ReadSpan
 from icestream.api.offsets import NOTHING, Offsets, Partition
-from icestream.connectors.iceberg.marks import JobMark, Span
 
 _SHOWN = 10
 
@@ -61,7 +61,7 @@ class Counted:
 
 @dataclass(frozen=True)
 class Evidence:
-    mark: JobMark
+    checkpoint: Checkpoint
     ends: Offsets
     in_topic: Mapping[Slice, Counted]
     """Records that the topic really has, for spans where offsets alone do not tell (markers, compaction)."""
@@ -76,7 +76,7 @@ class Evidence:
     is_settled: bool = True
     """False: a batch was being published while all this was gathered; letters may be too few or too many."""
 
-    def counted(self, partition: Partition, span: Span) -> Counted:
+    def counted(self, partition: Partition, span: ReadSpan) -> Counted:
         """How many records a span had to read."""
         piece = Slice(partition, span.first, span.next)
         return self.in_topic.get(piece, Counted(piece.span))
@@ -98,7 +98,7 @@ class Verdict:
 
 def judge(evidence: Evidence) -> Verdict:
     """One line that a person believes, and each thing that is wrong with its offsets."""
-    mark, totals = evidence.mark, evidence.mark.totals
+    checkpoint, totals = evidence.checkpoint, evidence.checkpoint.totals
     problems = [
         *(
             f"topic '{topic}' was deleted and created again: what it has now was not read"
@@ -110,10 +110,10 @@ def judge(evidence: Evidence) -> Verdict:
         *(_deep(evidence, evidence.deep) if evidence.deep else []),
     ]
     unknown = [*_uncountable(evidence), *_unsure_letters(evidence)]
-    said = [f"{totals.read:,} read" if mark.earlier else f"{totals.read:,} in the topic"]
-    if again := _read_again(mark):
+    said = [f"{totals.read:,} read" if checkpoint.earlier else f"{totals.read:,} in the topic"]
+    if again := _read_again(checkpoint):
         said.append(f"{again:,} of them again by hand")
-    if skipped := _skipped(mark):
+    if skipped := _skipped(checkpoint):
         said.append(f"{skipped:,} skipped by hand")
     said.append(f"{evidence.table_rows:,} in the table")
     if totals.rejected:
@@ -122,48 +122,48 @@ def judge(evidence: Evidence) -> Verdict:
         said.append(f"{totals.rejected:,} {place}")
     if totals.filtered:
         said.append(f"{totals.filtered:,} filtered (without a value, or dropped by a transform)")
-    good = "None missing, none too many." if mark.earlier else "None missing, none twice."
+    good = "None missing, none too many." if checkpoint.earlier else "None missing, none twice."
     verdict = good if not unknown else "Nothing is known to be missing or too many."
     if problems:
         verdict = f"{len(problems)} problem(s)."
     lag = _lag(evidence)
     waiting = f" {lag:,} not read yet." if lag else ""
-    counts = {partition: _sum(spans) for partition, spans in mark.spans().items()}
+    counts = {partition: _sum(spans) for partition, spans in checkpoint.spans().items()}
     return Verdict(f"{', '.join(said)}. {verdict}{waiting}", problems, unknown, counts, lag)
 
 
-def _sum(spans: Sequence[Span]) -> Counts:
+def _sum(spans: Sequence[ReadSpan]) -> Counts:
     return sum((span.counts for span in spans), Counts())
 
 
 def _lag(evidence: Evidence) -> int:
     """Records between where the job stands, or begins after a reset, and the end."""
-    standings = evidence.mark.standings
+    standings = evidence.checkpoint.partitions
     return sum(
         max(0, evidence.ends[p] - (standings[p].next if p in standings else evidence.beginnings.get(p) or 0))
         for p in evidence.ends
     )
 
 
-def _offsets(span: Span) -> BitMap64:
+def _offsets(span: ReadSpan) -> BitMap64:
     return BitMap64(range(span.first, span.next)) if span.next > span.first else BitMap64()
 
 
-def _countable(spans: Sequence[Span]) -> list[Span]:
+def _countable(spans: Sequence[ReadSpan]) -> list[ReadSpan]:
     return [span for span in spans if not span.is_gone]
 
 
-def _read_again(mark: JobMark) -> int:
+def _read_again(checkpoint: Checkpoint) -> int:
     """Offsets that were read once more because somebody moved the job back."""
-    expected = (layered(map(_offsets, _countable(spans))) for spans in mark.spans().values())
+    expected = (layered(map(_offsets, _countable(spans))) for spans in checkpoint.spans().values())
     return sum(len(layer) for layers in expected for layer in layers[1:])
 
 
-def _skipped(mark: JobMark) -> int:
+def _skipped(checkpoint: Checkpoint) -> int:
     """Offsets that were never read because somebody moved the job over them."""
     found = 0
-    for partition, standing in mark.standings.items():
-        spans = _countable(mark.spans()[partition])
+    for partition, standing in checkpoint.partitions.items():
+        spans = _countable(checkpoint.spans()[partition])
         first, until = min(span.first for span in spans), standing.next
         covered = BitMap64.union(*map(_offsets, spans))
         found += len(BitMap64(range(first, until)) - covered) if until > first else 0
@@ -172,7 +172,7 @@ def _skipped(mark: JobMark) -> int:
 
 def _per_partition(evidence: Evidence) -> list[str]:
     problems = []
-    for partition, spans in sorted(evidence.mark.spans().items()):
+    for partition, spans in sorted(evidence.checkpoint.spans().items()):
         for span in spans:
             counts = span.counts
             if not counts.reconcile:
@@ -193,7 +193,7 @@ def _per_partition(evidence: Evidence) -> list[str]:
 
 def _uncountable(evidence: Evidence) -> list[str]:
     unknown = []
-    for partition, spans in sorted(evidence.mark.spans().items()):
+    for partition, spans in sorted(evidence.checkpoint.spans().items()):
         for span in spans:
             if (gone := evidence.counted(partition, span).gone) and not span.is_gone:
                 unknown.append(
@@ -205,7 +205,7 @@ def _uncountable(evidence: Evidence) -> list[str]:
 
 
 def _table(evidence: Evidence) -> list[str]:
-    written = evidence.mark.totals.written
+    written = evidence.checkpoint.totals.written
     if evidence.table_rows == written or evidence.other_writers:
         return []
     what = "missing from" if evidence.table_rows < written else "too many in"
@@ -214,7 +214,7 @@ def _table(evidence: Evidence) -> list[str]:
 
 def _wrong_letters(evidence: Evidence) -> list[str]:
     """More letters than rejected records, or fewer, where nothing else explains it."""
-    letters, rejected = evidence.letters, evidence.mark.totals.rejected
+    letters, rejected = evidence.letters, evidence.checkpoint.totals.rejected
     if letters is None or not evidence.is_settled:
         return []
     too_few = letters.count < rejected and not letters.is_cut
@@ -224,7 +224,7 @@ def _wrong_letters(evidence: Evidence) -> list[str]:
 
 
 def _unsure_letters(evidence: Evidence) -> list[str]:
-    letters, rejected = evidence.letters, evidence.mark.totals.rejected
+    letters, rejected = evidence.letters, evidence.checkpoint.totals.rejected
     if letters is None or _wrong_letters(evidence) or letters.count == rejected:
         return []
     if letters.count - letters.unnamed == rejected:
@@ -248,13 +248,13 @@ def _unsure_letters(evidence: Evidence) -> list[str]:
 
 
 def _deep(evidence: Evidence, deep: Deep) -> list[str]:
-    spans_of = evidence.mark.spans()
+    spans_of = evidence.checkpoint.spans()
     expected = {partition: layered(map(_offsets, spans)) for partition, spans in spans_of.items()}
     problems = []
     for partition, layers in sorted(deep.layers.items()):
         surplus = BitMap64.union(BitMap64(), *_beyond(layers, expected.get(partition, []))[1:])
         if surplus:
-            how = "too often" if partition in evidence.mark.earlier else "twice"
+            how = "too often" if partition in evidence.checkpoint.earlier else "twice"
             problems.append(f"{partition}: offsets {how} in the table: {shown(surplus)}")
     if deep.foreign_rows:
         return problems
@@ -270,7 +270,7 @@ def _absent(
     dead = letters.get(partition, BitMap64()) if letters is not None else BitMap64()
     is_sure = evidence.letters is not None and not evidence.letters.unnamed and not _unsure_letters(evidence)
     explained = rejected = 0
-    for span in evidence.mark.spans()[partition]:
+    for span in evidence.checkpoint.spans()[partition]:
         counted = evidence.counted(partition, span)
         records = span.counts.read if span.is_gone or counted.gone else counted.there
         explained += span.next - span.first - records + span.counts.filtered

@@ -6,14 +6,14 @@ import datetime as dt
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol
 
-from icestream.api.batch import Batch, StagedFile, TableReference, Taken
+from icestream.api.batch import Batch, BatchResult, StagedFile, TableReference
 from icestream.api.offsets import Offsets, Partition
 from icestream.kafka.topics import GroupOffset, TopicFacts
 from icestream.kafka.watch import Seen
 
 if TYPE_CHECKING:
     # For their names alone: jobs without tables start sooner.
-    from icestream.connectors.iceberg.marks import Found, JobMark
+    from icestream.api.checkpoint import Checkpoint, FoundCheckpoint
     from icestream.connectors.iceberg.stage import TablePlan
     from icestream.connectors.iceberg.table import NewFields, Receipt
     from icestream.pipeline.plan import TableTask
@@ -48,7 +48,7 @@ class BatchRunner(Protocol):
 
     def run(
         self, batch: Batch, tables: Sequence[TableTask], *, evolves: bool, stages: bool = True
-    ) -> Taken: ...
+    ) -> BatchResult: ...
 
 
 class SinkTable(Protocol):
@@ -59,14 +59,14 @@ class SinkTable(Protocol):
 
     def reference(self, catalog: str) -> TableReference: ...
 
-    def found(self) -> Found: ...
+    def found(self) -> FoundCheckpoint: ...
 
     def plan(self, new_fields: NewFields) -> TablePlan: ...
 
     def commit(
         self,
         files: Sequence[StagedFile],
-        mark: JobMark,
+        checkpoint: Checkpoint,
         *,
         expect: Offsets,
         new_fields: NewFields,

@@ -13,8 +13,8 @@ from icestream.jobs.borders import SinkTable
 from icestream.jobs.channel import Channel, KafkaChannel, prepare_topics
 from icestream.jobs.job import job_from
 from icestream.jobs.limited_table import LimitedTable
-from icestream.jobs.manager import JobManager
 from icestream.jobs.shared import Shared
+from icestream.jobs.sink_manager import SinkManager
 from icestream.kafka.clients import client_settings
 from icestream.kafka.topics import Topics
 from icestream.pipeline.record_path import RecordSettings
@@ -37,7 +37,7 @@ def job_manager(
     reached: Callable[[str], None] = lambda point: None,
     shared: Shared | None = None,
     wake: Callable[[], None] = lambda: None,
-) -> JobManager:
+) -> SinkManager:
     """`shared` is what all jobs of a worker have in common; without it the job has its own and polls."""
     job = job_from(name, config)
     admin = client_settings(worker, "admin", subset(config, "admin.override."))
@@ -60,7 +60,7 @@ def job_manager(
         runner.refuse_cancelled()
 
     gate = shared.gate if shared else None
-    return JobManager(
+    return SinkManager(
         job, topics, tables, runner, open_channel, time.monotonic, _now, reached, news, wake, gate
     )
 

@@ -17,7 +17,7 @@ from icestream.deadlines import Overdue, while_moving
 from icestream.jobs.events import Event, Payload, encoded
 from icestream.jobs.job import Job
 from icestream.jobs.outbox import LetterQueue
-from icestream.jobs.standing import NOTE_PREFIX
+from icestream.jobs.resume import NOTE_PREFIX
 from icestream.kafka.topics import Topics
 from icestream.kafka.transactions import Outgoing, Transactions
 

@@ -17,12 +17,12 @@ from pyiceberg.table import Table
 from pyroaring import BitMap64
 
 from icestream.api.batch import Slice
+from icestream.api.checkpoint import Checkpoint
 from icestream.api.config import Config, subset
 from icestream.api.errors import IcestreamError, NotFoundError
 from icestream.api.offsets import Offsets, Partition
-from icestream.connectors.iceberg import marks
+from icestream.connectors.iceberg import checkpoints
 from icestream.connectors.iceberg.catalogs import open_catalog, sink_errors
-from icestream.connectors.iceberg.marks import JobMark
 from icestream.connectors.iceberg.origins import Origins
 from icestream.jobs.accounts import Counted, Deep, Evidence, Letters, layered
 from icestream.jobs.job import DeadLetters, Job, job_from
@@ -72,48 +72,50 @@ class _Seen:
 
     name: str
     table: Table
-    mark: JobMark
+    checkpoint: Checkpoint
     letters: Letters | None
     is_settled: bool
 
 
 def _seen(job: Job, catalog: Catalog, topics: Topics, reader: SliceReader) -> list[_Seen]:
     tables = [(name, _loaded(catalog, name)) for name in job.tables]
-    found = [_mark(job, table) for _, table in tables]
+    found = [_checkpoint(job, table) for _, table in tables]
     if job.dead_letters is None:
-        return [_Seen(*one, mark, None, True) for one, mark in zip(tables, found, strict=True)]
+        return [_Seen(*one, checkpoint, None, True) for one, checkpoint in zip(tables, found, strict=True)]
     published = _published(job, topics, found)
     box = _Box(job.dead_letters, job.name, topics, reader)
-    again = [_mark(job, _loaded(catalog, name)) for name in job.tables]
+    again = [_checkpoint(job, _loaded(catalog, name)) for name in job.tables]
     return [
-        _Seen(*one, mark, box.letters_of(mark), is_published and mark.commit == later.commit)
-        for one, mark, is_published, later in zip(tables, found, published, again, strict=True)
+        _Seen(
+            *one, checkpoint, box.letters_of(checkpoint), is_published and checkpoint.commit == later.commit
+        )
+        for one, checkpoint, is_published, later in zip(tables, found, published, again, strict=True)
     ]
 
 
-def _mark(job: Job, table: Table) -> JobMark:
-    mark = marks.find(table.metadata, job.name, "main").mark
-    if mark is None:
+def _checkpoint(job: Job, table: Table) -> Checkpoint:
+    checkpoint = checkpoints.find(table.metadata, job.name, "main").checkpoint
+    if checkpoint is None:
         raise NotFoundError(
             f"table '{'.'.join(table.name())}' has no commit of connector '{job.name}' yet; see what it "
             f"waits for with 'icestream connector status {job.name}'"
         )
-    return mark
+    return checkpoint
 
 
-def _published(job: Job, topics: Topics, found: Sequence[JobMark]) -> list[bool]:
+def _published(job: Job, topics: Topics, found: Sequence[Checkpoint]) -> list[bool]:
     """Whether the group, which follows the tables, is as far as each of them."""
-    partitions = {partition for mark in found for partition in mark.standings}
+    partitions = {partition for checkpoint in found for partition in checkpoint.partitions}
     existing = topics.describe(sorted({partition.topic for partition in partitions}))
     asked = [p for p in partitions if p.topic in existing and p.number < existing[p.topic].partitions]
     group = topics.group_offsets(job.group, asked)
     return [
         all(
             (group[p].next if p in group else at.first) >= at.next
-            for p, at in mark.standings.items()
+            for p, at in checkpoint.partitions.items()
             if p in asked
         )
-        for mark in found
+        for checkpoint in found
     ]
 
 
@@ -128,10 +130,10 @@ def _loaded(catalog: Catalog, name: str) -> Table:
 
 
 def _of_table(job: Job, seen: _Seen, topics: Topics, reader: SliceReader, deep: bool) -> Evidence:
-    table, mark = seen.table, seen.mark
-    known = mark.spans()
+    table, checkpoint = seen.table, seen.checkpoint
+    known = checkpoint.spans()
     existing = topics.describe(sorted({partition.topic for partition in known}))
-    ids = mark.source.topics
+    ids = checkpoint.source.topics
     anew = sorted(name for name in existing if ids.get(name, existing[name].id) != existing[name].id)
     partitions = [
         p
@@ -142,9 +144,9 @@ def _of_table(job: Job, seen: _Seen, topics: Topics, reader: SliceReader, deep: 
     snapshot = table.current_snapshot()
     summary = snapshot.summary.additional_properties if snapshot and snapshot.summary else {}
     return Evidence(
-        mark=mark,
+        checkpoint=checkpoint,
         ends=topics.ends(partitions),
-        in_topic=_recount(mark, beginnings, _compacted(topics, partitions), reader),
+        in_topic=_recount(checkpoint, beginnings, _compacted(topics, partitions), reader),
         table_rows=int(summary.get("total-records", 0)) - int(summary.get("total-position-deletes", 0)),
         other_writers=_has_other_writers(table, job.name),
         letters=seen.letters,
@@ -156,11 +158,11 @@ def _of_table(job: Job, seen: _Seen, topics: Topics, reader: SliceReader, deep: 
 
 
 def _recount(
-    mark: JobMark, beginnings: Offsets, compacted: Collection[str], reader: SliceReader
+    checkpoint: Checkpoint, beginnings: Offsets, compacted: Collection[str], reader: SliceReader
 ) -> dict[Slice, Counted]:
     """Count records where fewer were read than there are offsets: some offsets hold no record."""
     counted: dict[Slice, Counted] = {}
-    for partition, spans in mark.spans().items():
+    for partition, spans in checkpoint.spans().items():
         for span in spans:
             piece = Slice(partition, span.first, span.next)
             if span.counts.read >= piece.span or span.is_gone or piece in counted:
@@ -191,7 +193,7 @@ def _may_compact(topics: Topics, topic: str) -> bool:
 
 def _has_other_writers(table: Table, job: str) -> bool:
     """Whether any other job or engine has changed the rows of this table, as far as its history tells."""
-    key = marks.key_of(job)
+    key = checkpoints.key_of(job)
     return any(
         snapshot.summary is not None
         and key not in snapshot.summary.additional_properties
@@ -217,11 +219,11 @@ class _Box:
             else:
                 self._placeless += 1
 
-    def letters_of(self, mark: JobMark) -> Letters:
-        """Those of records that the table of this mark has read: other tables may have read more."""
+    def letters_of(self, checkpoint: Checkpoint) -> Letters:
+        """Those of records that the table of this checkpoint has read: other tables may have read more."""
         count = self._placeless
         offsets: dict[Partition, BitMap64] = {}
-        for partition, spans in mark.spans().items():
+        for partition, spans in checkpoint.spans().items():
             read = BitMap64()
             for span in spans:
                 if span.next > span.first:

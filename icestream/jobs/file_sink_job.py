@@ -23,7 +23,7 @@ from icestream.jobs.channel import Channel
 from icestream.jobs.file_sink_lines import ChunkLines
 from icestream.jobs.job import Job
 from icestream.jobs.reject_log import log_rejected
-from icestream.jobs.standing import NOTE_PREFIX
+from icestream.jobs.resume import NOTE_PREFIX
 from icestream.kafka.chunk import Chunk
 
 _log = logging.getLogger(__name__)

@@ -1,8 +1,8 @@
-"""The offsets of an Iceberg sink: marks in its tables, which the group follows. Used by `sink_offsets`.
+"""The offsets of an Iceberg sink: checkpoints in its tables, which the group follows. Used by `sink_offsets`.
 
 A change is a commit without rows to each table. It may be repeated: it ends in the same state. Each step asks
-Kafka first whether a newer change or a manager has begun, and each commit lands only on the mark that was
-settled: whatever came in between is seen.
+Kafka first whether a newer change or a manager has begun, and each commit lands only on the checkpoint that
+was settled: whatever came in between is seen.
 """
 
 from __future__ import annotations
@@ -14,14 +14,13 @@ import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from icestream.api.batch import Batch, Taken
+from icestream.api.batch import Batch, BatchResult
+from icestream.api.checkpoint import Checkpoint, FoundCheckpoint, SourceIds, checkpoint_moved
 from icestream.api.errors import BadOffsets, CommitConflict, FatalError, NotReadyError, SourceRecreated
 from icestream.api.offsets import NOTHING, Offsets, Partition
-from icestream.connectors.iceberg.marks import Found, JobMark, Source, mark_moved
 from icestream.connectors.iceberg.table import IcebergTable
 from icestream.jobs import planning
 from icestream.jobs.channel import KafkaChannel, prepare_topics
-from icestream.jobs.debts import pay
 from icestream.jobs.group_ledger import (
     ALTERED,
     RESET,
@@ -32,14 +31,15 @@ from icestream.jobs.group_ledger import (
 )
 from icestream.jobs.job import Job
 from icestream.jobs.offset_entries import Moves
-from icestream.jobs.standing import (
+from icestream.jobs.resume import (
     has_all,
-    owed,
     refuse_other_cluster,
     refuse_other_source,
-    standing,
+    resume_point,
     strange_topic,
+    unpublished_batch,
 )
+from icestream.jobs.unpublished import publish_missing
 from icestream.kafka.topics import GroupOffset
 from icestream.pipeline.plan import Plan, TableTask
 from icestream.pipeline.record_path import RecordSettings
@@ -58,22 +58,22 @@ _READER = {"client.id": "icestream-offsets"}
 class _Now:
     """What tables, group and topics say before a change."""
 
-    found: Sequence[Found]
+    found: Sequence[FoundCheckpoint]
     group: Mapping[Partition, GroupOffset]
-    source: Source
+    source: SourceIds
     partitions: Sequence[Partition]
     beginnings: Offsets
     ends: Offsets
-    settles: Sequence[Found]
+    settles: Sequence[FoundCheckpoint]
     """As `found`, but of tables that this change has moved already as they were before."""
 
     @property
-    def marks(self) -> list[JobMark]:
-        return [item.mark for item in self.found if item.mark]
+    def checkpoints(self) -> list[Checkpoint]:
+        return [item.checkpoint for item in self.found if item.checkpoint]
 
 
 class IcebergLedger:
-    """Of an Iceberg sink: its tables' marks, which the consumer group follows."""
+    """Of an Iceberg sink: its tables' checkpoints, which the consumer group follows."""
 
     def __init__(
         self,
@@ -91,7 +91,7 @@ class IcebergLedger:
         self._still_awaited = still_awaited
         """Overdue, once whoever asked for a change has been told that it failed."""
         self._commit = str(uuid.uuid4())
-        self._before: dict[str, Found] = {}
+        self._before: dict[str, FoundCheckpoint] = {}
 
     def read(self) -> Offsets:
         """The lowest offset over the tables; a partition that was reset in any of them has none."""
@@ -134,7 +134,7 @@ class IcebergLedger:
         also: Sequence[str],
         channel: KafkaChannel,
     ) -> Offsets | None:
-        """What is settled is what moves: if a table gets another mark in between, all is looked at again."""
+        """What is settled is what moves: if a table gets another checkpoint, all is looked at again."""
         for _ in range(_COMMIT_ATTEMPTS):
             now = self._now(also)
             self._settle(now, channel)
@@ -154,7 +154,7 @@ class IcebergLedger:
         return Offsets({p: now.beginnings[p] if target is None else target for p, target in moves.items()})
 
     def _reset(self, now: _Now, channel: KafkaChannel) -> Offsets | None:
-        if not now.group and not any(item.mark or item.rolled_back_from for item in now.found):
+        if not now.group and not any(item.checkpoint or item.rolled_back_from for item in now.found):
             return None
         for table, found in zip(self._tables, now.found, strict=True):
             self._move(table, found, _all_to_the_beginning(found), now, NOTHING, channel)
@@ -162,13 +162,13 @@ class IcebergLedger:
 
     def _now(self, also: Sequence[str] = ()) -> _Now:
         found = [table.found() for table in self._tables]
-        known = {topic for item in found if item.mark for topic in item.mark.topics}
+        known = {topic for item in found if item.checkpoint for topic in item.checkpoint.topics}
         facts = self._kafka.facts([*also, *known])
         partitions = partitions_of(facts)
         return _Now(
             found,
             self._kafka.topics.group_offsets(self._job.group, partitions),
-            Source(self._kafka.topics.cluster_id(), {name: fact.id for name, fact in facts.items()}),
+            SourceIds(self._kafka.topics.cluster_id(), {name: fact.id for name, fact in facts.items()}),
             partitions,
             self._kafka.topics.beginnings(partitions),
             self._kafka.topics.ends(partitions),
@@ -179,7 +179,7 @@ class IcebergLedger:
         self._kafka.refuse_absent(moves, self._kafka.facts([topic for topic, _ in moves]))
         self._floors(now)
         try:
-            refuse_other_cluster(now.marks, now.source)
+            refuse_other_cluster(now.checkpoints, now.source)
         except SourceRecreated as error:
             raise BadOffsets(str(error)) from error
         self._refuse_half_a_topic(moves, now)
@@ -195,35 +195,35 @@ class IcebergLedger:
         """Of a topic that was created anew all partitions are moved at once: it has one id."""
         for topic in sorted({partition.topic for partition in moves}):
             left = [p.number for p in now.partitions if p.topic == topic and p not in moves]
-            if left and (why := strange_topic(now.marks, now.source, topic)) is not None:
+            if left and (why := strange_topic(now.checkpoints, now.source, topic)) is not None:
                 raise BadOffsets(
                     f"{why} Name all its partitions at once ({left[0]} is missing), "
                     "or reset the connector's offsets"
                 )
 
     def _floors(self, now: _Now) -> Sequence[Offsets]:
-        """Where each table would go on: a table that gets its first mark must not forget that."""
-        begins_late = self._job.begins_at == "latest" and not now.marks
+        """Where each table would go on: a table that gets its first checkpoint must not forget that."""
+        begins_late = self._job.begins_at == "latest" and not now.checkpoints
         fresh = now.ends if begins_late else now.beginnings
         try:
-            return standing(self._job.group, now.found, now.group, fresh).floors
+            return resume_point(self._job.group, now.found, now.group, fresh).floors
         except FatalError as error:
             raise BadOffsets(str(error)) from error
 
     def _move(
         self,
         table: IcebergTable,
-        found: Found,
+        found: FoundCheckpoint,
         moves: Moves,
         now: _Now,
         floor: Offsets,
         channel: KafkaChannel,
     ) -> None:
-        """One commit without rows, on top of the mark that was found.
+        """One commit without rows, on top of the checkpoint that was found.
 
-        Also where it changes no offset: only another mark refuses what an older change may have under way.
+        Also where it changes no offset: only another checkpoint refuses an older change that is under way.
         """
-        if found.mark is not None and found.mark.commit == self._commit:
+        if found.checkpoint is not None and found.checkpoint.commit == self._commit:
             return
         if now.partitions:
             channel.prove(now.partitions[0])
@@ -231,7 +231,7 @@ class IcebergLedger:
         self._reached(f"moving {table.name}")
         table.commit(
             [],
-            mark_moved(found.mark, self._commit, moves, now.source, floor),
+            checkpoint_moved(found.checkpoint, self._commit, moves, now.source, floor),
             expect=found.offsets,
             new_fields={},
             written_with=table.plan({}),
@@ -242,14 +242,14 @@ class IcebergLedger:
 
     def _settle(self, now: _Now, channel: KafkaChannel) -> None:
         """Publish the dead letters of a last batch whose transaction is missing: later nobody could tell."""
-        marks = [item.mark for item in now.settles if item.mark]
+        checkpoints = [item.checkpoint for item in now.settles if item.checkpoint]
         if self._job.dead_letters is None or not has_all(now.settles):
             return
-        batch = owed(marks, now.group, now.partitions)
+        batch = unpublished_batch(checkpoints, now.group, now.partitions)
         if batch is None:
             return
         try:
-            refuse_other_source(self._job.name, marks, now.source, {p.topic for p in batch.end})
+            refuse_other_source(self._job.name, checkpoints, now.source, {p.topic for p in batch.end})
         except SourceRecreated as error:
             _log.warning("dead letters are lost: %s", error, extra={"connector": self._job.name})
             return
@@ -270,23 +270,23 @@ class IcebergLedger:
             )
         prepare_topics(self._job, self._kafka.topics)
         with _ONE_READER:
-            pay(
+            publish_missing(
                 batch,
-                [table for table, item in zip(self._tables, now.found, strict=True) if item.mark],
+                [table for table, item in zip(self._tables, now.found, strict=True) if item.checkpoint],
                 InProcessRunner(self._kafka.reads, RecordSettings.of(self._job.config)),
                 channel,
                 self._job.name,
             )
 
 
-def _told(found: Found) -> Offsets | None:
+def _told(found: FoundCheckpoint) -> Offsets | None:
     """Where a table goes on by its own word; None if it has never heard of the job."""
     if found.rolled_back_from:
-        return Offsets({p: at.first for p, at in found.rolled_back_from.standings.items()})
-    return found.mark.offsets if found.mark else None
+        return Offsets({p: at.first for p, at in found.rolled_back_from.partitions.items()})
+    return found.checkpoint.offsets if found.checkpoint else None
 
 
-def _all_to_the_beginning(found: Found) -> Moves:
+def _all_to_the_beginning(found: FoundCheckpoint) -> Moves:
     return dict.fromkeys(found.offsets)
 
 
@@ -297,7 +297,9 @@ class InProcessRunner:
         self._kafka = {**kafka, **_READER}
         self._records = records
 
-    def run(self, batch: Batch, tables: Sequence[TableTask], *, evolves: bool, stages: bool = True) -> Taken:
+    def run(
+        self, batch: Batch, tables: Sequence[TableTask], *, evolves: bool, stages: bool = True
+    ) -> BatchResult:
         plan = Plan(self._kafka, self._records, tables, [batch.slices()], evolves, stages)
         return task_result(plan, 0)
 

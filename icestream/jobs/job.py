@@ -45,7 +45,7 @@ class Job:
     group: str
     transactional_id: str
     begins_at: str
-    """`earliest` or `latest`: where a job begins that has neither a mark in its tables nor group offsets."""
+    """`earliest` or `latest`: where a job begins that has neither a checkpoint nor group offsets."""
     config: Config = field(repr=False)
     """All of it: what becomes of a record is for the pipeline to read."""
 

@@ -18,7 +18,7 @@ from icestream.deadlines import Overdue, within
 from icestream.jobs.borders import SinkTable
 
 if TYPE_CHECKING:
-    from icestream.connectors.iceberg.marks import Found, JobMark
+    from icestream.api.checkpoint import Checkpoint, FoundCheckpoint
     from icestream.connectors.iceberg.stage import TablePlan
     from icestream.connectors.iceberg.table import NewFields, Receipt
 
@@ -40,7 +40,7 @@ class LimitedTable:
     def reference(self, catalog: str) -> TableReference:
         return self._table.reference(catalog)
 
-    def found(self) -> Found:
+    def found(self) -> FoundCheckpoint:
         return self._asked(self._table.found, "reading")
 
     def plan(self, new_fields: NewFields) -> TablePlan:
@@ -50,7 +50,7 @@ class LimitedTable:
     def commit(
         self,
         files: Sequence[StagedFile],
-        mark: JobMark,
+        checkpoint: Checkpoint,
         *,
         expect: Offsets,
         new_fields: NewFields,
@@ -62,7 +62,7 @@ class LimitedTable:
         def commit() -> Receipt:
             return table.commit(
                 files,
-                mark,
+                checkpoint,
                 expect=expect,
                 new_fields=new_fields,
                 written_with=written_with,

@@ -6,7 +6,7 @@ from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from icestream.api.batch import Batch, Rejected, Taken
+from icestream.api.batch import Batch, BatchResult, Rejected
 from icestream.api.errors import SourceRecreated
 from icestream.api.offsets import Offsets, Partition
 from icestream.jobs.job import Limits
@@ -66,7 +66,7 @@ def rows_allowed(pace: Pace, limits: Limits) -> int:
     return max(1, min(allowed, pace.rows_limit or allowed))
 
 
-def shrunk(pace: Pace, span: int, taken: Taken) -> Pace:
+def shrunk(pace: Pace, span: int, taken: BatchResult) -> Pace:
     """After a batch of so many rows that was too large: what was read of it tells how large records are."""
     size = taken.bytes_read / taken.records_read if taken.records_read else pace.bytes_a_row
     return replace(pace, rows_limit=max(1, span // 2), bytes_a_row=size, behind=True)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from icestream.api.batch import Batch, Counts, PartlyStaged, Staged, Taken
+from icestream.api.batch import Batch, BatchResult, Counts, PartlyStaged, Staged
 from icestream.api.errors import FatalError
 from icestream.api.offsets import Offsets
 from icestream.connectors.iceberg.stage import TablePlan
@@ -34,7 +34,7 @@ class StagedPart:
 @dataclass(frozen=True)
 class StagedBatch:
     batch: Batch
-    taken: Taken
+    taken: BatchResult
     parts: Sequence[StagedPart]
 
     def discard(self) -> None:
@@ -76,7 +76,7 @@ def stage(
 
 def _run(
     runner: BatchRunner, batch: Batch, tables: Sequence[SinkTable], tasks: Sequence[TableTask], evolves: bool
-) -> Taken:
+) -> BatchResult:
     """Run the batch; if a part of it fails, remove the files of the other parts."""
     try:
         return runner.run(batch, tasks, evolves=evolves)

@@ -1,18 +1,18 @@
-"""What a commit says about itself in the snapshot summary, beside the job's mark."""
+"""What a commit says about itself in the snapshot summary, beside the job's checkpoint."""
 
 from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Sequence
 
-from icestream.api.batch import Batch, Rejected, Taken
+from icestream.api.batch import Batch, BatchResult, Rejected
 
 REJECTED = "icestream.rejected-offsets"
 FILTERED_BY = "icestream.filtered-by"
 _MOST_REJECTED = 200
 
 
-def summary(batch: Batch, taken: Taken, valid_through: dt.datetime | None) -> dict[str, str]:
+def summary(batch: Batch, taken: BatchResult, valid_through: dt.datetime | None) -> dict[str, str]:
     """Iceberg's own keys for Kafka Connect commits, the offsets that were rejected if they are few,
     and how many records each transform dropped."""
     said = {"kafka.connect.commit-id": batch.id}

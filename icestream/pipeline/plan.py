@@ -6,7 +6,7 @@ import pickle
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from icestream.api.batch import Slice, Taken
+from icestream.api.batch import BatchResult, Slice
 from icestream.api.offsets import Offsets
 from icestream.connectors.iceberg.stage import TablePlan
 from icestream.pipeline.record_path import RecordSettings
@@ -50,12 +50,12 @@ class TaskFailed:
     trace: str
 
 
-def packed(answer: Taken | TaskFailed) -> bytes:
+def packed(answer: BatchResult | TaskFailed) -> bytes:
     return pickle.dumps(answer, protocol=pickle.HIGHEST_PROTOCOL)
 
 
-def unpacked(answer: bytes) -> Taken | TaskFailed:
+def unpacked(answer: bytes) -> BatchResult | TaskFailed:
     content = pickle.loads(answer)
-    if not isinstance(content, Taken | TaskFailed):
+    if not isinstance(content, BatchResult | TaskFailed):
         raise TypeError(f"a task answered with {type(content).__name__}")
     return content

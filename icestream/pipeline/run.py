@@ -16,7 +16,7 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from icestream.api.batch import Batch, PartlyStaged, Staged, Taken, add_counts, deal
+from icestream.api.batch import Batch, BatchResult, PartlyStaged, Staged, add_counts, deal
 from icestream.api.errors import Cancelled, FatalError, RetriableError, SinkUnavailable
 from icestream.api.offsets import Partition
 from icestream.api.status import Outage
@@ -108,7 +108,9 @@ class SparkRunner:
         self._cancelled = threading.Event()
         self._is_overdue = False
 
-    def run(self, batch: Batch, tables: Sequence[TableTask], *, evolves: bool, stages: bool = True) -> Taken:
+    def run(
+        self, batch: Batch, tables: Sequence[TableTask], *, evolves: bool, stages: bool = True
+    ) -> BatchResult:
         hands = min(self._slots, -(-batch.span // _ROWS_A_TASK))
         tasks = deal(batch.slices(), hands)
         # Sizes of records are known from earlier ones only: twice as much as was meant is still borne.
@@ -119,7 +121,7 @@ class SparkRunner:
             # What a task has read and nobody counts would be lost in silence.
             raise SinkUnavailable(f"Spark gave answers of {len(collected)} of {len(tasks)} tasks of a batch")
         answers = [unpacked(answer) for answer in collected]
-        done = [answer for answer in answers if isinstance(answer, Taken)]
+        done = [answer for answer in answers if isinstance(answer, BatchResult)]
         for answer in answers:
             if isinstance(answer, TaskFailed):
                 raise PartlyStaged(_error_of(answer), done)
@@ -214,12 +216,12 @@ def _error_of(failed: TaskFailed) -> Exception:
     return FatalError(f"a task failed: {failed.reason}\n{failed.trace}")
 
 
-def _summed(parts: list[Taken]) -> Taken:
+def _summed(parts: list[BatchResult]) -> BatchResult:
     newest: dict[Partition, int] = {}
     for part in parts:
         for partition, timestamp in part.newest_ms.items():
             newest[partition] = max(timestamp, newest.get(partition, timestamp))
-    return Taken(
+    return BatchResult(
         tables=[_summed_table(staged) for staged in zip(*(part.tables for part in parts), strict=True)],
         rejected=[rejected for part in parts for rejected in part.rejected],
         bytes_read=sum(part.bytes_read for part in parts),

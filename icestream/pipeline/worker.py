@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from icestream.api.batch import Counts, Rejected, Slice, Staged, Taken
+from icestream.api.batch import BatchResult, Counts, Rejected, Slice, Staged
 from icestream.api.errors import RetriableError
 from icestream.api.offsets import Partition
 from icestream.connectors.iceberg.origins import RowOrigins
@@ -68,14 +68,14 @@ def run_tasks(plan: Plan, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Reco
             )
 
 
-def _answer(plan: Plan, task: int) -> Taken | TaskFailed:
+def _answer(plan: Plan, task: int) -> BatchResult | TaskFailed:
     try:
         return task_result(plan, task)
     except Exception as error:  # the worker edge: the driver decides what it means
         return TaskFailed(isinstance(error, RetriableError), str(error), traceback.format_exc())
 
 
-def task_result(plan: Plan, task: int) -> Taken:
+def task_result(plan: Plan, task: int) -> BatchResult:
     """What a task makes of its slices; if it fails, its files are gone."""
     work = SliceWork(plan, task)
     try:
@@ -186,7 +186,7 @@ class SliceWork:
         self._newest: dict[Partition, int] = {}
         self._dropped: Counter[str] = Counter()
 
-    def run(self, slices: Sequence[Slice]) -> Taken:
+    def run(self, slices: Sequence[Slice]) -> BatchResult:
         for chunk in self._reader.read_all(slices, _CHUNK_ROWS):
             self._take(chunk)
             if self._overflows:
@@ -216,9 +216,9 @@ class SliceWork:
         while sum(table.buffered_bytes for table in self._tables) >= _BUFFER_BYTES:
             max(self._tables, key=lambda table: table.buffered_bytes).flush()
 
-    def _taken(self) -> Taken:
+    def _taken(self) -> BatchResult:
         tables = [table.close() for table in self._tables]
-        return Taken(
+        return BatchResult(
             tables,
             self._rejected,
             self._bytes,

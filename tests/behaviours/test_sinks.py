@@ -13,16 +13,16 @@ from pyiceberg.transforms import BucketTransform
 from pyiceberg.types import LongType, NestedField, StringType
 
 from icestream.api.batch import Batch, Counts, StagedFile
+from icestream.api.checkpoint import Checkpoint, SourceIds, checkpoint_after
 from icestream.api.errors import CommitConflict, ConfigError
 from icestream.api.offsets import NOTHING, Offsets, Partition
 from icestream.connectors.iceberg.catalogs import open_catalog
-from icestream.connectors.iceberg.marks import JobMark, Source, mark_after
 from icestream.connectors.iceberg.origins import RowOrigins
 from icestream.connectors.iceberg.stage import StageWriter
 from icestream.connectors.iceberg.table import IcebergTable
 
 P = Partition("t", 0)
-SOURCE = Source("cluster", {"t": "id"})
+SOURCE = SourceIds("cluster", {"t": "id"})
 SCHEMA = Schema(NestedField(1, "id", LongType(), required=True), NestedField(2, "text", StringType()))
 SPECS = {
     "plain": UNPARTITIONED_PARTITION_SPEC,
@@ -57,16 +57,16 @@ def staged(table: IcebergTable, start: int, until: int) -> list[StagedFile]:
     return writer.close()
 
 
-def commit(table: IcebergTable, start: int, until: int, before: JobMark | None) -> JobMark:
+def commit(table: IcebergTable, start: int, until: int, before: Checkpoint | None) -> Checkpoint:
     batch = Batch(f"commit-{start}", Offsets({P: start}), Offsets({P: until}))
-    mark = mark_after(before, batch, {P: Counts(until - start, until - start)}, SOURCE)
+    checkpoint = checkpoint_after(before, batch, {P: Counts(until - start, until - start)}, SOURCE)
     expect = before.offsets if before else NOTHING
     plan = table.plan({})
     receipt = table.commit(
-        staged(table, start, until), mark, expect=expect, new_fields={}, written_with=plan, summary={}
+        staged(table, start, until), checkpoint, expect=expect, new_fields={}, written_with=plan, summary={}
     )
-    assert receipt.mark is not None
-    return receipt.mark
+    assert receipt.checkpoint is not None
+    return receipt.checkpoint
 
 
 def ids(catalog: Catalog) -> list[int]:
@@ -79,10 +79,10 @@ def test_staged_rows_are_not_visible(table: IcebergTable, catalog: Catalog) -> N
 
 
 def test_commits_what_was_staged_with_its_offsets(table: IcebergTable, catalog: Catalog) -> None:
-    mark = commit(table, 0, 10, None)
+    checkpoint = commit(table, 0, 10, None)
     assert ids(catalog) == list(range(10))
-    assert table.found().offsets == mark.offsets == Offsets({P: 10})
-    assert commit(table, 10, 15, mark).offsets == table.found().offsets == Offsets({P: 15})
+    assert table.found().offsets == checkpoint.offsets == Offsets({P: 10})
+    assert commit(table, 10, 15, checkpoint).offsets == table.found().offsets == Offsets({P: 15})
 
 
 def test_refuses_a_stale_expectation(table: IcebergTable, catalog: Catalog) -> None:
@@ -96,7 +96,7 @@ def test_refuses_a_stale_expectation(table: IcebergTable, catalog: Catalog) -> N
 def test_two_jobs_in_one_table_do_not_know_each_other(table: IcebergTable, catalog: Catalog) -> None:
     commit(table, 0, 10, None)
     other = IcebergTable(catalog, "ns.t", "other", write_props={})
-    assert other.found().mark is None
+    assert other.found().checkpoint is None
     commit(other, 10, 20, None)
     assert table.found().offsets == Offsets({P: 10})
     assert ids(catalog) == list(range(20))
@@ -118,7 +118,7 @@ def test_new_columns_come_with_the_rows_that_have_them(table: IcebergTable, cata
     batch = Batch("c", Offsets({P: 0}), Offsets({P: 1}))
     table.commit(
         writer.close(),
-        mark_after(None, batch, {P: Counts(1, 1)}, SOURCE),
+        checkpoint_after(None, batch, {P: Counts(1, 1)}, SOURCE),
         expect=NOTHING,
         new_fields=fields,
         written_with=plan,
@@ -136,9 +136,9 @@ def test_a_schema_that_somebody_changed_meanwhile_is_a_conflict(
     with catalog.load_table("ns.t").update_schema() as update:
         update.add_column("theirs", StringType())
     batch = Batch("c", Offsets({P: 0}), Offsets({P: 5}))
-    mark = mark_after(None, batch, {P: Counts(5, 5)}, SOURCE)
+    checkpoint = checkpoint_after(None, batch, {P: Counts(5, 5)}, SOURCE)
     with pytest.raises(CommitConflict, match="changed while a batch was written"):
-        table.commit(files, mark, expect=NOTHING, new_fields={}, written_with=plan, summary={})
+        table.commit(files, checkpoint, expect=NOTHING, new_fields={}, written_with=plan, summary={})
 
 
 def test_a_partition_spec_that_somebody_changed_meanwhile_is_a_conflict(
@@ -148,9 +148,9 @@ def test_a_partition_spec_that_somebody_changed_meanwhile_is_a_conflict(
     with catalog.load_table("ns.t").update_spec() as update:
         update.add_identity("text")
     batch = Batch("c", Offsets({P: 0}), Offsets({P: 5}))
-    mark = mark_after(None, batch, {P: Counts(5, 5)}, SOURCE)
+    checkpoint = checkpoint_after(None, batch, {P: Counts(5, 5)}, SOURCE)
     with pytest.raises(CommitConflict, match=r"partition spec of ns\.t changed"):
-        table.commit(files, mark, expect=NOTHING, new_fields={}, written_with=plan, summary={})
+        table.commit(files, checkpoint, expect=NOTHING, new_fields={}, written_with=plan, summary={})
     assert ids(catalog) == []
     commit(table, 0, 5, None)
     assert catalog.load_table("ns.t").scan("text == 'x'").count() == 5

@@ -21,8 +21,8 @@ from icestream.api.errors import RetriableError
 from icestream.api.offsets import Offsets, Partition
 from icestream.connectors.iceberg.catalogs import open_catalog
 from icestream.jobs.build_iceberg import job_manager, spark_runner
-from icestream.jobs.manager import JobManager
 from icestream.jobs.shared import Shared
+from icestream.jobs.sink_manager import SinkManager
 from icestream.kafka.topics import Topics
 from icestream.pipeline.run import SparkPlane
 from tests.spark_settings import SPARK
@@ -146,7 +146,7 @@ class Pipeline:
         spark: SparkPlane,
         reached: Callable[[str], None] = lambda point: None,
         shared: Shared | None = None,
-    ) -> JobManager:
+    ) -> SinkManager:
         runner = spark_runner(spark, self.name, self.config, self.worker)
         return job_manager(self.name, self.config, self.worker, runner, reached, shared)
 
@@ -219,7 +219,7 @@ def values(bootstrap: str, topic: str, partitions: int) -> Iterator[bytes]:
         consumer.close()
 
 
-def drain(manager: JobManager, seconds: float = PATIENCE) -> None:
+def drain(manager: SinkManager, seconds: float = PATIENCE) -> None:
     """Repeat the manager's turns until nothing waits."""
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:

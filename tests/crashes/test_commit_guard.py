@@ -19,10 +19,10 @@ from pyiceberg.catalog import Catalog, load_catalog
 from pyiceberg.exceptions import ValidationException
 
 from icestream.api.batch import Batch, Counts, StagedFile
+from icestream.api.checkpoint import Checkpoint, SourceIds, checkpoint_after
 from icestream.api.errors import CommitConflict, CommitUnknown
 from icestream.api.offsets import NOTHING, Offsets, Partition
 from icestream.connectors.iceberg.catalogs import new_catalog
-from icestream.connectors.iceberg.marks import JobMark, Source, mark_after
 from icestream.connectors.iceberg.origins import RowOrigins
 from icestream.connectors.iceberg.stage import StageWriter
 from icestream.connectors.iceberg.table import IcebergTable, Receipt
@@ -43,15 +43,15 @@ class Writer:
     def commit(self, start: int, until: int) -> Receipt:
         batch = Batch(f"{id(self)}-{start}", Offsets({TOPIC: start}), Offsets({TOPIC: until}))
         found = self.table.found()
-        return self.send(batch, found.mark, found.offsets)
+        return self.send(batch, found.checkpoint, found.offsets)
 
-    def send(self, batch: Batch, before: JobMark | None, expect: Offsets) -> Receipt:
+    def send(self, batch: Batch, before: Checkpoint | None, expect: Offsets) -> Receipt:
         start, until = batch.start[TOPIC], batch.end[TOPIC]
         counts = {TOPIC: Counts(read=until - start, written=until - start)}
         plan = self.table.plan({})
         return self.table.commit(
             self.stage(start, until),
-            mark_after(before, batch, counts, Source("cluster", {"t": "id"})),
+            checkpoint_after(before, batch, counts, SourceIds("cluster", {"t": "id"})),
             expect=expect,
             new_fields={},
             written_with=plan,
@@ -103,9 +103,9 @@ def test_a_commit_of_the_same_job_in_between_is_a_conflict(
     with pytest.raises(CommitConflict, match="somebody else"):
         ours.commit(first, 200)
     assert ours.ids() == Counter(range(200))
-    mark = ours.table.found().mark
-    assert mark is not None
-    assert mark.commit == f"{id(theirs)}-{first}"
+    checkpoint = ours.table.found().checkpoint
+    assert checkpoint is not None
+    assert checkpoint.commit == f"{id(theirs)}-{first}"
 
 
 def test_a_commit_of_another_job_in_between_is_none(make_writer: Callable[..., Writer]) -> None:
@@ -123,7 +123,7 @@ def test_many_managers_of_one_job_at_once_land_every_batch_once(make_writer: Cal
             start = stands.offsets.get(TOPIC) or 0
             batch = Batch(f"{start}", Offsets({TOPIC: start}), Offsets({TOPIC: start + 100}))
             try:
-                writer.send(batch, stands.mark, stands.offsets)
+                writer.send(batch, stands.checkpoint, stands.offsets)
             except CommitConflict:
                 continue
 
@@ -174,7 +174,7 @@ def test_a_commit_that_landed_and_was_refused_has_landed(
     ours.catalog.__dict__["commit_table"] = repeated
     receipt = ours.commit(0, 100)
     assert receipt.snapshot_id is not None
-    assert receipt.mark is not None
+    assert receipt.checkpoint is not None
     assert ours.ids() == Counter(range(100 if after == "nobody" else 150)), "its manifests are still there"
 
 

@@ -9,14 +9,14 @@ from icestream.jobs.accounts import Verdict, judge
 from icestream.jobs.build_iceberg import job_manager
 from icestream.jobs.evidence import gather
 from icestream.jobs.iceberg_ledger import InProcessRunner
-from icestream.jobs.manager import JobManager
+from icestream.jobs.sink_manager import SinkManager
 from icestream.pipeline.record_path import RecordSettings
 from tests.crashes.pipeline import Pipeline, drain
 
 
 def manager(
     pipeline: Pipeline, reached: Callable[[str], None] = lambda point: None, runner: Any = None
-) -> JobManager:
+) -> SinkManager:
     runner = runner or runner_of(pipeline)
     return job_manager(pipeline.name, pipeline.config, pipeline.worker, runner, reached)
 

@@ -16,7 +16,7 @@ from pyiceberg.catalog import Catalog
 from pyiceberg.schema import Schema
 from pyiceberg.types import DoubleType, LongType, NestedField, StringType
 
-from icestream.api.batch import Batch, Taken
+from icestream.api.batch import Batch, BatchResult
 from icestream.api.offsets import Partition
 from icestream.connectors.iceberg.catalogs import open_catalog
 from icestream.embedded.kafka import Broker
@@ -49,7 +49,9 @@ class InThisProcess:
     records: RecordSettings
     overflows: int = 0
 
-    def run(self, batch: Batch, tables: Sequence[TableTask], *, evolves: bool, stages: bool = True) -> Taken:
+    def run(
+        self, batch: Batch, tables: Sequence[TableTask], *, evolves: bool, stages: bool = True
+    ) -> BatchResult:
         plan = Plan(self.kafka, self.records, tables, [batch.slices()], evolves, stages)
         taken = SliceWork(plan, 0).run(batch.slices())
         self.overflows += taken.overflow

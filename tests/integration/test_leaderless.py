@@ -21,7 +21,7 @@ from icestream.embedded.java import java
 from icestream.embedded.kafka import Broker, running_broker
 from icestream.embedded.process import Process, spawn
 from icestream.jobs.build_iceberg import job_manager
-from icestream.jobs.manager import JobManager
+from icestream.jobs.sink_manager import SinkManager
 from icestream.kafka.topics import Topics
 from icestream.pipeline.record_path import RecordSettings
 from icestream.pipeline.run import SparkRunner
@@ -75,7 +75,7 @@ def first(tmp_path: Path) -> Iterator[Broker]:
         yield running
 
 
-def eventually(manager: JobManager, rows: int) -> None:
+def eventually(manager: SinkManager, rows: int) -> None:
     deadline = time.monotonic() + PATIENCE
     while manager.progress.rows < rows:
         assert time.monotonic() < deadline, manager.progress

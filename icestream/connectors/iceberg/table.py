@@ -32,6 +32,7 @@ from pyiceberg.typedef import Record
 from pyiceberg.utils.properties import property_as_bool
 
 from icestream.api.batch import StagedFile, TableReference
+from icestream.api.checkpoint import Checkpoint, FoundCheckpoint
 from icestream.api.errors import (
     CommitConflict,
     CommitUnknown,
@@ -41,11 +42,11 @@ from icestream.api.errors import (
     SinkUnavailable,
 )
 from icestream.api.offsets import Offsets
-from icestream.connectors.iceberg import marks
+from icestream.connectors.iceberg import checkpoints
 from icestream.connectors.iceberg.catalog_keys import storage_properties
 from icestream.connectors.iceberg.catalogs import sink_errors
+from icestream.connectors.iceberg.checkpoint_text import TableCheckpoint, property_text, summary_text
 from icestream.connectors.iceberg.light_metadata import LightTransaction, share_history
-from icestream.connectors.iceberg.marks import JobMark
 from icestream.connectors.iceberg.schemas import change_fields
 from icestream.connectors.iceberg.stage import TablePlan
 from icestream.connectors.iceberg.sweep import file_prefix, sweep
@@ -62,7 +63,7 @@ class Receipt:
     """A commit that landed; without a snapshot if the table had it all before."""
 
     snapshot_id: int | None
-    mark: JobMark | None
+    checkpoint: Checkpoint | None
 
 
 class IcebergTable:
@@ -91,11 +92,11 @@ class IcebergTable:
         identity = self._table.metadata.table_uuid if self._table else None
         return TableReference(catalog, tuple(namespace), name, identity)
 
-    def found(self) -> marks.Found:
+    def found(self) -> FoundCheckpoint:
         """What the table says of the job, read anew."""
         metadata = self._loaded().metadata
-        found = marks.find(metadata, self._job, self._branch)
-        return replace(found, name=self.name, table_id=str(metadata.table_uuid))
+        found = checkpoints.find(metadata, self._job, self._branch)
+        return replace(found, target=self.name, target_id=str(metadata.table_uuid))
 
     def plan(self, new_fields: NewFields) -> TablePlan:
         """How to write files for the table as it is, or as it will be with new fields."""
@@ -127,42 +128,41 @@ class IcebergTable:
     def commit(
         self,
         files: Sequence[StagedFile],
-        mark: JobMark,
+        checkpoint: Checkpoint,
         *,
         expect: Offsets,
         new_fields: NewFields,
         written_with: TablePlan,
         summary: Mapping[str, str],
     ) -> Receipt:
-        """Make staged files visible, with the mark. CommitConflict: nothing landed, plan again."""
+        """Make staged files visible, with the checkpoint. CommitConflict: nothing landed, plan again."""
         table = self._loaded()
-        self._refuse_moved(table.metadata, expect, mark.previous, written_with)
+        self._refuse_moved(table.metadata, expect, checkpoint.previous, written_with)
         transaction = self._grown(table, new_fields)
         if transaction.table_metadata.schema().model_dump_json() != written_with.schema_json:
             raise CommitConflict(f"the schema of {self.name} changed while a batch was written")
-        if mark.began is None:
-            mark = replace(mark, began=marks.Age.of(table.metadata))
-        key = marks.key_of(self._job)
-        transaction.set_properties({key: marks.property_text(mark)})
-        summary = {**summary, key: marks.summary_text(mark)}
-        append = self._append(transaction, expect, mark.previous, written_with, summary)
+        stored = TableCheckpoint.of(checkpoint, table.metadata)
+        key = checkpoints.key_of(self._job)
+        transaction.set_properties({key: property_text(stored)})
+        summary = {**summary, key: summary_text(stored)}
+        append = self._append(transaction, expect, checkpoint.previous, written_with, summary)
         for file in files:
             append.append_data_file(_data_file(file))
         with sink_errors(f"writing manifests of {self.name}"):
             append.commit()
-        return self._send(transaction, append, mark)
+        return self._send(transaction, append, stored)
 
-    def _send(self, transaction: Transaction, append: Any, mark: JobMark) -> Receipt:
+    def _send(self, transaction: Transaction, append: Any, checkpoint: Checkpoint) -> Receipt:
         try:
             with waiting_for(f"catalog: commit to {self.name}"):
                 self._table = transaction.commit_transaction()
         except Exception as error:  # whatever the catalog's client raises: the table is asked what happened
             self._table = None
             refused = isinstance(error, (CommitFailedException, ValidationException))
-            return self._outcome(append, mark, error, refused=refused)
-        return Receipt(append.snapshot_id, mark)
+            return self._outcome(append, checkpoint, error, refused=refused)
+        return Receipt(append.snapshot_id, checkpoint)
 
-    def _outcome(self, append: Any, mark: JobMark, error: Exception, *, refused: bool) -> Receipt:
+    def _outcome(self, append: Any, checkpoint: Checkpoint, error: Exception, *, refused: bool) -> Receipt:
         """Ask the table whether a commit landed after all. Nothing is deleted before it has answered.
 
         A refusal is no proof: a proxy that repeats a request gets one for the request that it repeats.
@@ -175,13 +175,15 @@ class IcebergTable:
             raise CommitUnknown(
                 f"{self.name}: a commit may have landed and the catalog does not answer: {unavailable}"
             ) from error
-        found = marks.find(metadata, self._job, self._branch).mark
-        if metadata.snapshot_by_id(append.snapshot_id) is not None or (found and found.commit == mark.commit):
+        found = checkpoints.find(metadata, self._job, self._branch).checkpoint
+        if metadata.snapshot_by_id(append.snapshot_id) is not None or (
+            found and found.commit == checkpoint.commit
+        ):
             _log.info("commit to %s landed, although it was answered: %s", self.name, error)
-            return Receipt(append.snapshot_id, mark)
+            return Receipt(append.snapshot_id, checkpoint)
         # What the job has in the table now must follow from what it had before, or ours may be in between.
-        is_before = (found.commit if found else None) == mark.previous
-        is_beside = found is not None and found.previous == mark.previous
+        is_before = (found.commit if found else None) == checkpoint.previous
+        is_beside = found is not None and found.previous == checkpoint.previous
         if refused and (is_before or is_beside):
             append.clean_up()
             raise CommitConflict(f"{self.name}: {error}") from error
@@ -243,14 +245,14 @@ class IcebergTable:
         """The job's offsets and the partition spec must be what they were when the batch was planned."""
         if metadata.spec().model_dump_json() != written_with.spec_json:
             raise CommitConflict(f"the partition spec of {self.name} changed while a batch was written")
-        found = marks.find(metadata, self._job, self._branch)
+        found = checkpoints.find(metadata, self._job, self._branch)
         if found.offsets != expect:
             raise CommitConflict(
                 f"{self.name} is at {found.offsets.to_json()}, not at {expect.to_json()}: "
                 "somebody else committed"
             )
         # Offsets alone do not tell: after a reset the job comes by the same ones again.
-        if (found.mark.commit if found.mark else None) != previous:
+        if (found.checkpoint.commit if found.checkpoint else None) != previous:
             raise CommitConflict(f"{self.name} has another commit of the job: somebody else committed")
 
     def _append(

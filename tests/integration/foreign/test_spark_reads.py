@@ -20,9 +20,9 @@ from pyiceberg.partitioning import PartitionField, PartitionSpec
 from pyiceberg.schema import Schema
 
 from icestream.api.batch import Batch, Counts, StagedFile
+from icestream.api.checkpoint import SourceIds, checkpoint_after
 from icestream.api.offsets import NOTHING, Offsets, Partition
 from icestream.connectors.iceberg.catalogs import open_catalog
-from icestream.connectors.iceberg.marks import Source, mark_after
 from icestream.connectors.iceberg.origins import RowOrigins
 from icestream.connectors.iceberg.stage import StageWriter
 from icestream.connectors.iceberg.table import IcebergTable
@@ -113,13 +113,13 @@ def stage(table: IcebergTable, records: list[dict[str, Any]], first: int = 0) ->
     writer = StageWriter(plan)
     writer.write(decoded.rows, RowOrigins.of_one(AT, decoded.index + first))
     files = writer.close()
-    before = table.found().mark
+    before = table.found().checkpoint
     batch = Batch("job", Offsets({AT: first}), Offsets({AT: first + len(records)}))
-    mark = mark_after(
-        before, batch, {AT: Counts(len(records), len(records))}, Source("cluster", {"topic": "id"})
+    checkpoint = checkpoint_after(
+        before, batch, {AT: Counts(len(records), len(records))}, SourceIds("cluster", {"topic": "id"})
     )
     expect = before.offsets if before else NOTHING
-    table.commit(files, mark, expect=expect, new_fields={}, written_with=plan, summary={})
+    table.commit(files, checkpoint, expect=expect, new_fields={}, written_with=plan, summary={})
     return files
 
 

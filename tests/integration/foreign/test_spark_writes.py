@@ -80,7 +80,7 @@ def test_a_job_goes_on_after_compaction_merge_and_expiry(
     assert counted() == Counter(range(-1, 900))
     job.stop()
 
-    # While the job is away: every snapshot but Spark's own newest is gone, and our mark with them.
+    # While the job is away: every snapshot but Spark's own newest is gone, and our checkpoint with them.
     foreign_spark(
         config,
         f"CALL {name}.system.rewrite_data_files(table => 'ns.written',"

@@ -1,11 +1,18 @@
 import dataclasses
+import json
 
 from pyroaring import BitMap64
 
 from icestream.api.batch import Batch, Counts, Slice
+from icestream.api.checkpoint import (
+    Checkpoint,
+    SourceIds,
+    checkpoint_after,
+    checkpoint_moved,
+    from_json,
+    to_json,
+)
 from icestream.api.offsets import Offsets, Partition
-from icestream.connectors.iceberg.mark_text import mark_from_property, property_text
-from icestream.connectors.iceberg.marks import JobMark, Source, mark_after, mark_moved
 from icestream.jobs.accounts import Counted, Deep, Evidence, Letters, judge, layered, shown
 
 P = Partition("t", 0)
@@ -13,8 +20,8 @@ P = Partition("t", 0)
 
 def evidence(counts: Counts, rows: int, letters: Letters | None = None) -> Evidence:
     batch = Batch("c", Offsets({P: 0}), Offsets({P: 10}))
-    mark = mark_after(None, batch, {P: counts}, Source("c", {"t": "i"}))
-    return Evidence(mark, Offsets({P: 10}), {}, rows, other_writers=False, letters=letters)
+    checkpoint = checkpoint_after(None, batch, {P: counts}, SourceIds("c", {"t": "i"}))
+    return Evidence(checkpoint, Offsets({P: 10}), {}, rows, other_writers=False, letters=letters)
 
 
 def test_books_that_balance() -> None:
@@ -111,35 +118,37 @@ def test_many_offsets_are_shortened() -> None:
     assert shown(BitMap64(range(0, 40, 2))).endswith("… (20 in all)")
 
 
-def moved_books(*steps: tuple[int | None, int]) -> JobMark:
+def moved_books(*steps: tuple[int | None, int]) -> Checkpoint:
     """A job that read 0..10, and was then moved and read on, as often as told: (to, until)."""
-    source = Source("c", {"t": "i"})
-    mark = mark_after(None, Batch("c", Offsets({P: 0}), Offsets({P: 10})), {P: Counts(10, 10)}, source)
+    source = SourceIds("c", {"t": "i"})
+    checkpoint = checkpoint_after(
+        None, Batch("c", Offsets({P: 0}), Offsets({P: 10})), {P: Counts(10, 10)}, source
+    )
     for to, until in steps:
-        mark = mark_moved(mark, "m", {P: to}, source, Offsets({P: 0}))
+        checkpoint = checkpoint_moved(checkpoint, "m", {P: to}, source, Offsets({P: 0}))
         start = to or 0
         batch = Batch("b", Offsets({P: start}), Offsets({P: until}))
-        mark = mark_after(mark, batch, {P: Counts(until - start, until - start)}, source)
-    return mark
+        checkpoint = checkpoint_after(checkpoint, batch, {P: Counts(until - start, until - start)}, source)
+    return checkpoint
 
 
-def books(mark: JobMark, rows: int, *files: range) -> Evidence:
+def books(checkpoint: Checkpoint, rows: int, *files: range) -> Evidence:
     deep = Deep({P: layered(BitMap64(file) for file in files)})
-    return Evidence(mark, Offsets({P: 20}), {}, rows, other_writers=False, letters=None, deep=deep)
+    return Evidence(checkpoint, Offsets({P: 20}), {}, rows, other_writers=False, letters=None, deep=deep)
 
 
 def test_what_was_read_again_after_a_reset_is_expected_twice() -> None:
-    mark = moved_books((None, 10))
-    verdict = judge(books(mark, 20, range(10), range(10)))
+    checkpoint = moved_books((None, 10))
+    verdict = judge(books(checkpoint, 20, range(10), range(10)))
     assert verdict.holds, verdict.problems
     assert verdict.line == (
         "20 read, 10 of them again by hand, 20 in the table. None missing, none too many. 10 not read yet."
     )
-    assert judge(books(mark, 10, range(10))).problems == [
+    assert judge(books(checkpoint, 10, range(10))).problems == [
         "10 rows missing from the table: 20 were written",
         "t-0: offsets missing from the table: 0..9",
     ]
-    assert judge(books(mark, 23, range(10), range(10), range(3))).problems == [
+    assert judge(books(checkpoint, 23, range(10), range(10), range(3))).problems == [
         "3 rows too many in the table: 20 were written",
         "t-0: offsets too often in the table: 0..2",
     ]
@@ -152,34 +161,40 @@ def test_what_was_skipped_by_hand_is_not_missing() -> None:
 
 
 def test_a_reset_takes_the_skip_back() -> None:
-    mark = moved_books((15, 20), (None, 12))
-    verdict = judge(books(mark, 27, range(10), range(15, 20), range(12)))
+    checkpoint = moved_books((15, 20), (None, 12))
+    verdict = judge(books(checkpoint, 27, range(10), range(15, 20), range(12)))
     assert verdict.holds, verdict.problems
     assert verdict.line.startswith("27 read, 10 of them again by hand, 27 in the table.")
     assert verdict.line.endswith("8 not read yet.")
 
 
 def test_after_a_reset_everything_is_still_to_be_read() -> None:
-    mark = mark_moved(moved_books(), "m", {P: None}, Source("c", {"t": "i"}), Offsets({P: 3}))
-    evidence = dataclasses.replace(books(mark, 10, range(10)), beginnings=Offsets({P: 3}))
+    checkpoint = checkpoint_moved(moved_books(), "m", {P: None}, SourceIds("c", {"t": "i"}), Offsets({P: 3}))
+    evidence = dataclasses.replace(books(checkpoint, 10, range(10)), beginnings=Offsets({P: 3}))
     verdict = judge(evidence)
     assert verdict.holds, verdict.problems
     assert verdict.line == "10 read, 10 in the table. None missing, none too many. 17 not read yet."
 
 
 def test_a_job_that_was_moved_before_it_read_anything_tells_what_it_skips() -> None:
-    source = Source("c", {"t": "i"})
-    mark = mark_moved(None, "m", {P: 5}, source, Offsets({P: 2}))
-    mark = mark_after(mark, Batch("b", Offsets({P: 5}), Offsets({P: 20})), {P: Counts(15, 15)}, source)
-    verdict = judge(books(mark, 15, range(5, 20)))
+    source = SourceIds("c", {"t": "i"})
+    checkpoint = checkpoint_moved(None, "m", {P: 5}, source, Offsets({P: 2}))
+    checkpoint = checkpoint_after(
+        checkpoint, Batch("b", Offsets({P: 5}), Offsets({P: 20})), {P: Counts(15, 15)}, source
+    )
+    verdict = judge(books(checkpoint, 15, range(5, 20)))
     assert verdict.holds, verdict.problems
     assert verdict.line.startswith("15 read, 3 skipped by hand, 15 in the table.")
 
 
 def test_rows_of_a_topic_that_was_created_anew_are_kept_and_not_counted_as_read_again() -> None:
-    mark = mark_moved(moved_books(), "m", {P: None}, Source("c", {"t": "new"}), Offsets({P: 0}))
-    mark = mark_after(mark, Batch("b", Offsets({P: 0}), Offsets({P: 6})), {P: Counts(6, 6)}, mark.source)
-    assert mark_from_property(property_text(mark)) == mark
-    verdict = judge(books(mark, 16, range(10), range(6)))
+    checkpoint = checkpoint_moved(
+        moved_books(), "m", {P: None}, SourceIds("c", {"t": "new"}), Offsets({P: 0})
+    )
+    checkpoint = checkpoint_after(
+        checkpoint, Batch("b", Offsets({P: 0}), Offsets({P: 6})), {P: Counts(6, 6)}, checkpoint.source
+    )
+    assert from_json(json.loads(json.dumps(to_json(checkpoint)))) == checkpoint
+    verdict = judge(books(checkpoint, 16, range(10), range(6)))
     assert verdict.holds, verdict.problems
     assert verdict.line.startswith("16 read, 16 in the table.")

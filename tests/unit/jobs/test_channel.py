@@ -51,6 +51,6 @@ def test_without_context_only_the_headers_of_the_record_are_there() -> None:
     assert [name for name, _ in letter.headers] == ["trace", "__connect.errors.stage"]
 
 
-def test_a_reason_that_no_utf_8_can_hold_is_told_with_question_marks() -> None:
+def test_a_reason_that_no_utf_8_can_hold_is_told_with_question_checkpoints() -> None:
     headers = dict(dead_letter(_rejected("bad \ud800"), _TARGET, "sink").headers)
     assert headers["__connect.errors.exception.message"] == b"bad ?"

@@ -7,6 +7,7 @@ every bad one is a letter once. Each seed is another run; one that fails can be 
 from __future__ import annotations
 
 import datetime as dt
+import json
 import random
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -15,20 +16,19 @@ from typing import Any
 
 import pytest
 
-from icestream.api.batch import Batch, Counts, Rejected, Staged, StagedFile, TableReference, Taken
+from icestream.api.batch import Batch, BatchResult, Counts, Rejected, Staged, StagedFile, TableReference
+from icestream.api.checkpoint import Checkpoint, FoundCheckpoint, from_json, to_json
 from icestream.api.errors import CommitConflict, CommitUnknown, Fenced, RetriableError, SourceUnavailable
 from icestream.api.offsets import NOTHING, Offsets, Partition
-from icestream.connectors.iceberg.mark_text import mark_from_property
-from icestream.connectors.iceberg.marks import Found, JobMark, property_text
 from icestream.connectors.iceberg.stage import TablePlan
 from icestream.connectors.iceberg.table import NewFields, Receipt
 from icestream.jobs.job import DeadLetters
-from icestream.jobs.manager import JobManager
 from icestream.jobs.outbox import LetterQueue
+from icestream.jobs.sink_manager import SinkManager
 from icestream.kafka.topics import GroupOffset, TopicFacts
 from icestream.pipeline.plan import TableTask
-from tests.unit.jobs.test_manager import JOB
 from tests.unit.jobs.test_rest import FakeNews
+from tests.unit.jobs.test_sink_manager import JOB
 
 PARTITIONS = 3
 NOW = dt.datetime(2026, 1, 1, tzinfo=dt.UTC)
@@ -108,7 +108,7 @@ class Channel:
 
 
 class Table:
-    """Compares and sets; its mark goes through the text in which it is kept."""
+    """Compares and sets; its checkpoint goes through the text in which it is kept."""
 
     def __init__(self, world: World, name: str) -> None:
         self._world, self.name = world, name
@@ -116,14 +116,14 @@ class Table:
         self.rows: Counter[tuple[int, int]] = Counter()
 
     @property
-    def _mark(self) -> JobMark | None:
-        return mark_from_property(self._text) if self._text else None
+    def _checkpoint(self) -> Checkpoint | None:
+        return from_json(json.loads(self._text)) if self._text else None
 
     def reference(self, catalog: str) -> TableReference:
         return TableReference(catalog, ("ns",), self.name, None)
 
-    def found(self) -> Found:
-        return Found(self._mark, name=self.name, table_id=self.name)
+    def found(self) -> FoundCheckpoint:
+        return FoundCheckpoint(self._checkpoint, target=self.name, target_id=self.name)
 
     def plan(self, new_fields: NewFields) -> TablePlan:
         return TablePlan(self.name, "", "", "", {}, {})
@@ -131,26 +131,26 @@ class Table:
     def commit(
         self,
         files: Sequence[StagedFile],
-        mark: JobMark,
+        checkpoint: Checkpoint,
         *,
         expect: Offsets,
         new_fields: NewFields,
         written_with: TablePlan,
         summary: Mapping[str, str],
     ) -> Receipt:
-        before = self._mark
+        before = self._checkpoint
         if (before.offsets if before else NOTHING) != expect:
             raise CommitConflict("it is elsewhere")
-        if (before.commit if before else None) != mark.previous:
+        if (before.commit if before else None) != checkpoint.previous:
             raise CommitConflict("it has another commit")
         luck = self._world.chance.random()
         if luck < 0.03:
             raise CommitUnknown("it did not land")
-        self._text = property_text(mark)
+        self._text = json.dumps(to_json(checkpoint))
         self.rows.update(row for file in files for row in file.metrics["rows"])
         if luck < 0.06:
             raise CommitUnknown("it landed")
-        return Receipt(1, mark)
+        return Receipt(1, checkpoint)
 
     def discard(self, files: Sequence[StagedFile]) -> None: ...
 
@@ -162,7 +162,9 @@ class Runner:
     def __init__(self, chance: random.Random) -> None:
         self._chance = chance
 
-    def run(self, batch: Batch, tables: Sequence[TableTask], *, evolves: bool, stages: bool = True) -> Taken:
+    def run(
+        self, batch: Batch, tables: Sequence[TableTask], *, evolves: bool, stages: bool = True
+    ) -> BatchResult:
         read = [(s.partition, at) for s in batch.slices() for at in range(s.start, s.until)]
         rejected = [Rejected(partition, at, "VALUE_CONVERTER", "bad") for partition, at in read if is_bad(at)]
         staged = []
@@ -176,7 +178,7 @@ class Runner:
             files = [StagedFile("f", (), 0, len(rows), 1, {"rows": rows})] if rows else []
             staged.append(Staged(files, counts))
         too_large = batch.span > 1 and self._chance.random() < 0.03
-        return Taken(staged, rejected, 100, {}, overflow=too_large, records_read=10)
+        return BatchResult(staged, rejected, 100, {}, overflow=too_large, records_read=10)
 
 
 class World:
@@ -192,8 +194,8 @@ class World:
         self._busy: list[str] = []
         self._managers = {who: self._started(who) for who in "AB"}
 
-    def _started(self, who: str) -> JobManager:
-        return JobManager(
+    def _started(self, who: str) -> SinkManager:
+        return SinkManager(
             self.job,
             self.kafka,
             self.tables,

@@ -1,6 +1,6 @@
 import pytest
 
-from icestream.api.batch import Batch, Rejected, Slice, Taken
+from icestream.api.batch import Batch, BatchResult, Rejected, Slice
 from icestream.api.errors import SourceRecreated
 from icestream.api.offsets import Offsets, Partition
 from icestream.jobs import planning
@@ -105,11 +105,13 @@ def test_a_hot_partition_among_many_gets_its_share_and_a_limit_is_kept() -> None
 
 
 def test_a_batch_that_was_too_large_tells_how_large_records_are() -> None:
-    megabytes = planning.shrunk(Pace(), 500_000, Taken(bytes_read=2**31, records_read=2**11, overflow=True))
+    megabytes = planning.shrunk(
+        Pace(), 500_000, BatchResult(bytes_read=2**31, records_read=2**11, overflow=True)
+    )
     assert megabytes.behind
     assert planning.rows_allowed(megabytes, Limits(interval=10.0, rows=10**6, bytes=2**30)) == 1_024
     # By rejects, whose size says nothing of the others.
-    assert planning.rows_allowed(planning.shrunk(Pace(), 7, Taken()), LIMITS) == 3
+    assert planning.rows_allowed(planning.shrunk(Pace(), 7, BatchResult()), LIMITS) == 3
 
 
 def test_what_precedes_the_first_bad_record_of_each_partition() -> None:

@@ -10,10 +10,10 @@ import pytest
 
 from icestream.api.errors import Fenced
 from icestream.api.offsets import Offsets, Partition
-from icestream.jobs.manager import JobManager
+from icestream.jobs.sink_manager import SinkManager
 from icestream.kafka.topics import GroupOffset
 from icestream.kafka.watch import Seen
-from tests.unit.jobs.test_manager import World
+from tests.unit.jobs.test_sink_manager import World
 
 ONLY = Partition("t", 0)
 
@@ -55,9 +55,9 @@ class WatchedWorld(World):
 
         self.table.found = counted  # type: ignore[method-assign]
 
-    def new_manager(self) -> JobManager:
+    def new_manager(self) -> SinkManager:
         plain = super().new_manager()
-        return JobManager(
+        return SinkManager(
             plain._job,
             self.kafka,
             [self.table],
@@ -124,9 +124,9 @@ def test_a_rollback_is_found_without_a_record() -> None:
     world = WatchedWorld({0: 10})
     world.tick()
     world.kafka.end[0] = 20
-    before = world.table.mark
+    before = world.table.checkpoint
     world.tick(1.0)
-    world.table.mark, world.table.rows = before, 10
+    world.table.checkpoint, world.table.rows = before, 10
     world.sleeps(world.sleeps() + 1)
     assert world.sleeps(0) == 0.0 or world.table.rows == 20
     world.tick()

@@ -15,7 +15,7 @@ from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.partitioning import UNPARTITIONED_PARTITION_SPEC, PartitionSpec
 from pyiceberg.schema import Schema
 
-from icestream.api.batch import Batch, Slice, Taken
+from icestream.api.batch import Batch, BatchResult, Slice
 from icestream.api.offsets import NOTHING, Offsets, Partition
 from icestream.connectors.iceberg.table import IcebergTable
 from icestream.jobs.staging import StagedBatch, stage
@@ -90,7 +90,9 @@ class OneTask:
     runs: int = field(default=0)
     most_bytes: int | None = None
 
-    def run(self, batch: Batch, tables: Sequence[TableTask], *, evolves: bool, stages: bool = True) -> Taken:
+    def run(
+        self, batch: Batch, tables: Sequence[TableTask], *, evolves: bool, stages: bool = True
+    ) -> BatchResult:
         self.runs += 1
         plan = Plan({}, self.records, tables, [batch.slices()], evolves, stages, batch.id, self.most_bytes)
         return worker.task_result(plan, 0)

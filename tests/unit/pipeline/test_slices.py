@@ -7,7 +7,7 @@ import pytest
 from pyiceberg import types as it
 from pyiceberg.schema import Schema
 
-from icestream.api.batch import Batch, PartlyStaged, Slice, Taken
+from icestream.api.batch import Batch, BatchResult, PartlyStaged, Slice
 from icestream.api.errors import SinkUnavailable
 from icestream.api.offsets import NOTHING, Offsets
 from icestream.jobs.staging import stage
@@ -115,7 +115,7 @@ def test_the_files_of_the_other_tasks_go_when_one_fails(world: World) -> None:
     assert list(world.folder.rglob("*.parquet"))
 
     class OneOfTwo:
-        def run(self, batch: Batch, *arguments: object, **options: object) -> Taken:
+        def run(self, batch: Batch, *arguments: object, **options: object) -> BatchResult:
             raise PartlyStaged(SinkUnavailable("no answer"), [done])
 
     batch = Batch("b", Offsets({SOURCE: 0}), Offsets({SOURCE: 2}))

@@ -26,13 +26,13 @@ SCHEMA = Schema(NestedField(1, "id", LongType()))
 @pytest.fixture
 def ran(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A file that appears when `attack.Run` is imported or made."""
-    mark = tmp_path / "ran"
+    checkpoint = tmp_path / "ran"
     (tmp_path / "attack.py").write_text(
-        f"import pathlib\npathlib.Path({str(mark)!r}).touch()\n"
+        f"import pathlib\npathlib.Path({str(checkpoint)!r}).touch()\n"
         "class Run:\n    def __init__(self, *given, **named): pass\n"
     )
     monkeypatch.syspath_prepend(tmp_path)
-    return mark
+    return checkpoint
 
 
 @pytest.fixture

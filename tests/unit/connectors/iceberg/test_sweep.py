@@ -9,8 +9,7 @@ import pytest
 from pyiceberg import types as it
 from pyiceberg.schema import Schema
 
-from icestream.connectors.iceberg.job_mark import Source
-from icestream.connectors.iceberg.marks import mark_after
+from icestream.api.checkpoint import SourceIds, checkpoint_after
 from icestream.connectors.iceberg.table import IcebergTable
 from icestream.jobs.staging import StagedBatch
 from tests.unit.pipeline.batches import World
@@ -31,10 +30,12 @@ def files(world: World) -> set[str]:
 def commit(table: IcebergTable, staged: StagedBatch) -> str:
     """What the job manager does; returns the id of the commit."""
     (part,) = staged.parts
-    mark = mark_after(table.found().mark, staged.batch, part.staged.counts, Source("c", {"events": "id"}))
+    checkpoint = checkpoint_after(
+        table.found().checkpoint, staged.batch, part.staged.counts, SourceIds("c", {"events": "id"})
+    )
     table.commit(
         part.staged.files,
-        mark,
+        checkpoint,
         expect=table.found().offsets,
         new_fields={},
         written_with=part.plan,
@@ -58,7 +59,7 @@ def test_only_files_of_dead_batches_go(world: World) -> None:
     # The next batch, which is under way while the table is swept.
     world.staged([b'{"id":4}'], table)
     landed |= files(world) - {died.name}
-    last = table.found().mark
+    last = table.found().checkpoint
     assert last is not None
     assert table.sweep(last.commit, dt.datetime.now(dt.UTC)) == 0, "they are young"
     assert table.sweep("not landed here", LATER) == 0
@@ -76,7 +77,7 @@ def test_files_that_an_old_snapshot_has_or_a_branch_will_have_stay(world: World)
     loaded.delete("id = 1")
     commit(table, world.staged([b'{"id":3}'], table))
     before = files(world)
-    last = table.found().mark
+    last = table.found().checkpoint
     assert last is not None
     assert table.sweep(last.commit, LATER) == 0
     assert files(world) == before
@@ -89,6 +90,6 @@ def test_nothing_is_swept_where_files_are_to_stay(world: World) -> None:
     commit(table, world.staged([b'{"id":3}'], table))
     with table._loaded().transaction() as change:
         change.set_properties({"gc.enabled": "false"})
-    last = table.found().mark
+    last = table.found().checkpoint
     assert last is not None
     assert table.sweep(last.commit, LATER) == 0

@@ -11,15 +11,15 @@ from typing import Any
 
 import pytest
 
-from icestream.api.batch import Batch, Counts, Rejected, Staged, StagedFile, TableReference, Taken
+from icestream.api.batch import Batch, BatchResult, Counts, Rejected, Staged, StagedFile, TableReference
+from icestream.api.checkpoint import Checkpoint, FoundCheckpoint, SourceIds, checkpoint_after
 from icestream.api.errors import CommitConflict, Fenced, RecordRejected, SourceRecreated, SourceUnavailable
 from icestream.api.offsets import NOTHING, Offsets, Partition
-from icestream.connectors.iceberg.marks import Found, JobMark, Source, mark_after
 from icestream.connectors.iceberg.stage import TablePlan
 from icestream.connectors.iceberg.table import NewFields, Receipt
 from icestream.jobs.events import Payload
 from icestream.jobs.job import DeadLetters, Job, Limits
-from icestream.jobs.manager import JobManager
+from icestream.jobs.sink_manager import SinkManager
 from icestream.kafka.topics import GroupOffset, TopicFacts
 from icestream.pipeline.plan import TableTask
 
@@ -114,7 +114,7 @@ class FakeKafka:
 @dataclass
 class FakeTable:
     name: str = "ns.t"
-    mark: JobMark | None = None
+    checkpoint: Checkpoint | None = None
     rows: int = 0
     conflicts: int = 0
     discarded: int = 0
@@ -123,8 +123,8 @@ class FakeTable:
     def reference(self, catalog: str) -> TableReference:
         return TableReference(catalog, ("ns",), "t", None)
 
-    def found(self) -> Found:
-        return Found(self.mark, name=self.name, table_id=self.name)
+    def found(self) -> FoundCheckpoint:
+        return FoundCheckpoint(self.checkpoint, target=self.name, target_id=self.name)
 
     def plan(self, new_fields: NewFields) -> TablePlan:
         return TablePlan(self.name, "", "", "", {}, {})
@@ -132,7 +132,7 @@ class FakeTable:
     def commit(
         self,
         files: Sequence[StagedFile],
-        mark: JobMark,
+        checkpoint: Checkpoint,
         *,
         expect: Offsets,
         new_fields: NewFields,
@@ -142,10 +142,10 @@ class FakeTable:
         if self.conflicts:
             self.conflicts -= 1
             raise CommitConflict("somebody else")
-        assert expect == (self.mark.offsets if self.mark else NOTHING)
-        self.mark = mark
+        assert expect == (self.checkpoint.offsets if self.checkpoint else NOTHING)
+        self.checkpoint = checkpoint
         self.rows += sum(file.rows for file in files)
-        return Receipt(1, mark)
+        return Receipt(1, checkpoint)
 
     def discard(self, files: Sequence[StagedFile]) -> None:
         self.discarded += len(files)
@@ -165,7 +165,9 @@ class FakeRunner:
     """Records before this have been removed."""
     runs: list[Batch] = field(default_factory=list)
 
-    def run(self, batch: Batch, tables: Sequence[TableTask], *, evolves: bool, stages: bool = True) -> Taken:
+    def run(
+        self, batch: Batch, tables: Sequence[TableTask], *, evolves: bool, stages: bool = True
+    ) -> BatchResult:
         self.runs.append(batch)
         if any(piece.start < self.gone for piece in batch.slices()):
             raise SourceUnavailable("removed by retention")
@@ -182,7 +184,7 @@ class FakeRunner:
         written = sum(count.written for count in counts.values())
         files = [StagedFile("f", (), 0, written, 1)] if written else []
         parts = [Staged(files, counts) for _ in tables]
-        return Taken(parts, rejected, 100, {}, overflow=len(rejected) > self.most_rejected)
+        return BatchResult(parts, rejected, 100, {}, overflow=len(rejected) > self.most_rejected)
 
 
 class World:
@@ -192,8 +194,8 @@ class World:
         self.job = replace(JOB, **job)
         self.manager = self.new_manager()
 
-    def new_manager(self, reached: Callable[[str], None] = lambda point: None) -> JobManager:
-        return JobManager(
+    def new_manager(self, reached: Callable[[str], None] = lambda point: None) -> SinkManager:
+        return SinkManager(
             self.job,
             self.kafka,
             [self.table],
@@ -258,8 +260,8 @@ def test_new_partitions_are_found_under_steady_traffic() -> None:
         if turn == 5:
             world.kafka.end[1] = 7
         world.tick(1.0)
-    assert world.table.mark is not None
-    assert world.table.mark.offsets.get(Partition("t", 1)) == 7
+    assert world.table.checkpoint is not None
+    assert world.table.checkpoint.offsets.get(Partition("t", 1)) == 7
 
 
 def test_a_partition_without_a_leader_waits_and_the_others_go_on() -> None:
@@ -328,7 +330,7 @@ def test_a_table_that_joins_waits_for_every_leader() -> None:
     world.kafka.end |= {0: 12, 1: 12}
     world.kafka.leaderless = frozenset({1})
     joins = FakeTable("ns.u")
-    world.manager = JobManager(
+    world.manager = SinkManager(
         world.job,
         world.kafka,
         [world.table, joins],
@@ -383,10 +385,10 @@ def test_a_table_is_swept_after_a_commit_and_then_every_six_hours() -> None:
         world.kafka.end[0] += 1
         world.tick(hours * 3600 + 2)
     assert len(world.table.swept) == 2
-    assert world.table.mark is not None
+    assert world.table.checkpoint is not None
     world.kafka.end[0] += 1
     world.tick(7 * 3600)
-    assert world.table.swept[-1] == world.table.mark.commit
+    assert world.table.swept[-1] == world.table.checkpoint.commit
 
 
 def test_a_conflict_is_shown_and_the_batch_runs_again() -> None:
@@ -420,8 +422,8 @@ def test_what_is_owed_is_paid_in_parts_if_it_is_much() -> None:
     world.tick()
     offsets = [record.offset for _, rejected, _, _ in world.kafka.published for record in rejected]
     assert offsets == list(range(100))
-    assert world.table.mark is not None
-    assert world.table.mark.totals.rejected == 100
+    assert world.table.checkpoint is not None
+    assert world.table.checkpoint.totals.rejected == 100
 
 
 def test_an_outage_ends_in_a_new_channel() -> None:
@@ -490,7 +492,7 @@ def test_a_group_that_stands_where_the_topic_has_nothing_stops_a_new_job(at: int
     world.kafka.group[Partition("t", 0)] = GroupOffset(at, "")
     with pytest.raises(SourceRecreated, match=f"but consumer group 'connect-j' goes on at {at}"):
         world.tick()
-    assert world.table.mark is None
+    assert world.table.checkpoint is None
 
 
 @pytest.mark.parametrize("is_forbidden", [False, True])
@@ -499,13 +501,15 @@ def test_a_topic_that_is_no_longer_read_keeps_its_position_and_id(is_forbidden: 
     world = World({0: 10})
     old = Partition("old", 0)
     batch = Batch("b", Offsets({old: 0}), Offsets({old: 7}))
-    world.table.mark = mark_after(None, batch, {old: Counts(7, 7)}, Source("cluster", {"old": "old-id"}))
+    world.table.checkpoint = checkpoint_after(
+        None, batch, {old: Counts(7, 7)}, SourceIds("cluster", {"old": "old-id"})
+    )
     if is_forbidden:
         world.kafka.forbidden.add("old")
     world.tick()
-    mark = world.table.mark
-    assert (mark.offsets[old], mark.source.topics) == (7, {"old": "old-id", "t": "id-1"})
-    assert mark.gone == ({} if is_forbidden else {"old": 1})
+    checkpoint = world.table.checkpoint
+    assert (checkpoint.offsets[old], checkpoint.source.topics) == (7, {"old": "old-id", "t": "id-1"})
+    assert checkpoint.gone == ({} if is_forbidden else {"old": 1})
 
 
 def test_a_stretch_of_bad_records_is_taken_in_small_batches_most_of_which_do_not_run_in_vain() -> None:

@@ -1,4 +1,4 @@
-"""Where a job stands, from what its tables and its consumer group say. Pure. Called by the job manager.
+"""Where a job resume, from what its tables and its consumer group say. Pure. Called by the job manager.
 
 The tables decide. The group follows, and may lag behind by the last batch: then that batch's dead letters and
 events are still owed.
@@ -11,19 +11,19 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from icestream.api.batch import Batch
+from icestream.api.checkpoint import Checkpoint, FoundCheckpoint, SourceIds
 from icestream.api.errors import LostOffsets, SourceRecreated
 from icestream.api.offsets import Offsets, Partition
-from icestream.connectors.iceberg.marks import Found, JobMark, Source
 from icestream.kafka.topics import GroupOffset
 
 NOTE_PREFIX = "icestream:"
 
 
 @dataclass(frozen=True)
-class Standing:
+class ResumePoint:
     """`floors[i]` is where table i goes on."""
 
-    found: Sequence[Found]
+    found: Sequence[FoundCheckpoint]
     floors: Sequence[Offsets]
 
     @functools.cached_property
@@ -36,38 +36,38 @@ class Standing:
             {partition: min(floor[partition] for floor in self.floors) for partition in partitions}
         )
 
-    def after(self, batch: Batch, marks: Sequence[JobMark | None]) -> Standing:
-        """Where the job stands once every table has the batch."""
+    def after(self, batch: Batch, checkpoints: Sequence[Checkpoint | None]) -> ResumePoint:
+        """Where the job resume once every table has the batch."""
         found = [
-            replace(item, mark=mark, rolled_back_from=None)
-            for item, mark in zip(self.found, marks, strict=True)
+            replace(item, checkpoint=checkpoint, rolled_back_from=None)
+            for item, checkpoint in zip(self.found, checkpoints, strict=True)
         ]
         floors = [
             Offsets({p: max(floor[p], batch.end[p]) if p in batch.end else floor[p] for p in floor})
             for floor in self.floors
         ]
-        return Standing(found, floors)
+        return ResumePoint(found, floors)
 
     @property
-    def marks(self) -> list[JobMark]:
-        return [found.mark for found in self.found if found.mark]
+    def checkpoints(self) -> list[Checkpoint]:
+        return [found.checkpoint for found in self.found if found.checkpoint]
 
     @property
     def tables(self) -> dict[str, str]:
-        """The ids of the tables, for their marks."""
-        return {found.name: found.table_id for found in self.found}
+        """The ids of the tables, for their checkpoints."""
+        return {found.target: found.target_id for found in self.found}
 
     @property
     def joining(self) -> frozenset[str]:
         """The tables whose first batch is the next one."""
-        return frozenset(found.name for found in self.found if found.mark is None)
+        return frozenset(found.target for found in self.found if found.checkpoint is None)
 
 
-def standing(
-    job: str, found: Sequence[Found], group: Mapping[Partition, GroupOffset], fresh: Offsets
-) -> Standing:
+def resume_point(
+    job: str, found: Sequence[FoundCheckpoint], group: Mapping[Partition, GroupOffset], fresh: Offsets
+) -> ResumePoint:
     """`fresh` is where a job begins that nobody knows anything of."""
-    known = [item.mark for item in found if item.mark]
+    known = [item.checkpoint for item in found if item.checkpoint]
     rolled_back = [item.rolled_back_from for item in found if item.rolled_back_from]
     if not known and not rolled_back and any(_is_ours(offset) for offset in group.values()):
         raise LostOffsets(
@@ -75,7 +75,7 @@ def standing(
             "table dropped and created again? To read everything again, reset the connector's offsets; "
             "to go on, restore the table."
         )
-    return Standing(found, [_floor(job, item, known, group, fresh) for item in found])
+    return ResumePoint(found, [_floor(job, item, known, group, fresh) for item in found])
 
 
 def _is_ours(offset: GroupOffset) -> bool:
@@ -84,64 +84,64 @@ def _is_ours(offset: GroupOffset) -> bool:
 
 def _floor(
     job: str,
-    found: Found,
-    known: Sequence[JobMark],
+    found: FoundCheckpoint,
+    known: Sequence[Checkpoint],
     group: Mapping[Partition, GroupOffset],
     fresh: Offsets,
 ) -> Offsets:
     """Where one table goes on."""
-    if found.mark:
-        stands = found.mark.offsets
-        return Offsets({p: stands[p] if p in stands else fresh[p] for p in fresh})
+    if found.checkpoint:
+        resume = found.checkpoint.offsets
+        return Offsets({p: resume[p] if p in resume else fresh[p] for p in fresh})
     if found.rolled_back_from:
         return _where_it_began(job, found.rolled_back_from, fresh)
     if known:
         _refuse_lost_table(found, known)
-        return _lowest([_start_for(found, mark, known) for mark in known], fresh)
+        return _lowest([_start_for(found, checkpoint, known) for checkpoint in known], fresh)
     return Offsets(
         {partition: group[partition].next if partition in group else fresh[partition] for partition in fresh}
     )
 
 
-def _where_it_began(job: str, mark: JobMark, fresh: Offsets) -> Offsets:
-    if mark.base is not None:
+def _where_it_began(job: str, checkpoint: Checkpoint, fresh: Offsets) -> Offsets:
+    if checkpoint.base is not None:
         raise LostOffsets(
             f"a table of group '{job}' was rolled back to before the job's first commit, and an earlier "
             "rollback has lost where the job began. To read everything again, reset the connector's offsets; "
             "to go on, roll the table forward again."
         )
-    first = {partition: at.first for partition, at in mark.standings.items()}
+    first = {partition: at.first for partition, at in checkpoint.partitions.items()}
     return Offsets({partition: first.get(partition, fresh[partition]) for partition in fresh})
 
 
-def _refuse_lost_table(found: Found, known: Sequence[JobMark]) -> None:
-    """Stop when a table without a mark is, by its siblings' word, no newcomer."""
-    for mark in known:
-        id_then = mark.tables.get(found.name)
+def _refuse_lost_table(found: FoundCheckpoint, known: Sequence[Checkpoint]) -> None:
+    """Stop when a table without a checkpoint is, by its siblings' word, no newcomer."""
+    for checkpoint in known:
+        id_then = checkpoint.targets.get(found.target)
         if id_then is None:
             continue
-        if id_then != found.table_id:
-            why = f"was dropped and created again (its id was {id_then} and is {found.table_id})"
-        elif found.name not in mark.joining:
+        if id_then != found.target_id:
+            why = f"was dropped and created again (its id was {id_then} and is {found.target_id})"
+        elif found.target not in checkpoint.joining:
             why = "has lost what it knew of this job (its snapshots and its table property)"
         else:
             continue
         raise LostOffsets(
-            f"table '{found.name}' {why}, so the rows that it had may be missing. To go on, restore it. To "
+            f"table '{found.target}' {why}, so the rows that it had may be missing. To go on, restore it. To "
             "read everything again into all tables, reset the connector's offsets. To have this table begin "
             "where the others are, take it out of iceberg.tables until the next commit, then add it again."
         )
 
 
-def _start_for(found: Found, mark: JobMark, known: Sequence[JobMark]) -> Offsets:
-    """Where a table without a mark begins, by the mark of another."""
-    return mark.start if _missed_first(found, mark, known) else mark.offsets
+def _start_for(found: FoundCheckpoint, checkpoint: Checkpoint, known: Sequence[Checkpoint]) -> Offsets:
+    """Where a table without a checkpoint begins, by the checkpoint of another."""
+    return checkpoint.start if _missed_first(found, checkpoint, known) else checkpoint.offsets
 
 
-def _missed_first(found: Found, mark: JobMark, known: Sequence[JobMark]) -> bool:
-    """Whether the batch of a sibling's mark is the first one of this table, which did not get it."""
-    if mark.tables:
-        return found.name in mark.joining
+def _missed_first(found: FoundCheckpoint, checkpoint: Checkpoint, known: Sequence[Checkpoint]) -> bool:
+    """Whether the batch of a sibling's checkpoint is the first one of this table, which did not get it."""
+    if checkpoint.targets:
+        return found.target in checkpoint.joining
     # Marks of older versions do not tell their siblings.
     return all(one.previous is None for one in known)
 
@@ -158,39 +158,49 @@ def _lowest(candidates: Sequence[Offsets], fresh: Offsets) -> Offsets:
 
 
 def places_told_by_others(
-    found: Sequence[Found], group: Mapping[Partition, GroupOffset], partitions: Iterable[Partition]
+    found: Sequence[FoundCheckpoint], group: Mapping[Partition, GroupOffset], partitions: Iterable[Partition]
 ) -> list[Partition]:
-    """Those of the partitions for which a table without a mark depends on the group, or on another mark."""
-    if all(item.mark for item in found):
+    """The partitions whose start a table without a checkpoint takes from the group, or from another table."""
+    if all(item.checkpoint for item in found):
         return []
-    marks = [mark for item in found for mark in (item.mark, item.rolled_back_from) if mark]
-    return sorted(p for p in partitions if p in group or any(p in mark.standings for mark in marks))
-
-
-def has_all(found: Sequence[Found]) -> bool:
-    """Whether every table that the last batch was for has a mark: those without one came later."""
-    known = [item.mark for item in found if item.mark]
-    return bool(known) and not any(
-        item.rolled_back_from or any(_missed_first(item, mark, known) for mark in known)
-        for item in found
-        if item.mark is None
+    checkpoints = [
+        checkpoint for item in found for checkpoint in (item.checkpoint, item.rolled_back_from) if checkpoint
+    ]
+    return sorted(
+        p for p in partitions if p in group or any(p in checkpoint.partitions for checkpoint in checkpoints)
     )
 
 
-def owed(
-    marks: Sequence[JobMark], group: Mapping[Partition, GroupOffset], current: Iterable[Partition]
+def has_all(found: Sequence[FoundCheckpoint]) -> bool:
+    """Whether every table that the last batch was for has a checkpoint: those without one came later."""
+    known = [item.checkpoint for item in found if item.checkpoint]
+    return bool(known) and not any(
+        item.rolled_back_from or any(_missed_first(item, checkpoint, known) for checkpoint in known)
+        for item in found
+        if item.checkpoint is None
+    )
+
+
+def unpublished_batch(
+    checkpoints: Sequence[Checkpoint], group: Mapping[Partition, GroupOffset], current: Iterable[Partition]
 ) -> Batch | None:
     """The batch that is in all tables and whose Kafka transaction is missing, if any."""
-    if not marks:
+    if not checkpoints:
         return None
     # Partitions of a topic that the connector no longer reads owe nothing.
-    partitions = set(current).intersection(*(set(mark.standings) for mark in marks))
-    reached = {partition: min(mark.standings[partition].next for mark in marks) for partition in partitions}
-    began = {partition: min(mark.standings[partition].start for mark in marks) for partition in partitions}
+    partitions = set(current).intersection(*(set(checkpoint.partitions) for checkpoint in checkpoints))
+    reached = {
+        partition: min(checkpoint.partitions[partition].next for checkpoint in checkpoints)
+        for partition in partitions
+    }
+    began = {
+        partition: min(checkpoint.partitions[partition].start for checkpoint in checkpoints)
+        for partition in partitions
+    }
     if not group:
         # Nothing was published yet, or somebody deleted the offsets since. A batch before which the job had
         # read nothing is its first, also if it took several attempts to land in all tables.
-        if any(at.start != at.first for mark in marks for at in mark.standings.values()):
+        if any(at.start != at.first for checkpoint in checkpoints for at in checkpoint.partitions.values()):
             return None
         start = began
     else:
@@ -202,16 +212,21 @@ def owed(
         # Somebody moved the group's offsets by hand. The tables decide; nothing is repeated.
         return None
     start = {partition: min(start[partition], reached[partition]) for partition in reached}
-    batch = Batch(marks[0].commit, Offsets(start), Offsets(reached))
+    batch = Batch(checkpoints[0].commit, Offsets(start), Offsets(reached))
     return batch if batch.span else None
 
 
-def refuse_other_source(job: str, marks: Sequence[JobMark], source: Source, reads: Iterable[str]) -> None:
+def refuse_other_source(
+    job: str, checkpoints: Sequence[Checkpoint], source: SourceIds, reads: Iterable[str]
+) -> None:
     """Stop when the cluster or a topic that is read is not the one whose offsets the tables hold."""
-    refuse_other_cluster(marks, source)
+    refuse_other_cluster(checkpoints, source)
     for topic in reads:
-        if (why := strange_topic(marks, source, topic)) is not None:
-            number = max((p.number for mark in marks for p in mark.standings if p.topic == topic), default=0)
+        if (why := strange_topic(checkpoints, source, topic)) is not None:
+            number = max(
+                (p.number for checkpoint in checkpoints for p in checkpoint.partitions if p.topic == topic),
+                default=0,
+            )
             raise SourceRecreated(
                 f"{why} To read all that the topic has now, set its offsets (`icestream connector offsets "
                 f"set {job} {topic}:0=beginning`, and so on up to partition {number}), or reset the "
@@ -219,29 +234,29 @@ def refuse_other_source(job: str, marks: Sequence[JobMark], source: Source, read
             )
 
 
-def refuse_other_cluster(marks: Sequence[JobMark], source: Source) -> None:
-    for mark in marks:
-        if mark.source.cluster != source.cluster:
+def refuse_other_cluster(checkpoints: Sequence[Checkpoint], source: SourceIds) -> None:
+    for checkpoint in checkpoints:
+        if checkpoint.source.cluster != source.cluster:
             raise SourceRecreated(
-                f"the table has offsets of Kafka cluster {mark.source.cluster}, and this is cluster "
+                f"the table has offsets of Kafka cluster {checkpoint.source.cluster}, and this is cluster "
                 f"{source.cluster}. To read from this cluster, reset the connector's offsets; "
                 "to go on, point bootstrap.servers at the old one."
             )
 
 
-def strange_topic(marks: Sequence[JobMark], source: Source, topic: str) -> str | None:
+def strange_topic(checkpoints: Sequence[Checkpoint], source: SourceIds, topic: str) -> str | None:
     """Why the offsets that tables hold of a topic may mean other records than those that it has."""
     id_now = source.topics.get(topic)
     if id_now is None:
         return None
-    for mark in marks:
-        id_then = mark.source.topics.get(topic, id_now)
+    for checkpoint in checkpoints:
+        id_then = checkpoint.source.topics.get(topic, id_now)
         if id_then != id_now:
             return (
                 f"topic '{topic}' was deleted and created again (its id was {id_then} and is {id_now}): its "
                 "offsets mean other records."
             )
-        if topic not in mark.source.topics and any(p.topic == topic for p in mark.standings):
+        if topic not in checkpoint.source.topics and any(p.topic == topic for p in checkpoint.partitions):
             return (
                 f"the table has offsets of topic '{topic}' from when an older version read it, which kept no "
                 "id of a topic that it stopped reading: whether this is the same topic cannot be told."

@@ -16,31 +16,31 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 
 from icestream.api.batch import Batch, Rejected
+from icestream.api.checkpoint import Checkpoint, FoundCheckpoint, SourceIds, checkpoint_after
 from icestream.api.errors import CommitConflict, FatalError, Fenced, RecordRejected, SourceUnavailable
 from icestream.api.offsets import NOTHING, Offsets, Partition, named
 from icestream.api.status import Progress
-from icestream.connectors.iceberg.marks import Found, JobMark, Source, mark_after
 from icestream.connectors.iceberg.table import Receipt
 from icestream.jobs import planning, summaries
 from icestream.jobs.borders import BatchRunner, News, SinkTable, SourceFacts
 from icestream.jobs.channel import Channel
-from icestream.jobs.debts import pay
 from icestream.jobs.events import CommitComplete, CommitToTable, Payload, StartCommit
 from icestream.jobs.fences import Fences
 from icestream.jobs.job import Job
 from icestream.jobs.planning import Pace
 from icestream.jobs.reject_log import log_rejected
 from icestream.jobs.rest import Rest
-from icestream.jobs.staging import StagedBatch, stage
-from icestream.jobs.standing import (
+from icestream.jobs.resume import (
     NOTE_PREFIX,
-    Standing,
+    ResumePoint,
     has_all,
-    owed,
     places_told_by_others,
     refuse_other_source,
-    standing,
+    resume_point,
+    unpublished_batch,
 )
+from icestream.jobs.staging import StagedBatch, stage
+from icestream.jobs.unpublished import publish_missing
 from icestream.kafka.topics import GroupOffset
 
 _log = logging.getLogger(__name__)
@@ -55,7 +55,7 @@ def _in_a_thread(work: Callable[[], None]) -> None:
     threading.Thread(target=work, name="sweep", daemon=True).start()
 
 
-class JobManager:
+class SinkManager:
     """One per connector. Owns its batches and commits; holds no partitions."""
 
     def __init__(
@@ -90,13 +90,13 @@ class JobManager:
         """What this manager has read or left beside the group's offsets."""
         self._asked: frozenset[Partition] = frozenset()
         """The partitions whose notes it has asked for."""
-        self._standing: Standing | None = None
+        self._resume: ResumePoint | None = None
         self._fences = Fences(clock)
         self._facts_at = 0.0
         self._aside = aside
         self._swept_at: float | None = None
         self._leaderless: frozenset[Partition] = frozenset()
-        self._identity = Source("", {})
+        self._identity = SourceIds("", {})
         """Ids of the topics that exist, of those that are read and those whose positions a table has."""
         self._reads: Sequence[str] = ()
         self._known: frozenset[str] = frozenset()
@@ -113,12 +113,12 @@ class JobManager:
         try:
             return self._attempt()
         except SourceUnavailable:
-            self._standing = None
+            self._resume = None
             self._fences.had_outage()
             self._abandon_channel()
             raise
         except Fenced as fenced:
-            self._standing = None
+            self._resume = None
             self._abandon_channel()
             if not self._is_echo():
                 raise
@@ -127,17 +127,17 @@ class JobManager:
             ) from fenced
         except BaseException:
             # Whatever happened, tables and group are asked again before anything else is done.
-            self._standing = None
+            self._resume = None
             raise
 
     def _attempt(self) -> float:
         try:
-            if self._standing is None:
+            if self._resume is None:
                 with self._gate:
-                    self._standing = self._find_standing()
-            return self._turn(self._standing)
+                    self._resume = self._find_resume_point()
+            return self._turn(self._resume)
         except CommitConflict as conflict:
-            self._standing = None
+            self._resume = None
             _log.warning("nothing was committed: %s", conflict, extra=self._context())
             self._prove_alone()
             raise
@@ -146,47 +146,47 @@ class JobManager:
         self._rest.end()
         self._close_channel()
 
-    # -- where the job stands --
+    # -- where the job resume --
 
-    def _find_standing(self) -> Standing:
+    def _find_resume_point(self) -> ResumePoint:
         """Ask tables and group; pay what the last batch still owes; remember where to go on."""
         # First, because it ends the transaction that an earlier manager may have left open.
         self._opened_channel()
         found = [table.found() for table in self._tables]
-        self._known = frozenset[str]().union(*(item.mark.topics for item in found if item.mark))
+        self._known = frozenset[str]().union(*(item.checkpoint.topics for item in found if item.checkpoint))
         partitions = self._refresh_facts()
         # A group's offsets are there whether a partition has a leader or not.
         group = self._source.group_offsets(self._job.group, [*partitions, *self._leaderless])
         self._give_way(group, [*partitions, *self._leaderless])
-        self._refuse_owed_without_leader([item.mark for item in found if item.mark], group)
+        self._refuse_owed_without_leader([item.checkpoint for item in found if item.checkpoint], group)
         self._refuse_start_without_leader(found, group)
         beginnings = self._source.beginnings(partitions)
-        is_new = all(item.mark is None for item in found)
-        stands = standing(self._job.group, found, group, self._fresh_offsets(beginnings, is_new=is_new))
-        marks = stands.marks
-        self._fences.knows(_commits(marks, group))
-        self._refuse_other_source(marks)
+        is_new = all(item.checkpoint is None for item in found)
+        resume = resume_point(self._job.group, found, group, self._fresh_offsets(beginnings, is_new=is_new))
+        checkpoints = resume.checkpoints
+        self._fences.knows(_commits(checkpoints, group))
+        self._refuse_other_source(checkpoints)
         ends = self._source.ends(partitions)
         by_group = is_new and not any(item.rolled_back_from for item in found)
         given_by = dict.fromkeys(group, f"consumer group '{self._job.group}'") if by_group else {}
-        for floor in stands.floors:
+        for floor in resume.floors:
             planning.refuse_gaps(self._job.name, floor, beginnings, ends, given_by)
         if has_all(found):
-            if (batch := owed(marks, group, partitions)) is not None:
-                theirs = [table for table, item in zip(self._tables, found, strict=True) if item.mark]
-                self._pay(batch, theirs, beginnings)
-            elif any(group[p].next != stands.floor[p] for p in partitions if p in group):
-                self._publish(marks[0].commit, [], [], stands.floor)
-        self._note_totals(marks)
+            if (batch := unpublished_batch(checkpoints, group, partitions)) is not None:
+                theirs = [table for table, item in zip(self._tables, found, strict=True) if item.checkpoint]
+                self._publish_missing(batch, theirs, beginnings)
+            elif any(group[p].next != resume.floor[p] for p in partitions if p in group):
+                self._publish(checkpoints[0].commit, [], [], resume.floor)
+        self._note_totals(checkpoints)
         self._rest.stood(self._clock())
-        return stands
+        return resume
 
-    def _pay(self, batch: Batch, tables: Sequence[SinkTable], beginnings: Offsets) -> None:
+    def _publish_missing(self, batch: Batch, tables: Sequence[SinkTable], beginnings: Offsets) -> None:
         is_whole = not any(piece.start < beginnings[piece.partition] for piece in batch.slices())
         if is_whole or self._job.dead_letters:
             planning.refuse_lost_letters(self._job.name, batch, beginnings)
             self._note_publishing(batch.id)
-            pay(batch, tables, self._runner, self._opened_channel(), self._job.name)
+            publish_missing(batch, tables, self._runner, self._opened_channel(), self._job.name)
         else:
             # Its records cannot be read again, and nobody wants its letters.
             self._publish(batch.id, [], [CommitComplete(uuid.UUID(batch.id), None)], batch.end)
@@ -208,9 +208,11 @@ class JobManager:
         """Whether Kafka shut us out because of our own outage: nobody else has left a trace."""
         if not self._fences.may_be_echo():
             return False
-        marks = [found.mark for found in (table.found() for table in self._tables) if found.mark]
+        checkpoints = [
+            found.checkpoint for found in (table.found() for table in self._tables) if found.checkpoint
+        ]
         group = self._source.group_offsets(self._job.group, self._refresh_facts())
-        return self._fences.is_echo(_commits(marks, group))
+        return self._fences.is_echo(_commits(checkpoints, group))
 
     def _prove_alone(self) -> None:
         """Another writer moved our offsets. If it was a newer manager, Kafka says so, and this one ends."""
@@ -258,7 +260,7 @@ class JobManager:
         if missing := [name for name in names if name not in facts]:
             raise SourceUnavailable(f"topic '{missing[0]}' does not exist; create it or change 'topics'")
         ids = {**self._ids_of_unread(names), **{name: fact.id for name, fact in facts.items()}}
-        self._identity = Source(self._source.cluster_id(), ids)
+        self._identity = SourceIds(self._source.cluster_id(), ids)
         self._reads, self._facts_at = names, self._clock()
         all_of_them = [Partition(name, number) for name in names for number in range(facts[name].partitions)]
         self._note_leaderless([p for p in all_of_them if p.number in facts[p.topic].leaderless])
@@ -276,17 +278,17 @@ class JobManager:
         self._leaderless = frozenset(partitions)
 
     def _refuse_owed_without_leader(
-        self, marks: Sequence[JobMark], group: Mapping[Partition, GroupOffset]
+        self, checkpoints: Sequence[Checkpoint], group: Mapping[Partition, GroupOffset]
     ) -> None:
         """A later batch would hide what the last one still owes Kafka."""
-        batch = owed(marks, group, self._leaderless) if self._leaderless else None
+        batch = unpublished_batch(checkpoints, group, self._leaderless) if self._leaderless else None
         if batch is not None:
             raise SourceUnavailable(
                 f"the last batch has dead letters to publish of {named(batch.end)}, which has no leader"
             )
 
     def _refuse_start_without_leader(
-        self, found: Sequence[Found], group: Mapping[Partition, GroupOffset]
+        self, found: Sequence[FoundCheckpoint], group: Mapping[Partition, GroupOffset]
     ) -> None:
         """The first commit to a table says where it began; nobody else is asked for that again."""
         if waits := places_told_by_others(found, group, self._leaderless):
@@ -318,67 +320,67 @@ class JobManager:
 
     # -- one turn --
 
-    def _turn(self, stands: Standing) -> float:
+    def _turn(self, resume: ResumePoint) -> float:
         now = self._clock()
         limits = self._job.limits
-        ends = self._source.ends(list(stands.floor))
-        rows = planning.waiting(stands.floor, ends)
+        ends = self._source.ends(list(resume.floor))
+        rows = planning.waiting(resume.floor, ends)
         wait = planning.until_due(now, self._pace, limits)
         self.progress = replace(self.progress, lag=rows, next_commit_in_ms=int(wait * 1000) if rows else None)
         if not planning.is_due(now, rows, self._pace, limits):
             if self._leaderless and now - self._facts_at > _LEADER_SECONDS:
-                self._standing = None
+                self._resume = None
                 return 0.0
-            pause = self._idle(stands, ends, rows, now)
+            pause = self._idle(resume, ends, rows, now)
             return min(pause, _LEADER_SECONDS) if self._leaderless else pause
         if self._channel is None:
             # It was closed while nothing came. Whoever opens it asks tables and group, as at the start.
-            self._standing = None
+            self._resume = None
             return 0.0
-        has_new = any(partition not in stands.floor for partition in self._refresh_facts())
-        if has_new or any(partition in stands.floor for partition in self._leaderless):
-            self._standing = None
+        has_new = any(partition not in resume.floor for partition in self._refresh_facts())
+        if has_new or any(partition in resume.floor for partition in self._leaderless):
+            self._resume = None
             return 0.0
-        self._refuse_other_source(stands.marks)
+        self._refuse_other_source(resume.checkpoints)
         beginnings = self._source.beginnings(list(ends))
-        if any(planning.has_gaps(floor, beginnings, ends) for floor in stands.floors):
+        if any(planning.has_gaps(floor, beginnings, ends) for floor in resume.floors):
             # Judged anew by what the tables say: where a job begins that has committed nothing may move.
-            self._standing = None
+            self._resume = None
             return 0.0
         allowed = planning.rows_allowed(self._pace, limits)
-        end = planning.cut(stands.floor, ends, allowed, self._last_turn)
-        batch = Batch(str(uuid.uuid4()), stands.floor, end)
+        end = planning.cut(resume.floor, ends, allowed, self._last_turn)
+        batch = Batch(str(uuid.uuid4()), resume.floor, end)
         self._last_turn = planning.last_of(batch, self._last_turn)
         _log.info("planned %s records", batch.span, extra=self._context(batch))
         self._reached("planned")
-        self._run(batch, stands, started=now, behind=batch.span < rows)
+        self._run(batch, resume, started=now, behind=batch.span < rows)
         return 0.0
 
-    def _idle(self, stands: Standing, ends: Offsets, rows: int, now: float) -> float:
+    def _idle(self, resume: ResumePoint, ends: Offsets, rows: int, now: float) -> float:
         if self._rest.wants_look(now, rows):
-            if self._has_changed(stands, ends):
-                self._standing = None
+            if self._has_changed(resume, ends):
+                self._resume = None
                 return 0.0
             self._rest.looked(now)
         if rows == 0 and self._rest.is_long(now, self._channel_used):
             self._close_channel()
         return self._rest.seconds(now, rows, ends)
 
-    def _has_changed(self, stands: Standing, ends: Offsets) -> bool:
+    def _has_changed(self, resume: ResumePoint, ends: Offsets) -> bool:
         """Whether there are new partitions, or somebody else wrote the job's tables, such as a rollback."""
         partitions = self._refresh_facts()
-        self._refuse_other_source(stands.marks)
+        self._refuse_other_source(resume.checkpoints)
         beginnings = self._source.beginnings(list(ends))
-        if any(planning.has_gaps(floor, beginnings, ends) for floor in stands.floors):
+        if any(planning.has_gaps(floor, beginnings, ends) for floor in resume.floors):
             return True
         found = [table.found() for table in self._tables]
         before, after = (
-            [item.mark and item.mark.commit for item in items] for items in (stands.found, found)
+            [item.checkpoint and item.checkpoint.commit for item in items] for items in (resume.found, found)
         )
-        return before != after or any(partition not in stands.floor for partition in partitions)
+        return before != after or any(partition not in resume.floor for partition in partitions)
 
-    def _refuse_other_source(self, marks: Sequence[JobMark]) -> None:
-        refuse_other_source(self._job.name, marks, self._identity, self._reads)
+    def _refuse_other_source(self, checkpoints: Sequence[Checkpoint]) -> None:
+        refuse_other_source(self._job.name, checkpoints, self._identity, self._reads)
 
     def _refuse_topics_created_meanwhile(self, staged: StagedBatch) -> None:
         """The ids were right before the batch was read; if they still are, it was read of these topics."""
@@ -395,8 +397,8 @@ class JobManager:
             staged.discard()
             raise
 
-    def _run(self, batch: Batch, stands: Standing, *, started: float, behind: bool) -> None:
-        staged = stage(batch, self._tables, stands.floors, self._runner, evolves=self._job.evolves)
+    def _run(self, batch: Batch, resume: ResumePoint, *, started: float, behind: bool) -> None:
+        staged = stage(batch, self._tables, resume.floors, self._runner, evolves=self._job.evolves)
         self._reached("staged")
         if staged.taken.overflow:
             staged.discard()
@@ -404,49 +406,49 @@ class JobManager:
             return
         if staged.taken.rejected and not self._job.tolerates_all:
             staged.discard()
-            self._run_before(batch, stands, staged.taken.rejected, started)
+            self._run_before(batch, resume, staged.taken.rejected, started)
             return
         self._refuse_topics_created_meanwhile(staged)
-        receipts = self._commit(staged, stands)
+        receipts = self._commit(staged, resume)
         self._publish(batch.id, staged.taken.rejected, self._events(staged, receipts), batch.end)
         self._reached("published")
-        self._note(staged, receipts, stands, started, behind)
+        self._note(staged, receipts, resume, started, behind)
         self._sweep_now_and_then(batch, receipts)
 
     def _run_before(
-        self, batch: Batch, stands: Standing, rejected: Sequence[Rejected], started: float
+        self, batch: Batch, resume: ResumePoint, rejected: Sequence[Rejected], started: float
     ) -> None:
         """Land what precedes the first bad record of each partition, then fail with the first of them."""
         part = Batch(str(uuid.uuid4()), batch.start, planning.before_rejected(batch.end, rejected))
         if part.span:
-            self._run(part, stands, started=started, behind=True)
+            self._run(part, resume, started=started, behind=True)
         first = min(rejected, key=lambda record: (record.partition, record.offset))
         raise RecordRejected(
             f"{first}; fix the producer, or set errors.tolerance=all and "
             "errors.deadletterqueue.topic.name to go on without it"
         )
 
-    def _commit(self, staged: StagedBatch, stands: Standing) -> list[Receipt]:
+    def _commit(self, staged: StagedBatch, resume: ResumePoint) -> list[Receipt]:
         receipts = []
         for table, part, found, floor in zip(
-            self._tables, staged.parts, stands.found, stands.floors, strict=True
+            self._tables, staged.parts, resume.found, resume.floors, strict=True
         ):
             if all(staged.batch.end[p] <= floor[p] for p in staged.batch.end):
                 # This table was ahead of the others and has all of it.
-                receipts.append(Receipt(None, found.mark) if found.mark else Receipt(None, None))
+                receipts.append(Receipt(None, found.checkpoint) if found.checkpoint else Receipt(None, None))
                 continue
-            mark = mark_after(
-                found.mark,
+            checkpoint = checkpoint_after(
+                found.checkpoint,
                 staged.batch,
                 part.staged.counts,
                 self._identity,
-                stands.tables,
-                stands.joining,
+                resume.tables,
+                resume.joining,
             )
             try:
                 receipt = table.commit(
                     part.staged.files,
-                    mark,
+                    checkpoint,
                     expect=found.offsets,
                     new_fields=part.new_fields,
                     written_with=part.plan,
@@ -504,7 +506,12 @@ class JobManager:
     # -- what is remembered --
 
     def _note(
-        self, staged: StagedBatch, receipts: Sequence[Receipt], stands: Standing, started: float, behind: bool
+        self,
+        staged: StagedBatch,
+        receipts: Sequence[Receipt],
+        resume: ResumePoint,
+        started: float,
+        behind: bool,
     ) -> None:
         batch, taken = staged.batch, staged.taken
         log_rejected(self._job, taken.rejected)
@@ -519,7 +526,7 @@ class JobManager:
         )
         # Beside every offset of the group by now, but those of partitions that had to wait.
         self._notes = {*(self._notes if self._leaderless else ()), f"{NOTE_PREFIX}{batch.id}"}
-        self._standing = stands.after(batch, [receipt.mark for receipt in receipts])
+        self._resume = resume.after(batch, [receipt.checkpoint for receipt in receipts])
         self._rest.worked(self._clock())
         self.progress = replace(
             self.progress,
@@ -528,16 +535,16 @@ class JobManager:
             last_commit_ms=int(self._wall().timestamp() * 1000),
             topics=self._topics_read(staged),
         )
-        self._note_totals(self._standing.marks)
+        self._note_totals(self._resume.checkpoints)
 
     def _topics_read(self, staged: StagedBatch) -> tuple[str, ...]:
         """The topics that this manager has had records of, the batch included."""
         read = {p.topic for part in staged.parts for p, counts in part.staged.counts.items() if counts.read}
         return tuple(sorted(read.union(self.progress.topics)))
 
-    def _note_totals(self, marks: Sequence[JobMark]) -> None:
-        if marks:
-            totals = marks[0].totals
+    def _note_totals(self, checkpoints: Sequence[Checkpoint]) -> None:
+        if checkpoints:
+            totals = checkpoints[0].totals
             self.progress = replace(
                 self.progress, rows=totals.written, rejected=totals.rejected, filtered=totals.filtered
             )
@@ -546,7 +553,9 @@ class JobManager:
         return {"connector": self._job.name, "batch": batch.id if batch else ""}
 
 
-def _commits(marks: Sequence[JobMark], group: Mapping[Partition, GroupOffset]) -> set[str]:
+def _commits(checkpoints: Sequence[Checkpoint], group: Mapping[Partition, GroupOffset]) -> set[str]:
     """Whose work tables and group show."""
     notes = {offset.note for offset in group.values() if offset.note.startswith(NOTE_PREFIX)}
-    return {mark.commit for mark in marks} | {note.removeprefix(NOTE_PREFIX) for note in notes}
+    return {checkpoint.commit for checkpoint in checkpoints} | {
+        note.removeprefix(NOTE_PREFIX) for note in notes
+    }

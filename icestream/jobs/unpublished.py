@@ -19,7 +19,9 @@ from icestream.pipeline.plan import TableTask
 _log = logging.getLogger(__name__)
 
 
-def pay(batch: Batch, tables: Sequence[SinkTable], runner: BatchRunner, channel: Channel, job: str) -> None:
+def publish_missing(
+    batch: Batch, tables: Sequence[SinkTable], runner: BatchRunner, channel: Channel, job: str
+) -> None:
     """Decode the batch again for its dead letters, and publish them with its offsets."""
     context = {"connector": job, "batch": batch.id}
     _log.info("publishing what batch %s still owes Kafka", batch.id, extra=context)

@@ -1,4 +1,4 @@
-"""How a mark is written down: short in each snapshot's summary, whole in the table property. For `marks`.
+"""How a checkpoint is written down: short in each snapshot's summary, whole in the table property.
 
 All summaries are in the metadata file that every commit writes again, so a summary has only what a rollback
 needs: the next offsets, and what tells counts from them. The property, once per metadata file, has the rest.
@@ -15,19 +15,24 @@ import json
 import zlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
 from icestream.api.batch import Counts
+from icestream.api.checkpoint import Checkpoint, PartitionCheckpoint, ReadSpan, SourceIds
 from icestream.api.errors import FatalError
 from icestream.api.offsets import Partition
-from icestream.connectors.iceberg.job_mark import Age, JobMark, Source, Span, Standing
+
+if TYPE_CHECKING:
+    # For their names alone: PyIceberg is slow to import.
+    from pyiceberg.table.metadata import TableMetadata
+    from pyiceberg.table.snapshots import Snapshot
 
 _VERSION: Final = "2"
 _CACHED: Final = 64
 
-_COLUMNS: Final[Mapping[str, Callable[[Standing], int]]] = {
+_COLUMNS: Final[Mapping[str, Callable[[PartitionCheckpoint], int]]] = {
     "next": lambda at: at.next,
     # What follows is zero for most partitions, and then takes next to nothing.
     "holes": lambda at: at.next - at.first - at.counts.read,
@@ -40,34 +45,68 @@ _COLUMNS: Final[Mapping[str, Callable[[Standing], int]]] = {
 _SHORT: Final = ("next", "holes", "rejected", "filtered", "unaccounted")
 
 
-def summary_text(mark: JobMark) -> str:
-    """The mark for a snapshot's summary: positions of the topics that exist, and sums."""
-    pruned = mark.pruned
-    live = {p: at for p, at in mark.standings.items() if p.topic not in pruned}
+@dataclass(frozen=True)
+class Age:
+    """How far a table's history went at some moment: every snapshot of then has no more than this."""
+
+    sequence: int
+    ms: int
+
+    @classmethod
+    def of(cls, metadata: TableMetadata) -> Age:
+        sequence = 0 if metadata.format_version == 1 else metadata.last_sequence_number
+        return cls(sequence, metadata.last_updated_ms)
+
+    def covers(self, snapshot: Snapshot) -> bool:
+        # Snapshots of format 1 have no sequence number.
+        if snapshot.sequence_number:
+            return snapshot.sequence_number <= self.sequence
+        return snapshot.timestamp_ms <= self.ms
+
+
+@dataclass(frozen=True)
+class TableCheckpoint(Checkpoint):
+    """A checkpoint as an Iceberg table has it."""
+
+    began: Age | None = None
+    """The table's age before the first commit of the job."""
+
+    @classmethod
+    def of(cls, checkpoint: Checkpoint, metadata: TableMetadata) -> TableCheckpoint:
+        """The checkpoint for a commit to a table; a job's first commit notes the age of the table."""
+        if isinstance(checkpoint, TableCheckpoint) and checkpoint.began is not None:
+            return checkpoint
+        return cls(**{**vars(checkpoint), "began": Age.of(metadata)})
+
+
+def summary_text(checkpoint: TableCheckpoint) -> str:
+    """The checkpoint for a snapshot's summary: positions of the topics that exist, and sums."""
+    pruned = checkpoint.pruned
+    live = {p: at for p, at in checkpoint.partitions.items() if p.topic not in pruned}
     # A table that misses its first batch begins where that batch began.
-    columns = (*_SHORT, "step") if mark.previous is None or mark.joining else _SHORT
-    header = {**_header(mark), "totals": _numbers(mark.totals)}
-    header["topics"] = {name: id_ for name, id_ in mark.source.topics.items() if name not in pruned}
+    columns = (*_SHORT, "step") if checkpoint.previous is None or checkpoint.joining else _SHORT
+    header = {**_header(checkpoint), "totals": _numbers(checkpoint.totals)}
+    header["topics"] = {name: id_ for name, id_ in checkpoint.source.topics.items() if name not in pruned}
     return _text(header, live, columns)
 
 
-def property_text(mark: JobMark) -> str:
-    """The whole mark."""
+def property_text(checkpoint: TableCheckpoint) -> str:
+    """The whole checkpoint."""
     header = {
-        **_header(mark),
-        "gone": dict(mark.gone),
-        "base": _numbers(mark.base) if mark.base is not None else None,
-        "earlier": [[*partition, _listed(spans)] for partition, spans in sorted(mark.earlier.items())],
+        **_header(checkpoint),
+        "gone": dict(checkpoint.gone),
+        "base": _numbers(checkpoint.base) if checkpoint.base is not None else None,
+        "earlier": [[*partition, _listed(spans)] for partition, spans in sorted(checkpoint.earlier.items())],
     }
-    return _text(header, mark.standings, tuple(_COLUMNS))
+    return _text(header, checkpoint.partitions, tuple(_COLUMNS))
 
 
-def mark_from_property(text: str) -> JobMark:
+def checkpoint_from_property(text: str) -> TableCheckpoint:
     return _whole(text)
 
 
-def mark_from_summary(text: str, remembered: JobMark | None) -> JobMark:
-    """The mark of a snapshot, with what `remembered`, the table property, still knows of it."""
+def checkpoint_from_summary(text: str, remembered: TableCheckpoint | None) -> TableCheckpoint:
+    """The checkpoint of a snapshot, with what `remembered`, the table property, still knows of it."""
     if text.startswith("{"):
         return _whole(text)
     short = _parsed(text)
@@ -76,9 +115,9 @@ def mark_from_summary(text: str, remembered: JobMark | None) -> JobMark:
     # The property is that of another commit: somebody rolled the table back.
     if remembered is not None and remembered.history == short.header["history"]:
         for pruned in (remembered.pruned - short.topics, frozenset[str]()):
-            mark = _completed(short, remembered, pruned)
-            if mark is not None and mark.totals == short.totals:
-                return mark
+            checkpoint = _completed(short, remembered, pruned)
+            if checkpoint is not None and checkpoint.totals == short.totals:
+                return checkpoint
     return _by_itself(short)
 
 
@@ -99,20 +138,20 @@ class _Parsed:
     def totals(self) -> Counts:
         return Counts(*self.header["totals"])
 
-    def mark(self, standings: Mapping[Partition, Standing]) -> JobMark:
+    def checkpoint(self, partitions: Mapping[Partition, PartitionCheckpoint]) -> TableCheckpoint:
         header = self.header
-        return JobMark(
+        return TableCheckpoint(
             header["commit"],
             header["previous"],
-            Source(header["cluster"], header["topics"]),
-            standings,
-            Age(*header["began"]) if header["began"] else None,
-            tables=header["tables"],
+            SourceIds(header["cluster"], header["topics"]),
+            partitions,
+            targets=header["tables"],
             joining=frozenset(header["joining"]),
             history=header["history"],
+            began=Age(*header["began"]) if header["began"] else None,
         )
 
-    def standings(self, firsts: Iterable[int]) -> dict[Partition, Standing]:
+    def positions(self, firsts: Iterable[int]) -> dict[Partition, PartitionCheckpoint]:
         columns = self.columns
         steps = columns.get("step", itertools.repeat(0))
         rows = zip(*(columns[name] for name in _SHORT), firsts, steps, strict=False)
@@ -122,73 +161,75 @@ class _Parsed:
             read = next_ - first - holes
             written = read - rejected - filtered - unaccounted
             counts = Counts(read, written, rejected, filtered)
-            found[partition] = Standing(first, next_ - step, next_, counts)
+            found[partition] = PartitionCheckpoint(first, next_ - step, next_, counts)
         return found
 
 
-def _completed(short: _Parsed, remembered: JobMark, pruned: frozenset[str]) -> JobMark | None:
+def _completed(short: _Parsed, remembered: TableCheckpoint, pruned: frozenset[str]) -> TableCheckpoint | None:
     """A summary with where its partitions began; None if that is not known of each."""
-    known = remembered.standings
+    known = remembered.partitions
     if any(partition not in known for partition in short.partitions):
         return None
-    standings = short.standings(known[partition].first for partition in short.partitions)
-    standings |= {partition: at for partition, at in known.items() if partition.topic in pruned}
-    mark = short.mark(standings)
+    partitions = short.positions(known[partition].first for partition in short.partitions)
+    partitions |= {partition: at for partition, at in known.items() if partition.topic in pruned}
+    checkpoint = short.checkpoint(partitions)
     ids = {name: id_ for name, id_ in remembered.source.topics.items() if name in pruned}
     return replace(
-        mark,
-        source=Source(mark.source.cluster, {**ids, **mark.source.topics}),
+        checkpoint,
+        source=SourceIds(checkpoint.source.cluster, {**ids, **checkpoint.source.topics}),
         earlier=remembered.earlier,
         gone={topic: commits for topic, commits in remembered.gone.items() if topic in pruned},
         base=remembered.base,
     )
 
 
-def _by_itself(short: _Parsed) -> JobMark:
+def _by_itself(short: _Parsed) -> TableCheckpoint:
     """A summary of which nobody knows where its partitions began: from here on they are counted anew."""
     nexts, steps = short.columns["next"], short.columns.get("step", itertools.repeat(0))
-    standings = {
-        partition: Standing(at, at - step, at, Counts())
+    partitions = {
+        partition: PartitionCheckpoint(at, at - step, at, Counts())
         for partition, at, step in zip(short.partitions, nexts, steps, strict=False)
     }
-    return replace(short.mark(standings), history=short.header["commit"], base=short.totals)
+    return replace(short.checkpoint(partitions), history=short.header["commit"], base=short.totals)
 
 
 @functools.lru_cache(maxsize=_CACHED)
-def _whole(text: str) -> JobMark:
+def _whole(text: str) -> TableCheckpoint:
     if text.startswith("{"):
         return _from_json(text)
     parsed = _parsed(text)
     header = parsed.header
     earlier = {
         Partition(topic, number): tuple(
-            Span(first, next_, Counts(*counts), bool(gone)) for first, next_, gone, *counts in spans
+            ReadSpan(first, next_, Counts(*counts), bool(gone)) for first, next_, gone, *counts in spans
         )
         for topic, number, spans in header["earlier"]
     }
-    mark = parsed.mark(parsed.standings(parsed.columns["first"]))
+    checkpoint = parsed.checkpoint(parsed.positions(parsed.columns["first"]))
     base = Counts(*header["base"]) if header["base"] is not None else None
-    return replace(mark, earlier=earlier, gone=header["gone"], base=base)
+    return replace(checkpoint, earlier=earlier, gone=header["gone"], base=base)
 
 
-def _from_json(text: str) -> JobMark:
-    """A mark of a build before 16 November 2026: plain JSON in both places."""
+def _from_json(text: str) -> TableCheckpoint:
+    """A checkpoint of a build before 16 November 2026: plain JSON in both places."""
     body = json.loads(text)
-    standings = {
-        Partition(topic, int(number)): Standing(values[0], values[1], values[2], Counts(*values[3:]))
+    partitions = {
+        Partition(topic, int(number)): PartitionCheckpoint(
+            values[0], values[1], values[2], Counts(*values[3:])
+        )
         for topic, partitions in body["partitions"].items()
         for number, values in partitions.items()
     }
-    source = Source(body["cluster"], body["topics"])
+    source = SourceIds(body["cluster"], body["topics"])
     began = Age(*body["began"]) if body.get("began") else None
     earlier = {
         Partition(topic, int(number)): tuple(
-            Span(first, next_, Counts(*counts), bool(gone)) for first, next_, gone, *counts in spans
+            ReadSpan(first, next_, Counts(*counts), bool(gone)) for first, next_, gone, *counts in spans
         )
         for topic, partitions in body.get("earlier", {}).items()
         for number, spans in partitions.items()
     }
-    return JobMark(body["commit"], body["previous"], source, standings, began, earlier)
+    return TableCheckpoint(body["commit"], body["previous"], source, partitions, earlier, began=began)
 
 
 @functools.lru_cache(maxsize=_CACHED)
@@ -217,21 +258,23 @@ def _parsed(text: str) -> _Parsed:
 # -- writing --
 
 
-def _header(mark: JobMark) -> dict[str, Any]:
+def _header(checkpoint: TableCheckpoint) -> dict[str, Any]:
     return {
-        "commit": mark.commit,
-        "previous": mark.previous,
-        "cluster": mark.source.cluster,
-        "topics": dict(mark.source.topics),
-        "began": [mark.began.sequence, mark.began.ms] if mark.began else None,
-        "tables": dict(mark.tables),
-        "joining": sorted(mark.joining),
-        "history": mark.history,
+        "commit": checkpoint.commit,
+        "previous": checkpoint.previous,
+        "cluster": checkpoint.source.cluster,
+        "topics": dict(checkpoint.source.topics),
+        "began": [checkpoint.began.sequence, checkpoint.began.ms] if checkpoint.began else None,
+        "tables": dict(checkpoint.targets),
+        "joining": sorted(checkpoint.joining),
+        "history": checkpoint.history,
     }
 
 
-def _text(header: dict[str, Any], standings: Mapping[Partition, Standing], names: Sequence[str]) -> str:
-    ordered = sorted(standings.items())
+def _text(
+    header: dict[str, Any], partitions: Mapping[Partition, PartitionCheckpoint], names: Sequence[str]
+) -> str:
+    ordered = sorted(partitions.items())
     header["partitions"] = {
         topic: _runs([partition.number for partition in group])
         for topic, group in itertools.groupby((p for p, _ in ordered), key=lambda p: p.topic)
@@ -272,7 +315,7 @@ def _unpacked(data: bytes, count: int, least: int, width: int) -> list[int]:
     return [least + int(distance) for distance in distances]
 
 
-def _listed(spans: Iterable[Span]) -> list[list[int]]:
+def _listed(spans: Iterable[ReadSpan]) -> list[list[int]]:
     return [[span.first, span.next, int(span.is_gone), *_numbers(span.counts)] for span in spans]
 
 

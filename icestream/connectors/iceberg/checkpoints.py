@@ -1,0 +1,58 @@
+"""The checkpoint that a job leaves in a table with every commit: how far it is, and of which source.
+
+It is in the summary of the snapshot that makes the rows visible, and in a table property of the same commit,
+because other people's `expire_snapshots` can remove the snapshot. docs/exactly-once.md tells the rules.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from icestream.api.checkpoint import FoundCheckpoint
+from icestream.connectors.iceberg.checkpoint_text import (
+    TableCheckpoint,
+    checkpoint_from_property,
+    checkpoint_from_summary,
+)
+
+if TYPE_CHECKING:
+    # For their names alone: PyIceberg is slow to import.
+    from pyiceberg.table.metadata import TableMetadata
+    from pyiceberg.table.snapshots import Snapshot
+
+_PREFIX = "icestream.job."
+
+
+def key_of(job: str) -> str:
+    """Summary key and table property of a job's checkpoint."""
+    return f"{_PREFIX}{job}"
+
+
+def find(metadata: TableMetadata, job: str, branch: str) -> FoundCheckpoint:
+    """The checkpoint of the nearest ancestor that has one; the table property if the history is cut."""
+    key = key_of(job)
+    snapshot = metadata.snapshot_by_name(branch)
+    noted = metadata.properties.get(key)
+    remembered = checkpoint_from_property(noted) if noted else None
+    by_id: dict[int, Snapshot] | None = None
+    while snapshot is not None:
+        text = snapshot.summary.additional_properties.get(key) if snapshot.summary else None
+        if text:
+            return FoundCheckpoint(checkpoint_from_summary(text, remembered))
+        if snapshot.parent_snapshot_id is None:
+            return _without_checkpoint(remembered, snapshot)
+        by_id = by_id or {one.snapshot_id: one for one in metadata.snapshots}
+        snapshot = by_id.get(snapshot.parent_snapshot_id)
+        if snapshot is None:
+            return FoundCheckpoint(remembered)
+    # No snapshot on this branch: a rollback leaves one, so only expiry or a fresh table can be the reason.
+    return FoundCheckpoint(remembered)
+
+
+def _without_checkpoint(remembered: TableCheckpoint | None, oldest: Snapshot) -> FoundCheckpoint:
+    """What a history without a checkpoint means, by its oldest snapshot, which has no parent."""
+    if remembered is None or remembered.began is None or remembered.began.covers(oldest):
+        # It reaches back to before the job, and the job is not in it: somebody rolled the table back.
+        return FoundCheckpoint(None, rolled_back_from=remembered)
+    # PyIceberg's expiry takes the parent away from the oldest snapshot that it leaves: the history is cut.
+    return FoundCheckpoint(remembered)
