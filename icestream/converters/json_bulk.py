@@ -23,6 +23,8 @@ from icestream.records.rows import Flags, Indexes
 SPLIT: Final = 8
 ONE_BY_ONE: Final = 16
 """Pieces of this size or less are decoded record by record: a native call costs as much as ten records."""
+_BATCH_BYTES: Final = 2**20
+"""arrow-rs takes about this much text at a time: what it makes of it stays in the processor's cache."""
 
 
 @dataclass(frozen=True)
@@ -43,7 +45,8 @@ def native_rows(payloads: Payloads, wire: pa.Schema) -> pa.Table | None:
     """All payloads as rows of a schema, or None if any of them does not decode."""
     if not wire.names or len(json_text.misread(payloads)):
         return None
-    reader = arro3.io.read_json(io.BytesIO(payloads.text), schema=wire, batch_size=len(payloads))
+    batch = max(1, _BATCH_BYTES * len(payloads) // max(1, len(payloads.text)))
+    reader = arro3.io.read_json(io.BytesIO(payloads.text), schema=wire, batch_size=min(batch, len(payloads)))
     try:
         rows = pa.RecordBatchReader.from_stream(reader).read_all()
     except (pa.ArrowException, ValueError):

@@ -14,6 +14,7 @@ from icestream.converters.json_errors import BROKEN
 from icestream.converters.json_extremes import extremes
 from icestream.records.column import Column
 from icestream.records.json_source import JsonSource, Learned, parsed
+from icestream.records.payloads import Payloads
 from icestream.records.records import Converted, Failure
 from icestream.records.rows import Indexes
 from icestream.records.values import Text, Typed, Value, object_fields, typed
@@ -36,22 +37,22 @@ class PlainReader:
         return Converted([(np.flatnonzero(null), None), *found.groups], found.failed)
 
     def _read_present(self, values: Sequence[bytes], at: Indexes | None) -> Converted:
-        held = pa.array(values, pa.binary())
-        unreadable = extremes(values, held)
-        source = None if unreadable else self._objects(values, held)
+        joined = Payloads.of(values)
+        unreadable = extremes(values)
+        source = None if unreadable else self._objects(values, joined)
         if source is not None:
             return Converted([(at, object_fields(source))])
         return self._read_odd(values, np.arange(len(values)) if at is None else at, unreadable)
 
-    def _objects(self, values: Sequence[bytes], held: pa.BinaryArray) -> JsonSource | None:
+    def _objects(self, values: Sequence[bytes], joined: Payloads) -> JsonSource | None:
         """All values as objects, or None if any of them is something else or broken."""
         try:
             projected = list(map(self.learned.projection().decode, values))
             # The projection does not look into strings that it skips.
-            held.cast(pa.string())
+            joined.check_utf8()
         except (ValueError, RecursionError):  # msgspec's and Arrow's errors are ValueErrors
             return None
-        return JsonSource.projected(values, self.learned, projected)
+        return JsonSource.projected(values, self.learned, projected, joined)
 
     def _read_odd(self, values: Sequence[bytes], at: Indexes, unreadable: Mapping[int, str]) -> Converted:
         good: list[int] = []

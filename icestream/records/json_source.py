@@ -93,11 +93,18 @@ class JsonSource:
     values: Sequence[bytes]
     learned: Learned = field(default_factory=Learned)
     _found: dict[Path, list[Any]] = field(default_factory=dict)
+    _joined: Payloads | None = None
 
     @classmethod
-    def projected(cls, values: Sequence[bytes], learned: Learned, projected: list[Any]) -> JsonSource:
+    def projected(
+        cls,
+        values: Sequence[bytes],
+        learned: Learned,
+        projected: list[Any],
+        joined: Payloads | None = None,
+    ) -> JsonSource:
         """With what the projection of all learned paths has found already."""
-        source = cls(values, learned)
+        source = cls(values, learned, _joined=joined)
         source._keep(projected)
         return source
 
@@ -106,7 +113,7 @@ class JsonSource:
 
     @cached_property
     def payloads(self) -> Payloads:
-        return Payloads.of(self.values)
+        return self._joined if self._joined is not None else Payloads.of(self.values)
 
     def expect(self, path: Path) -> None:
         """Says that a path will be asked for: those that are expected together are decoded in one pass."""

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
+import pyarrow as pa
 
 from icestream.records.rows import Flags, Indexes
 
@@ -42,6 +43,11 @@ class Payloads:
     def take(self, index: Indexes) -> Payloads:
         starts, ends = self.offsets[index].tolist(), self.offsets[index + 1].tolist()
         return Payloads.of([self.text[low:high] for low, high in zip(starts, ends, strict=True)])
+
+    def check_utf8(self) -> None:
+        """Raises ValueError if one of them is no UTF-8."""
+        buffers = [None, pa.py_buffer(self.offsets), pa.py_buffer(self.text)]
+        pa.Array.from_buffers(pa.large_string(), len(self), buffers).validate(full=True)
 
     @functools.cached_property
     def codes(self) -> np.ndarray[tuple[int], np.dtype[np.uint8]]:
