@@ -1,18 +1,18 @@
-"""`icestream dlq`: a connector's dead letters as a table, and their way back."""
+"""`icestream dlq`: a connector's dead letters as a table or as JSON, and their way back."""
 
 from __future__ import annotations
 
+import base64
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
 from icestream.cli.kafka_access import known, reaches_kafka
-from icestream.cli.letter_rows import COLUMNS, HEAD, cells_of, document_of, hint_about, row_of
-from icestream.cli.tables import table_lines
-from icestream.cli.where import Test, parsed
+from icestream.cli.tables import NOTHING, Column, table_lines
 from icestream.cli.worker_options import (
     connector_names,
     output_option,
@@ -23,17 +23,24 @@ from icestream.cli.worker_options import (
 
 if TYPE_CHECKING:
     from icestream.client import ConnectClient
-    from icestream.jobs.letters import Letter
-    from icestream.jobs.replay import Queue
-
-_WHERE_HELP: Final = """\b
---where compares columns (topic, partition, offset, stage, class, exception, reason, time, key, value,
-replayed) with =, !=, <, <=, >, >=, like (% any text, _ any sign), in (...), is [not] null, joined by and,
-or, not and parentheses. Texts stand in single quotes, times are UTC unless they say otherwise.
-A comparison with something that a letter lacks is false.
-"""
+    from icestream.jobs.dead_letters import DeadLetter
+    from icestream.jobs.replay import DeadLetterQueue
 
 T = TypeVar("T")
+
+HEAD: Final = (
+    Column("topic"),
+    Column("partition", is_number=True),
+    Column("offset", is_number=True),
+    Column("stage"),
+    Column("error"),
+    Column("time"),
+    Column("key"),
+    Column("value"),
+    Column("replayed"),
+)
+_CELL: Final = 60
+"""How much of a long text a table shows."""
 
 
 @click.group(epilog="\b\nExample:\n  icestream dlq show sink\n  icestream dlq replay sink --dry-run")
@@ -41,10 +48,38 @@ def dlq() -> None:
     """Show the dead letters of a connector, and send them again after a fix."""
 
 
-def _where_option(command: Callable[..., T]) -> Callable[..., T]:
-    return click.option("--where", metavar="CONDITION", help="Only letters for which it holds; see below.")(
-        command
-    )
+def _time(context: click.Context, parameter: click.Parameter, text: str | None) -> datetime | None:
+    if text is None:
+        return None
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        raise click.BadParameter(
+            f"'{text}' is no time; write 2026-11-15T10:30 (UTC) or 2026-11-15T10:30:00+01:00"
+        ) from None
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+
+
+def _filter_options(command: Callable[..., T]) -> Callable[..., T]:
+    """The fields of a `DeadLetterFilter`."""
+    options = [
+        click.option("--topic", help="Only of records of this topic."),
+        click.option("--partition", type=click.IntRange(min=0), help="Only of records of this partition."),
+        click.option(
+            "--offset",
+            "offsets",
+            type=click.IntRange(min=0),
+            multiple=True,
+            help="Only of the record at this offset of its partition; may be given again.",
+        ),
+        click.option("--stage", help="Only of this stage, such as TRANSFORMATION."),
+        click.option("--reason", metavar="TEXT", help="Only with this text in the reason, in any case."),
+        click.option("--since", metavar="TIME", callback=_time, help="Only of records from this time on."),
+        click.option("--until", metavar="TIME", callback=_time, help="Only of records before this time."),
+    ]
+    for option in reversed(options):
+        command = option(command)
+    return command
 
 
 _connector = click.argument("connector", metavar="CONNECTOR", shell_complete=connector_names)
@@ -52,11 +87,13 @@ _connector = click.argument("connector", metavar="CONNECTOR", shell_complete=con
 
 @dlq.command(
     epilog="\b\nExamples:\n  icestream dlq show sink\n"
-    "  icestream dlq show sink --where \"stage = 'TRANSFORMATION' and reason like '%amount%'\"\n"
-    f"  icestream dlq show sink --where \"time >= '2026-11-15 10:00'\" -o json\n\n{_WHERE_HELP}"
+    "  icestream dlq show sink --stage TRANSFORMATION --reason amount\n"
+    "  icestream dlq show sink --since 2026-11-15T10:00 --not-replayed -o json\n\n"
+    "Times are UTC unless they say otherwise."
 )
 @_connector
-@_where_option
+@_filter_options
+@click.option("--not-replayed", is_flag=True, help="Only those that were not sent again yet.")
 @click.option(
     "--limit", type=click.IntRange(min=1), default=50, show_default=True, help="Only so many, the newest."
 )
@@ -65,27 +102,31 @@ _connector = click.argument("connector", metavar="CONNECTOR", shell_complete=con
 @talks_to_a_worker
 def show(
     client: ConnectClient,
+    /,
     connector: str,
-    where: str | None,
+    not_replayed: bool,
     limit: int,
     output: str,
     config: Path | None,
     bootstrap_servers: str | None,
     worker: Path | None,
+    **wanted: Any,
 ) -> None:
     """Show dead letters of CONNECTOR: where each is from, what was wrong with it, how it begins.
 
     Works with every Kafka Connect whose queue has context headers
     (errors.deadletterqueue.context.headers.enable).
     """
-    test = _test(where)
+    from icestream.jobs.dead_letters import DeadLetterFilter
+
     queue = _queue(connector, known(client, connector, config, bootstrap_servers, worker))
     try:
         count = 0
-        newest: deque[tuple[Letter, bool]] = deque(maxlen=limit)
-        for found in queue.letters(test):
-            newest.append(found)
-            count += 1
+        newest: deque[tuple[DeadLetter, bool]] = deque(maxlen=limit)
+        for letter, replayed in queue.dead_letters(DeadLetterFilter(**wanted)):
+            if not (replayed and not_replayed):
+                newest.append((letter, replayed))
+                count += 1
     finally:
         queue.close()
     if output == "json":
@@ -102,59 +143,120 @@ def show(
 
 @dlq.command(
     epilog="\b\nExamples:\n  icestream dlq replay sink --dry-run\n"
-    "  icestream dlq replay sink --where \"reason like '%amount%'\"\n"
-    f"  icestream dlq replay sink --to-topic orders-again\n\n{_WHERE_HELP}"
+    "  icestream dlq replay sink --reason amount\n"
+    "  icestream dlq replay sink --to-topic orders-again\n\nTimes are UTC unless they say otherwise."
 )
 @_connector
-@_where_option
+@_filter_options
 @click.option("--limit", type=click.IntRange(min=1), help="Only so many, the oldest.")
 @click.option("--to-topic", help="Send all of them there, instead of where each is from.")
+@click.option(
+    "--skip-unsendable",
+    is_flag=True,
+    help="Leave out those that lack their value, or the topic they are from.",
+)
 @click.option("--dry-run", is_flag=True, help="Only say how many it would be.")
 @reaches_kafka
 @talks_to_a_worker
 def replay(
     client: ConnectClient,
+    /,
     connector: str,
-    where: str | None,
     limit: int | None,
     to_topic: str | None,
+    skip_unsendable: bool,
     dry_run: bool,
     config: Path | None,
     bootstrap_servers: str | None,
     worker: Path | None,
+    **wanted: Any,
 ) -> None:
     """Send dead letters of CONNECTOR to the topics they are from, each at most once.
 
     They go with their own key, value, headers and timestamp, and without the headers about the error. What
-    was sent is remembered with it, in one transaction: run it again after whatever happened. The letters stay
-    in their queue. Every reader of the topic gets them, not only CONNECTOR.
+    was sent is remembered with it, in one transaction: run it again after whatever happened. They stay in
+    their queue. Every reader of the topic gets them, not only CONNECTOR.
     """
-    test = _test(where)
+    from icestream.jobs.dead_letters import DeadLetterFilter
+    from icestream.jobs.replay import Request
+
+    request = Request(DeadLetterFilter(**wanted), limit, to_topic, skip_unsendable)
     queue = _queue(connector, known(client, connector, config, bootstrap_servers, worker))
     try:
-        selection = queue.selection(test, limit, to_topic)
+        selection = queue.selection(request)
         before = f", {selection.sent_already:,} were sent before" if selection.sent_already else ""
         targets = ", ".join([to_topic] if to_topic else sorted(selection.origins))
-        if dry_run or not selection.letters:
+        if dry_run or not selection.count:
             there = f" to {targets}" if targets else ""
-            click.echo(f"{selection.letters:,} letters would be sent{there}{before}")
+            click.echo(f"{selection.count:,} dead letters would be sent{there}{before}")
             return
-        sent = sum(queue.replay(test, limit, to_topic))
-        click.echo(f"{sent:,} letters sent to {targets}{before}")
+        sent = sum(queue.replay(request))
+        click.echo(f"{sent:,} dead letters sent to {targets}{before}")
     finally:
         queue.close()
 
 
-def _queue(connector: str, found: tuple[Mapping[str, str], Mapping[str, str]]) -> Queue:
+def _queue(connector: str, found: tuple[Mapping[str, str], Mapping[str, str]]) -> DeadLetterQueue:
     from icestream import logs
-    from icestream.jobs.replay import Queue
+    from icestream.jobs.replay import DeadLetterQueue
 
     logs.configure("ERROR")
-    return Queue(connector, *found)
+    return DeadLetterQueue(connector, *found)
 
 
-def _test(where: str | None) -> Callable[[Letter, bool], bool]:
-    if where is None:
-        return lambda letter, replayed: True
-    test: Test = parsed(where, COLUMNS)
-    return lambda letter, replayed: test(row_of(letter, replayed))
+def hint_about(letters: Sequence[DeadLetter]) -> str | None:
+    """Why the first columns are empty, if they are."""
+    silent = sum(letter.origin is None for letter in letters)
+    if not silent:
+        return None
+    return (
+        f"{silent:,} of them do not say where they are from, and why; later ones do with "
+        "errors.deadletterqueue.context.headers.enable=true in the connector's config"
+    )
+
+
+def cells_of(letter: DeadLetter, replayed: bool) -> list[str]:
+    """A row of the table whose columns are `HEAD`."""
+    row = _row(letter, replayed)
+    row["time"] = f"{letter.time:%Y-%m-%d %H:%M:%S}" if letter.time else None
+    row["replayed"] = "yes" if replayed else "no"
+    names = ("topic", "partition", "offset", "stage", "reason", "time", "key", "value", "replayed")
+    return [NOTHING if row[name] is None else _shortened(str(row[name])) for name in names]
+
+
+def document_of(letter: DeadLetter, replayed: bool) -> dict[str, Any]:
+    """All of it, for `-o json`; bytes that are no text also in base 64."""
+    row = _row(letter, replayed)
+    bytes_of = {"key": letter.key, "value": letter.value}
+    exact = {
+        f"{name}_base64": base64.b64encode(content).decode()
+        for name, content in bytes_of.items()
+        if content is not None and row[name].encode() != content
+    }
+    queue = {"topic": letter.place.topic, "partition": letter.place.number, "offset": letter.offset}
+    return {**row, **exact, "queue": queue}
+
+
+def _row(letter: DeadLetter, replayed: bool) -> dict[str, Any]:
+    origin = letter.origin
+    return {
+        "topic": origin.topic if origin else None,
+        "partition": origin.number if origin else None,
+        "offset": letter.origin_offset,
+        "stage": letter.context.get("stage"),
+        "class": letter.context.get("class.name"),
+        "exception": letter.context.get("exception.class.name"),
+        "reason": letter.context.get("exception.message"),
+        "time": letter.time.isoformat() if letter.time else None,
+        "key": _text(letter.key),
+        "value": _text(letter.value),
+        "replayed": replayed,
+    }
+
+
+def _text(content: bytes | None) -> str | None:
+    return None if content is None else content.decode(errors="replace")
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= _CELL else f"{text[: _CELL - 1]}…"

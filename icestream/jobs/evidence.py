@@ -25,8 +25,8 @@ from icestream.connectors.iceberg import checkpoints
 from icestream.connectors.iceberg.catalogs import open_catalog, sink_errors
 from icestream.connectors.iceberg.origins import Origins
 from icestream.jobs.accounts import Counted, Deep, Evidence, Letters, layered
+from icestream.jobs.dead_letters import DeadLetterReader
 from icestream.jobs.job import DeadLetters, Job, job_from
-from icestream.jobs.letters import LetterBox
 from icestream.kafka.clients import client_settings
 from icestream.kafka.reader import SliceReader
 from icestream.kafka.topics import Topics
@@ -206,12 +206,12 @@ class _Box:
     """The dead letters that may be of a job."""
 
     def __init__(self, target: DeadLetters, connector: str, topics: Topics, reader: SliceReader) -> None:
-        box = LetterBox(target.topic, connector, topics, reader)
+        box = DeadLetterReader(target.topic, connector, topics, reader)
         self._tells_offsets = target.with_context
         self._offsets: dict[Partition, list[int]] = {}
         self._placeless = self._unnamed = 0
         self._is_cut = box.exists and (box.has_lost_some or _may_compact(topics, target.topic))
-        for letter in box.letters() if box.exists else ():
+        for letter in box.dead_letters() if box.exists else ():
             if "connector.name" not in letter.context:
                 self._unnamed += 1
             elif letter.origin is not None and letter.origin_offset is not None:

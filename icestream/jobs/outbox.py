@@ -9,8 +9,8 @@ from typing import Final
 
 from icestream.api.batch import Rejected
 from icestream.api.offsets import Offsets
+from icestream.jobs.dead_letters import CONTEXT, LEFT_OUT
 from icestream.jobs.job import DeadLetters, Job
-from icestream.jobs.letters import CONTEXT, LEFT_OUT
 from icestream.kafka.transactions import Outgoing, Purged, TooLarge, Transactions
 
 _log = logging.getLogger(__name__)

@@ -23,8 +23,11 @@ from tests.crashes.processes import JobProcess, wait_for
 
 _LETTERS = 1_200
 _CONNECTOR = "sink"
-_CHOSEN = "value like '%7'"
 _NUMBERS = itertools.count(1)
+
+
+def _reason(value: bytes) -> str:
+    return "of seven" if value.endswith(b"7") else "of others"
 
 
 class Replays:
@@ -39,7 +42,7 @@ class Replays:
         self.sent = [b"letter-%d" % number for number in range(_LETTERS)]
         target = DeadLetters(self.queue, 1, with_context=True)
         rejected = [
-            Rejected(Partition(name, at % 2), at, "TRANSFORMATION", "bad", value=value)
+            Rejected(Partition(name, at % 2), at, "TRANSFORMATION", _reason(value), value=value)
             for at, value in enumerate(self.sent)
         ]
         transactions = Transactions({"bootstrap.servers": broker.bootstrap}, f"fill-{name}", name)
@@ -58,10 +61,10 @@ class Replays:
         }
         (folder / "sink.json").write_text(json.dumps(config))
 
-    def start(self, *faults: Fault, where: str | None = None) -> JobProcess:
+    def start(self, *faults: Fault, reason: str | None = None) -> JobProcess:
         file = self.folder / f"replay-{len(self.started)}.json"
         arguments = ["dlq", "replay", _CONNECTOR, "--config", str(self.folder / "sink.json")]
-        arguments += ["--bootstrap-servers", self.bootstrap, *(["--where", where] if where else [])]
+        arguments += ["--bootstrap-servers", self.bootstrap, *(["--reason", reason] if reason else [])]
         file.write_text(
             json.dumps(
                 {"arguments": arguments, "faults": [[one.point, one.action, one.turn] for one in faults]}
@@ -110,14 +113,14 @@ def test_a_replay_that_is_killed_goes_on_where_it_was(replays: Replays, fault: F
     said = replays.finish(replays.start())
     assert "letters" in said
     assert replays.arrived() == Counter(replays.sent)
-    assert "0 letters would be sent, 1,200 were sent before" in replays.finish(replays.start())
+    assert "0 dead letters would be sent, 1,200 were sent before" in replays.finish(replays.start())
     assert replays.arrived() == Counter(replays.sent)
 
 
 def test_a_selection_that_is_killed_and_then_the_rest(replays: Replays) -> None:
     chosen = Counter(value for value in replays.sent if value.endswith(b"7"))
-    replays.finish(replays.start(Fault("delivered", "kill", 2), where=_CHOSEN), -signal.SIGKILL)
-    replays.finish(replays.start(where=_CHOSEN))
+    replays.finish(replays.start(Fault("delivered", "kill", 2), reason="of seven"), -signal.SIGKILL)
+    replays.finish(replays.start(reason="of seven"))
     assert replays.arrived(chosen.total()) == chosen
     replays.finish(replays.start())
     assert replays.arrived() == Counter(replays.sent)

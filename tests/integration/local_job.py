@@ -22,7 +22,7 @@ from icestream.connectors.iceberg.catalogs import open_catalog
 from icestream.embedded.kafka import Broker
 from icestream.embedded.minio_tables import sqlite_catalog
 from icestream.jobs.build_iceberg import job_manager
-from icestream.jobs.letters import Letter, LetterBox
+from icestream.jobs.dead_letters import DeadLetter, DeadLetterReader
 from icestream.kafka.reader import SliceReader
 from icestream.kafka.topics import Topics
 from icestream.pipeline.plan import Plan, TableTask
@@ -161,12 +161,13 @@ class World:
         finally:
             looker.close()
 
-    def letters(self) -> list[Letter]:
+    def letters(self) -> list[DeadLetter]:
         if f"{self.name}-dlq" in self.topics.describe([f"{self.name}-dlq"]):
             self.wait_settled(f"{self.name}-dlq")
         reader = SliceReader(self.settings)
         try:
-            return list(LetterBox(f"{self.name}-dlq", self.name, self.topics, reader).letters())
+            queue = DeadLetterReader(f"{self.name}-dlq", self.name, self.topics, reader)
+            return list(queue.dead_letters())
         finally:
             reader.close()
 

@@ -11,8 +11,8 @@ import pytest
 from icestream.api.batch import Rejected
 from icestream.api.errors import SourceUnavailable
 from icestream.api.offsets import Offsets, Partition
+from icestream.jobs.dead_letters import LEFT_OUT
 from icestream.jobs.job import Job, job_from
-from icestream.jobs.letters import LEFT_OUT
 from icestream.jobs.outbox import LetterQueue
 from icestream.kafka.transactions import Outgoing, Purged, TooLarge
 

@@ -1,9 +1,10 @@
-"""Dead letters as they are read again: by `verify`, by `dlq show` and by `dlq replay`."""
+"""Dead letters as they are read again, by `verify`, `dlq show` and `dlq replay`; which of them are meant."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from typing import Final
 
 from icestream.api.batch import Slice
@@ -16,14 +17,14 @@ CONTEXT: Final = "__connect.errors."
 """What the names of the ten headers about the error begin with."""
 LEFT_OUT: Final = f"{CONTEXT}icestream.left.out."
 """What the names of our own headers begin with: of a letter that was too large for its queue."""
-_FIRST: Final = f"{CONTEXT}topic"
+_FIRST_HEADER: Final = f"{CONTEXT}topic"
 _CHUNK: Final = 10_000
 _DIGITS: Final = 19
 """Of an offset, at most."""
 
 
 @dataclass(frozen=True)
-class Letter:
+class DeadLetter:
     """A record that was rejected, and what its queue knows about it."""
 
     place: Partition
@@ -46,6 +47,17 @@ class Letter:
     def origin_offset(self) -> int | None:
         return self._number("offset")
 
+    @property
+    def time(self) -> datetime | None:
+        """The record's timestamp. None also where a producer took other units for milliseconds: no calendar
+        goes that far."""
+        if self.timestamp_ms < 0:
+            return None
+        try:
+            return datetime(1970, 1, 1, tzinfo=UTC) + timedelta(milliseconds=self.timestamp_ms)
+        except OverflowError:
+            return None
+
     def _number(self, name: str) -> int | None:
         told = self.context.get(name, "")
         return int(told) if told.isdecimal() and len(told) <= _DIGITS else None
@@ -60,8 +72,36 @@ class Letter:
         return self.context.get("connector.name", connector) == connector
 
 
-class LetterBox:
-    """A dead letter queue from its beginning to where it ended when it was opened."""
+@dataclass(frozen=True)
+class DeadLetterFilter:
+    """Which dead letters are meant: those for which all that is given holds."""
+
+    topic: str | None = None
+    partition: int | None = None
+    offsets: tuple[int, ...] = ()
+    """Of the records in their topic; empty: all."""
+    stage: str | None = None
+    reason: str | None = None
+    """A part of it, in any case."""
+    since: datetime | None = None
+    until: datetime | None = None
+
+    def takes(self, letter: DeadLetter) -> bool:
+        """What a dead letter does not tell is not what was asked for."""
+        origin, context = letter.origin, letter.context
+        return (
+            (self.topic is None or (origin is not None and origin.topic == self.topic))
+            and (self.partition is None or (origin is not None and origin.number == self.partition))
+            and (not self.offsets or letter.origin_offset in self.offsets)
+            and (self.stage is None or context.get("stage") == self.stage)
+            and (self.reason is None or self.reason.lower() in context.get("exception.message", "").lower())
+            and (self.since is None or (letter.time is not None and letter.time >= self.since))
+            and (self.until is None or (letter.time is not None and letter.time < self.until))
+        )
+
+
+class DeadLetterReader:
+    """Reads a dead letter queue from its beginning to where it ended when this was made."""
 
     def __init__(self, topic: str, connector: str, topics: Topics, reader: SliceReader) -> None:
         self._connector = connector
@@ -78,20 +118,20 @@ class LetterBox:
         """Whether retention, or somebody, has removed letters."""
         return any(self._beginnings[partition] > 0 for partition in self._beginnings)
 
-    def letters(self) -> Iterator[Letter]:
+    def dead_letters(self) -> Iterator[DeadLetter]:
         """Those that may be of the connector, partition by partition, the oldest first."""
         for partition in self._ends:
             piece = Slice(partition, self._beginnings[partition], self._ends[partition])
             if not piece.span:
                 continue
             for chunk in self._reader.read(piece, _CHUNK):
-                yield from (letter for letter in _letters(chunk) if letter.may_be_of(self._connector))
+                yield from (letter for letter in _dead_letters(chunk) if letter.may_be_of(self._connector))
 
 
-def _letters(chunk: Chunk) -> Iterator[Letter]:
+def _dead_letters(chunk: Chunk) -> Iterator[DeadLetter]:
     for row, (message, offset) in enumerate(zip(chunk.messages, chunk.offsets().tolist(), strict=True)):
-        own, context = _parted(headers_of(message))
-        yield Letter(
+        own, context = _without_context(headers_of(message))
+        yield DeadLetter(
             place=chunk.partition_of(row),
             offset=offset,
             context=context,
@@ -102,7 +142,7 @@ def _letters(chunk: Chunk) -> Iterator[Letter]:
         )
 
 
-def _parted(
+def _without_context(
     headers: Sequence[tuple[str, bytes | None]],
 ) -> tuple[Sequence[tuple[str, bytes | None]], dict[str, str]]:
     """The record's own headers, and the context, which was put behind them.
@@ -110,9 +150,9 @@ def _parted(
     A record that was a dead letter before may have context headers of its own; they stay.
     """
     names = [name for name, _ in headers]
-    if _FIRST not in names:
+    if _FIRST_HEADER not in names:
         return headers, {}
-    begins = len(names) - 1 - names[::-1].index(_FIRST)
+    begins = len(names) - 1 - names[::-1].index(_FIRST_HEADER)
     told = [(name, value) for name, value in headers[begins:] if name.startswith(CONTEXT)]
     behind = [(name, value) for name, value in headers[begins:] if not name.startswith(CONTEXT)]
     context = {name.removeprefix(CONTEXT): (value or b"").decode(errors="replace") for name, value in told}

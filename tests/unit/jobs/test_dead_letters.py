@@ -2,31 +2,59 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
 from icestream.api.batch import Rejected
 from icestream.api.offsets import Partition
+from icestream.jobs.dead_letters import DeadLetter, DeadLetterFilter, _without_context
 from icestream.jobs.job import DeadLetters
-from icestream.jobs.letters import Letter, _parted
 from icestream.jobs.outbox import dead_letter
-from icestream.jobs.replay_marks import Sent
+from icestream.jobs.replay import Replayed
 from icestream.kafka.log import LogRecord
 
 
-def _letter(offset: int, context: dict[str, str], number: int = 0) -> Letter:
-    return Letter(Partition("dlq", number), offset, context, b"k", b"v", [], 0)
+def _letter(offset: int, context: dict[str, str], number: int = 0, timestamp_ms: int = 0) -> DeadLetter:
+    return DeadLetter(Partition("dlq", number), offset, context, b"k", b"v", [], timestamp_ms)
+
+
+_CONTEXT = {"topic": "t", "partition": "2", "offset": "5", "stage": "TASK_PUT", "exception.message": "No id"}
+_ONE_SECOND = datetime(1970, 1, 1, 0, 0, 1, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("wanted", "takes"),
+    [
+        (DeadLetterFilter(), True),
+        (DeadLetterFilter("t", 2, (4, 5), "TASK_PUT", "no ID", _ONE_SECOND), True),
+        (DeadLetterFilter(topic="T"), False),
+        (DeadLetterFilter(partition=1), False),
+        (DeadLetterFilter(offsets=(4,)), False),
+        (DeadLetterFilter(stage="TRANSFORMATION"), False),
+        (DeadLetterFilter(reason="amount"), False),
+        (DeadLetterFilter(since=_ONE_SECOND + timedelta(milliseconds=1)), False),
+        (DeadLetterFilter(until=_ONE_SECOND), False),
+    ],
+)
+def test_a_filter_takes_what_all_of_it_holds_for(wanted: DeadLetterFilter, takes: bool) -> None:
+    assert wanted.takes(_letter(0, _CONTEXT, timestamp_ms=1_000)) == takes
+    # One that tells nothing is not what was asked for.
+    assert wanted.takes(_letter(0, {}, timestamp_ms=-1)) == (wanted == DeadLetterFilter())
 
 
 def test_the_context_is_taken_off_and_the_record_has_its_own_headers_again() -> None:
     own = [("trace", b"1"), ("__connect.errors.topic", b"of an older letter"), ("__connect.errors.x", None)]
     record = Rejected(Partition("t", 2), 5, "TASK_PUT", "no id", headers=own)
     letter = dead_letter(record, DeadLetters("dlq", 1, with_context=True), "sink")
-    headers, context = _parted(letter.headers)
+    headers, context = _without_context(letter.headers)
     assert list(headers) == own
     assert (context["topic"], context["partition"], context["offset"]) == ("t", "2", "5")
     assert (context["stage"], context["exception.message"]) == ("TASK_PUT", "no id")
 
 
 def test_a_letter_without_context_is_of_any_connector_and_from_nowhere() -> None:
-    assert _parted([("trace", b"1")]) == ([("trace", b"1")], {})
+    assert _without_context([("trace", b"1")]) == ([("trace", b"1")], {})
     letter = _letter(0, {})
     assert letter.may_be_of("sink")
     assert (letter.origin, letter.origin_offset) == (None, None)
@@ -44,10 +72,10 @@ def test_context_that_somebody_else_made_up_is_from_nowhere() -> None:
 
 def test_what_was_sent_is_remembered_by_its_records_alone() -> None:
     letters = [_letter(at, {}, number) for number in (0, 1) for at in (3, 70_000, 2**40)]
-    sent = Sent("queue-id")
-    records = sent.note(letters)
+    sent = Replayed("queue-id")
+    records = sent.add(letters)
     assert len(records) == 6
-    other, anew = Sent("queue-id"), Sent("id-of-a-queue-created-anew")
+    other, anew = Replayed("queue-id"), Replayed("id-of-a-queue-created-anew")
     for number, record in enumerate(records):
         for reader in (other, anew):
             reader.take(LogRecord(number, record.key or b"", record.value))
@@ -58,10 +86,10 @@ def test_what_was_sent_is_remembered_by_its_records_alone() -> None:
 
 
 def test_a_later_replay_keeps_the_marks_of_an_earlier_one() -> None:
-    sent = Sent("q")
-    sent.note([_letter(1, {})])
-    (record,) = sent.note([_letter(2, {})])
-    other = Sent("q")
+    sent = Replayed("q")
+    sent.add([_letter(1, {})])
+    (record,) = sent.add([_letter(2, {})])
+    other = Replayed("q")
     other.take(LogRecord(0, record.key or b"", record.value))
     assert _letter(1, {}) in other
     assert _letter(2, {}) in other
