@@ -1,112 +1,155 @@
-"""Names of connectors, as users write them, to what we know about each; modules are imported late."""
+"""The connectors that are installed, by the names that users write. Used wherever a config is looked at.
+
+A connector is found by its entry point (group `icestream.connectors`), ours like those of other packages. One
+that cannot be loaded is left out with a sentence in the log: the worker and the other connectors go on.
+"""
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Sequence
+import functools
+import logging
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from importlib import import_module
-from typing import Final, Protocol, cast
+from importlib.metadata import EntryPoint, entry_points
+from typing import Final
 
-from icestream import __version__
-from icestream.api.config import Config, ConfigDef
-from icestream.api.errors import NotFoundError, Problem
+from icestream.api.connector import ConnectorPlugin, JavaClass
+from icestream.api.errors import NotFoundError
+from icestream.api.sink import SinkPlugin
+from icestream.api.source import SourcePlugin
 
+_log = logging.getLogger(__name__)
+
+GROUP: Final = "icestream.connectors"
+_OURS: Final = "icestream"
 _SUFFIX: Final = "Connector"
-_KAFKA_VERSION: Final = "4.3.1"
-"""Of the classes that are part of Kafka Connect itself."""
-
-
-class PluginSettings(Protocol):
-    """What the settings module of a connector offers."""
-
-    def definition(self, config: Config) -> ConfigDef: ...
-
-    def problems(self, config: Config) -> list[Problem]: ...
-
-    def warnings(self, config: Config) -> list[str]: ...
-
-
-class SourceSettings(PluginSettings, Protocol):
-    """What that of a source offers besides."""
-
-    def exactly_once_problem(self, config: Config) -> str | None: ...
 
 
 @dataclass(frozen=True)
-class Plugin:
-    """A connector class under one of its names."""
+class Connector:
+    """A connector class under one of its names, and the plugin that it belongs to."""
 
-    class_name: str
-    type: str
-    task_class: str
-    settings_module: str
-    version: str = __version__
-    most_tasks: int = sys.maxsize
-    numbers_tasks: bool = False
-    """Whether the config of a task says which one it is, as the Java class has it."""
+    java: JavaClass
+    plugin: ConnectorPlugin
 
     @property
-    def is_source(self) -> bool:
-        return self.type == "source"
+    def class_name(self) -> str:
+        return self.java.name
 
     @property
     def simple_name(self) -> str:
-        return self.class_name.rpartition(".")[2]
+        return self.java.simple_name
 
-    def settings(self) -> PluginSettings:
-        return cast(PluginSettings, import_module(self.settings_module))
+    @property
+    def version(self) -> str:
+        return self.java.version
 
-    def source_settings(self) -> SourceSettings:
-        return cast(SourceSettings, import_module(self.settings_module))
+    @property
+    def kind(self) -> str:
+        """sink or source."""
+        return self.plugin.kind
 
-
-ICEBERG_SETTINGS: Final = "icestream.connectors.iceberg.settings"
-
-CONNECTORS: Final[Sequence[Plugin]] = (
-    Plugin(
-        "org.apache.iceberg.connect.IcebergSinkConnector",
-        "sink",
-        "org.apache.iceberg.connect.IcebergSinkTask",
-        ICEBERG_SETTINGS,
-        numbers_tasks=True,
-    ),
-    Plugin(
-        "io.tabular.iceberg.connect.IcebergSinkConnector",
-        "sink",
-        "io.tabular.iceberg.connect.IcebergSinkTask",
-        ICEBERG_SETTINGS,
-        numbers_tasks=True,
-    ),
-    Plugin(
-        "org.apache.kafka.connect.file.FileStreamSinkConnector",
-        "sink",
-        "org.apache.kafka.connect.file.FileStreamSinkTask",
-        "icestream.connectors.file.sink_settings",
-        _KAFKA_VERSION,
-    ),
-    Plugin(
-        "org.apache.kafka.connect.file.FileStreamSourceConnector",
-        "source",
-        "org.apache.kafka.connect.file.FileStreamSourceTask",
-        "icestream.connectors.file.source_settings",
-        _KAFKA_VERSION,
-        most_tasks=1,
-    ),
-)
+    @property
+    def is_source(self) -> bool:
+        return self.plugin.kind == "source"
 
 
-def find_connector(name: str) -> Plugin:
-    """The plugin of a full class name, a simple name, or a simple name without `Connector`."""
+@dataclass(frozen=True)
+class Installed:
+    """The connectors that can be used, and a sentence for each plugin that cannot."""
+
+    plugins: Sequence[ConnectorPlugin]
+    problems: Sequence[str]
+
+    @property
+    def connectors(self) -> list[Connector]:
+        return [Connector(java, plugin) for plugin in self.plugins for java in plugin.classes]
+
+
+@functools.cache
+def installed() -> Installed:
+    """All connector plugins of this Python environment; looked for once."""
+    found = load_plugins(entry_points(group=GROUP))
+    for problem in found.problems:
+        _log.error("%s", problem)
+    return found
+
+
+def load_plugins(points: Iterable[EntryPoint]) -> Installed:
+    """Load the plugins of entry points, our own first: nobody else's can take their names."""
+    plugins: list[ConnectorPlugin] = []
+    problems: list[str] = []
+    owners: dict[str, EntryPoint] = {}
+    ordered = sorted(points, key=lambda point: (_package(point) != _OURS, _package(point)))
+    if not any(_package(point) == _OURS for point in ordered):
+        problems.append(
+            "icestream's own connectors are not registered in this Python environment: its metadata is "
+            "missing or of an older version; install icestream again, with pip install -e . in a checkout"
+        )
+    for point in ordered:
+        try:
+            plugin = _loaded(point)
+        except Exception as error:  # whatever the code of others raises when it is imported
+            reason = f"{type(error).__name__}: {error}"
+            problems.append(f"{_named(point)} cannot be loaded ({reason}); correct or remove the package")
+            continue
+        taken = next((java.name for java in plugin.classes if java.name in owners), None)
+        if taken is not None:
+            problems.append(
+                f"{_named(point)} is left out: its class {taken} is that of {_named(owners[taken])}; "
+                "remove one of the two packages, or rename the class"
+            )
+            continue
+        owners |= {java.name: point for java in plugin.classes}
+        plugins.append(plugin)
+    return Installed(plugins, problems)
+
+
+def _loaded(point: EntryPoint) -> ConnectorPlugin:
+    made = point.load()
+    plugin = made() if isinstance(made, type) else made
+    if not isinstance(plugin, SinkPlugin | SourcePlugin):
+        raise TypeError(f"{point.value} is neither a SinkPlugin nor a SourcePlugin")
+    return plugin
+
+
+def _package(point: EntryPoint) -> str:
+    return point.dist.name if point.dist else ""
+
+
+def _named(point: EntryPoint) -> str:
+    return f"connector plugin '{point.name}' of package '{_package(point)}'"
+
+
+def find_connector(name: str) -> Connector:
+    """The connector of a full class name, a simple name, or a simple name without `Connector`."""
     wanted = name.strip()
-    for plugin in CONNECTORS:
-        if plugin.class_name == wanted:
-            return plugin
-    for plugin in CONNECTORS:
-        if plugin.simple_name in (wanted, wanted + _SUFFIX):
-            return plugin
-    available = ", ".join(plugin.class_name for plugin in CONNECTORS)
-    raise NotFoundError(
+    known = installed().connectors
+    for one in known:
+        if one.class_name == wanted:
+            return one
+    for one in known:
+        if one.simple_name in (wanted, wanted + _SUFFIX):
+            return one
+    available = ", ".join(one.class_name for one in known)
+    message = (
         f"Failed to find any class that implements Connector and which name matches {name}, "
         f"available connectors are: {available}"
     )
+    raise NotFoundError("; ".join([message, *installed().problems]))
+
+
+def sink_plugin(name: str) -> SinkPlugin:
+    """The plugin of a sink's class name; raises NotFoundError."""
+    plugin = find_connector(name).plugin
+    if not isinstance(plugin, SinkPlugin):
+        raise NotFoundError(f"{name} is a source connector")
+    return plugin
+
+
+def source_plugin(name: str) -> SourcePlugin:
+    """The plugin of a source's class name; raises NotFoundError."""
+    plugin = find_connector(name).plugin
+    if not isinstance(plugin, SourcePlugin):
+        raise NotFoundError(f"{name} is a sink connector")
+    return plugin

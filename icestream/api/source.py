@@ -1,13 +1,18 @@
-"""What a source offers to the job that runs it: slices with fixed ends. Sources know nothing of Kafka."""
+"""What a source connector offers, besides what every connector does: slices with fixed ends.
+
+Sources know nothing of Kafka.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import ClassVar, Literal, Protocol
 
 import pyarrow as pa
 
+from icestream.api.config import Config
+from icestream.api.connector import ConnectorPlugin
 from icestream.api.offset_admin import OffsetEntry
 
 
@@ -33,3 +38,13 @@ class Source(Protocol):
         """The next records, at most `limit` of them; None when there are none now. Never waits."""
 
     def close(self) -> None: ...
+
+
+class SourcePlugin(ConnectorPlugin):
+    """Named by an entry point of the group `icestream.connectors`."""
+
+    kind: ClassVar[Literal["sink", "source"]] = "source"
+
+    def exactly_once_problem(self, config: Config) -> str | None:
+        """Why this config cannot be exactly-once; None if it can."""
+        return None

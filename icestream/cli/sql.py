@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from icestream.api.config import Config
-from icestream.api.errors import PreconditionError
+from icestream.api.errors import NotFoundError, PreconditionError
 from icestream.cli.worker_options import output_option, talks_to_a_worker
 
 if TYPE_CHECKING:
@@ -47,7 +47,8 @@ def sql(
 ) -> None:
     """Run Spark SQL over the catalogs that connectors write to.
 
-    A catalog has the name of 'iceberg.catalog'; if there is only one, its name may be left out.
+    A catalog has the name that the connector gives it ('iceberg.catalog'); if there is only one, its name
+    may be left out.
     """
     spark_conf = _spark_conf(settings)
     configs = _from_files(files) if files else _from_worker(client)
@@ -103,17 +104,31 @@ def results(configs: Sequence[Config], statements: str, spark_conf: dict[str, st
 def _from_files(files: Sequence[Path]) -> list[Config]:
     from icestream.cluster.properties import read_connector
 
-    return [read_connector(path).config for path in files]
+    configs: list[Config] = []
+    for path in files:
+        configs.append(read_connector(path).config)
+        if not _has_catalog(configs[-1]):
+            raise PreconditionError(f"the connector of {path} has no catalog that Spark SQL could read")
+    return configs
 
 
 def _from_worker(client: ConnectClient) -> Sequence[Config]:
     configs = [client.config(name) for name in client.names()]
-    found = [config for config in configs if any(key.startswith("iceberg.catalog.") for key in config)]
+    found = [config for config in configs if _has_catalog(config)]
     if not found:
         raise PreconditionError(
             f"no connector at {client.url} has a catalog; name a connector's file with --config"
         )
     return found
+
+
+def _has_catalog(config: Config) -> bool:
+    from icestream.plugins import find_connector
+
+    try:
+        return find_connector(config.get("connector.class", "")).plugin.spark_catalog(config) is not None
+    except NotFoundError:
+        return False
 
 
 def _spark_conf(settings: Sequence[str]) -> dict[str, str]:

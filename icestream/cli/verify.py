@@ -60,9 +60,11 @@ def verify(
 
 
 def _refuse_without_tables(connector: str, config: Mapping[str, str]) -> None:
-    from icestream.plugins import ICEBERG_SETTINGS, find_connector
+    from icestream.api.sink import SinkPlugin
+    from icestream.plugins import find_connector
 
-    if find_connector(config.get("connector.class", "")).settings_module != ICEBERG_SETTINGS:
+    plugin = find_connector(config.get("connector.class", "")).plugin
+    if not (isinstance(plugin, SinkPlugin) and plugin.uses_spark):
         raise PreconditionError(
             f"connector '{connector}' has no table whose rows could be counted; name an Iceberg sink"
         )

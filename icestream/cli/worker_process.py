@@ -14,7 +14,7 @@ from types import FrameType
 from typing import TYPE_CHECKING, Protocol
 
 from icestream.api.config import Config
-from icestream.api.errors import IcestreamError, Problem
+from icestream.api.errors import IcestreamError, NotFoundError, Problem
 
 if TYPE_CHECKING:
     from icestream.api.status import JobStarter, Outage
@@ -59,27 +59,31 @@ def data_plane(config: WorkerConfig) -> DataPlane:
         return made[-1].outage() if made else None
 
     def deep_check(connector: Config) -> list[Problem]:
-        from icestream.jobs.check import check_connector
+        from icestream.jobs.probes import probe_connector
 
-        return check_connector(connector, config.raw)
+        return probe_connector(connector, config.raw)
 
     return DataPlane(make_starter, deep_check, outage)
 
 
 def extras(config: WorkerConfig, plane: DataPlane, cluster_id: ClusterId) -> Extras:
-    from icestream.cluster.file_connectors import file_problems
     from icestream.cluster.override_policy import policy_problems
     from icestream.cluster.service import Extras
     from icestream.jobs.offsets_admin import offset_admin
     from icestream.kafka.clients import ClientVerdict, judge_overrides
+    from icestream.plugins import find_connector
 
     def judge(connector: Config) -> ClientVerdict:
-        if switched_off := file_problems(connector, config.raw):
-            return ClientVerdict(tuple(switched_off), ())
+        try:
+            plugin = find_connector(connector.get("connector.class", "")).plugin
+        except NotFoundError:
+            return judge_overrides(config.raw, connector)
+        if not_allowed := plugin.not_allowed(connector, config.raw):
+            return ClientVerdict(tuple(not_allowed), ())
         # The policy first: Kafka's client is not even asked about a setting that nobody may override.
-        if forbidden := policy_problems(config.raw, connector):
+        if forbidden := policy_problems(config.raw, connector, plugin.client_prefixes):
             return ClientVerdict(tuple(forbidden), ())
-        return judge_overrides(config.raw, connector)
+        return judge_overrides(config.raw, connector, plugin.client_prefixes)
 
     return Extras(
         deep_check=plane.deep_check,

@@ -6,11 +6,13 @@ Called by `connector_config` before anything is opened. What the worker's own co
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Final
 from urllib.parse import urlsplit
 
 from icestream.api.config import Config, Setting, Type
+from icestream.api.connector import ConnectorPlugin
+from icestream.api.connector_settings import CONVERTER_KINDS
 from icestream.api.errors import Problem
 from icestream.cluster.config_limits import READ_TWO_WAYS
 
@@ -22,31 +24,34 @@ ALLOWED_HOSTS: Final = Setting(
     "addresses or *.domain; all if it is not set.",
 )
 
-_ADDRESS_KEYS: Final = re.compile(
-    r"(?:(?:producer|consumer|admin)\.override\.|iceberg\.kafka\.)"
-    r"(?:bootstrap\.servers|sasl\.oauthbearer\.token\.endpoint\.url)"
-    r"|(?:key|value|header)\.converter\.schema\.registry\.url"
-    r"|iceberg\.catalog\.(?:uri|oauth2-server-uri|s3\.endpoint|s3\.proxy-uri|gcs\.service\.host"
-    r"|adls\.account-host|adls\.(?:blob|dfs)-storage-authority|hdfs\.host)"
+_OF_CLIENTS: Final = ("bootstrap.servers", "sasl.oauthbearer.token.endpoint.url")
+_ADDRESS_KEYS: Final = frozenset(
+    {
+        *(f"{role}.override.{key}" for role in ("producer", "consumer", "admin") for key in _OF_CLIENTS),
+        *(f"{kind}.converter.schema.registry.url" for kind in CONVERTER_KINDS),
+        "bootstrap.servers",
+    }
 )
 _JAAS: Final = re.compile(r"(?:producer|consumer|admin)\.override\.sasl\.jaas\.config")
 _IN_JAAS: Final = re.compile(r"https?://[^\s\"';]+")
 _LOCAL_DATABASES: Final = ("sqlite:", "file:")
 
 
-def host_problems(config: Config, worker: Config) -> list[Problem]:
+def host_problems(config: Config, worker: Config, plugin: ConnectorPlugin) -> list[Problem]:
     """One for each address whose host is not on the worker's list."""
     allowed = [one.lower() for one in ALLOWED_HOSTS.parse(worker.get(ALLOWED_HOSTS.name, ""))]
     if not allowed:
         return []
-    own = {host for _, host in _hosts(worker)}
+    of_plugin = (*plugin.address_keys, *(p + key for p in plugin.client_prefixes for key in _OF_CLIENTS))
+    keys = _ADDRESS_KEYS.union(of_plugin)
+    own = {host for _, host in _hosts(worker, keys)}
     return [
         Problem(
             key,
             f"'{key}' leads to '{host}', which is not among the hosts that connectors of this worker may "
             f"reach; use one that is, or add it to {ALLOWED_HOSTS.name} of the worker",
         )
-        for key, host in _hosts(config)
+        for key, host in _hosts(config, keys)
         if host not in own and not any(_is_meant(host, one) for one in allowed)
     ]
 
@@ -55,9 +60,9 @@ def _is_meant(host: str, entry: str) -> bool:
     return host.endswith(entry[1:]) if entry.startswith("*.") else host == entry
 
 
-def _hosts(config: Config) -> Iterator[tuple[str, str]]:
+def _hosts(config: Config, keys: Collection[str]) -> Iterator[tuple[str, str]]:
     for key, value in config.items():
-        if _ADDRESS_KEYS.fullmatch(key) or key == "bootstrap.servers":
+        if key in keys:
             for address in value.split(","):
                 if host := _host(address.strip()):
                     yield key, host

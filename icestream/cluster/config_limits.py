@@ -15,7 +15,7 @@ from icestream.api.errors import ConfigError, Problem
 
 MOST_BYTES: Final = 2**20
 """A config is one record in Kafka, which takes a megabyte."""
-_MOST_NAMED: Final = {"transforms": 100, "predicates": 100, "iceberg.tables": 5_000, "topics": 20_000}
+_MOST_NAMED: Final = {"transforms": 100, "predicates": 100, "topics": 20_000}
 """Each name of these lists has settings of its own, or is asked for; more than anybody has is an attack."""
 _PLACES: Final = ("uri", "url", "endpoint", "warehouse", "location", "path", "file", "filename", "directory")
 """Last words of the keys whose values are paths or addresses."""
@@ -36,7 +36,12 @@ def refuse_too_much(config: Mapping[str, str | None]) -> None:
                 )
             ]
         )
-    for key, most in _MOST_NAMED.items():
+    refuse_too_many(config, _MOST_NAMED)
+
+
+def refuse_too_many(config: Mapping[str, str | None], limits: Mapping[str, int]) -> None:
+    """Raise ConfigError for a list of names that is too long; `limits` has the most of each key."""
+    for key, most in limits.items():
         count = (config.get(key) or "").count(",") + 1
         if count > most:
             raise ConfigError([Problem(key, f"'{key}' names {count}; at most {most} are possible")])

@@ -7,12 +7,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from icestream.api.config import Config, ConfigDef
+from icestream.api.connector import ConnectorPlugin
 from icestream.api.connector_settings import CONVERTER_KINDS, SINK_CONNECTOR
 from icestream.api.errors import ConfigError, NotFoundError, Problem, UnknownConnectorClass
 from icestream.api.java_regex import JavaRegexError, java_pattern
+from icestream.api.source import SourcePlugin
 from icestream.api.source_settings import SOURCE_CONNECTOR, source_problems
 from icestream.cluster.allowed_hosts import host_problems
-from icestream.cluster.config_limits import place_problems
+from icestream.cluster.config_limits import place_problems, refuse_too_many
 from icestream.cluster.converter_judge import converter_problems
 from icestream.cluster.converter_plugins import (
     converter_definition,
@@ -26,7 +28,7 @@ from icestream.cluster.unknown_keys import POLICY, judge_unknown_keys
 from icestream.cluster.version_judge import version_problems
 from icestream.converters.build import converter_from
 from icestream.logs import masked
-from icestream.plugins import Plugin, find_connector
+from icestream.plugins import Connector, find_connector
 from icestream.transforms.build import chain_from
 from icestream.transforms.declared import PREDICATES, TRANSFORMS, Declared, declared
 from icestream.validation.settings import SETTINGS as VALIDATION
@@ -40,7 +42,7 @@ DeepCheck = Callable[[Config], list[Problem]]
 class Validation:
     """A config, measured against the settings of its class."""
 
-    plugin: Plugin
+    connector: Connector
     definition: ConfigDef
     """Without the settings of the converters."""
     config: dict[str, str]
@@ -58,7 +60,7 @@ class Validation:
     @property
     def class_name(self) -> str:
         """The connector's class as the user wrote it."""
-        return self.config.get("connector.class", self.plugin.class_name)
+        return self.config.get("connector.class", self.connector.class_name)
 
     def raise_if_invalid(self) -> None:
         if self.problems:
@@ -85,33 +87,34 @@ def validate_connector(
 ) -> Validation:
     """Check a config on its own, then, if nothing is wrong so far, what it points at."""
     given = {key: value for key, value in config.items() if value is not None}
-    plugin = _plugin(config)
-    settings = plugin.settings()
+    connector = _connector(config)
+    plugin = connector.plugin
+    refuse_too_many(config, plugin.most_names)
     effective = with_worker_defaults(given, worker)
     named = declared(config)
-    own = _definition(plugin, named, settings.definition(given))
+    own = _definition(plugin, named, plugin.definition(given))
     definition = own + converter_definition(effective)
     policy = given.get(POLICY, "typos").strip()
     families = _families(named, effective)
     unknown = judge_unknown_keys(definition, given, policy, families, worker.get(POLICY, "").strip())
     problems = [
         *definition.problems(config),
-        *(_source(plugin, given, worker) if plugin.is_source else _sink(config)),
+        *(_source(plugin, given, worker) if isinstance(plugin, SourcePlugin) else _sink(config)),
         *task_problems(given, worker),
-        *version_problems(given, plugin),
+        *version_problems(given, connector),
         *converter_problems(given, effective),
-        *settings.problems(given),
+        *plugin.problems(given),
         *unknown.problems,
         *_nulls(config),
         *place_problems(given),
-        *host_problems(given, worker),
+        *host_problems(given, worker, plugin),
     ]
     problems = problems or _opinions(effective)
     if not problems and deep is not None:
         problems = deep(effective)
-    warnings = (*unknown.warnings, *converter_warnings(given, effective), *settings.warnings(given))
+    warnings = (*unknown.warnings, *converter_warnings(given, effective), *plugin.warnings(given))
     return Validation(
-        plugin,
+        connector,
         own,
         given,
         tuple(sorted(problems, key=_places(definition))),
@@ -123,7 +126,7 @@ def validate_connector(
     )
 
 
-def _definition(plugin: Plugin, named: Sequence[Declared], own: ConfigDef) -> ConfigDef:
+def _definition(plugin: ConnectorPlugin, named: Sequence[Declared], own: ConfigDef) -> ConfigDef:
     definition = framework_of(plugin)
     for one in named:
         definition += one.definition()
@@ -157,8 +160,8 @@ def _opinion(make: Callable[[], object]) -> Sequence[Problem]:
     return ()
 
 
-def framework_of(plugin: Plugin) -> ConfigDef:
-    return SOURCE_CONNECTOR if plugin.is_source else SINK_CONNECTOR + VALIDATION
+def framework_of(plugin: ConnectorPlugin) -> ConfigDef:
+    return SOURCE_CONNECTOR if plugin.kind == "source" else SINK_CONNECTOR + VALIDATION
 
 
 def _places(definition: ConfigDef) -> Callable[[Problem], int]:
@@ -167,7 +170,7 @@ def _places(definition: ConfigDef) -> Callable[[Problem], int]:
     return lambda problem: places.get(problem.key, len(places))
 
 
-def _plugin(config: Mapping[str, str | None]) -> Plugin:
+def _connector(config: Mapping[str, str | None]) -> Connector:
     """Without its class nothing can be said about the other keys."""
     named = config.get("connector.class")
     try:
@@ -186,8 +189,8 @@ def _nulls(config: Mapping[str, str | None]) -> list[Problem]:
     return [Problem(key, message) for key, value in config.items() if value is None]
 
 
-def _source(plugin: Plugin, config: Config, worker: Config) -> list[Problem]:
-    return source_problems(config, worker, plugin.source_settings().exactly_once_problem(config))
+def _source(plugin: SourcePlugin, config: Config, worker: Config) -> list[Problem]:
+    return source_problems(config, worker, plugin.exactly_once_problem(config))
 
 
 def _sink(config: Mapping[str, str | None]) -> list[Problem]:

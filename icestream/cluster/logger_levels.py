@@ -8,11 +8,12 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from icestream.api.errors import NotFoundError
 from icestream.logs import LoggerLevel
+from icestream.plugins import installed
 
 LEVELS: Final[Mapping[str, int]] = {
     "OFF": logging.CRITICAL + 10,
@@ -32,7 +33,6 @@ _OF_JAVA: Final[Mapping[str, tuple[str, ...]]] = {
     "org.apache.kafka.clients": ("icestream.kafka",),
     "org.apache.kafka.connect": ("icestream",),
     "org.apache.kafka.connect.cli": ("icestream.cli",),
-    "org.apache.kafka.connect.file": ("icestream.connectors.file",),
     "org.apache.kafka.connect.json": ("icestream.converters",),
     "org.apache.kafka.connect.runtime": ("icestream.cluster", "icestream.jobs", "icestream.rest"),
     "org.apache.kafka.connect.runtime.distributed": ("icestream.cluster", "icestream.kafka.group"),
@@ -45,12 +45,9 @@ _OF_JAVA: Final[Mapping[str, tuple[str, ...]]] = {
     "org.apache.kafka.connect.runtime.WorkerTask": ("icestream.jobs",),
     "org.apache.kafka.connect.storage": ("icestream.cluster",),
     "org.apache.kafka.connect.transforms": ("icestream.transforms",),
-    "org.apache.iceberg": ("icestream.connectors.iceberg", "pyiceberg"),
-    "org.apache.iceberg.connect": ("icestream.jobs", "icestream.connectors.iceberg"),
-    "io.tabular.iceberg.connect": ("icestream.jobs", "icestream.connectors.iceberg"),
     "org.eclipse.jetty": ("uvicorn",),
 }
-"""Java's loggers and ours that say what they would say."""
+"""Java's loggers and ours that say what they would say; connectors add theirs."""
 
 
 class LoggerLevels:
@@ -143,11 +140,14 @@ def _family(namespace: str) -> dict[str, logging.Logger]:
 
 def _targets(name: str) -> tuple[str, ...]:
     """Our loggers for a Java name: those of the longest known beginning of it."""
+    known: dict[str, Sequence[str]] = dict(_OF_JAVA)
+    for plugin in installed().plugins:
+        known |= plugin.java_loggers
     parts = name.split(".")
     for end in range(len(parts), 0, -1):
-        found = _OF_JAVA.get(".".join(parts[:end]))
+        found = known.get(".".join(parts[:end]))
         if found:
-            return found
+            return tuple(found)
     return ()
 
 

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Final
 
 from icestream.api.config import Config
 from icestream.api.errors import ConfigError, Problem
-from icestream.kafka.clients import OF_ICEBERG
 
 POLICY: Final = "connector.client.config.override.policy"
 ALLOWLIST: Final = "connector.client.config.override.allowlist"
-_PREFIXES: Final = ("producer.override.", "consumer.override.", "admin.override.", OF_ICEBERG)
+_PREFIXES: Final = ("producer.override.", "consumer.override.", "admin.override.")
 _NAMES: Final = ("All", "None", "Principal", "Allowlist")
 _CLASS: Final = "ConnectorClientConfigOverridePolicy"
 _PACKAGE: Final = "org.apache.kafka.connect.connector.policy."
@@ -26,7 +25,7 @@ class OverridePolicy:
     name: str
     allowed: frozenset[str] | None
 
-    def problems(self, config: Config) -> list[Problem]:
+    def problems(self, config: Config, own_prefixes: Collection[str] = ()) -> list[Problem]:
         """One for each override of a connector that the policy forbids."""
         return [
             Problem(
@@ -34,7 +33,7 @@ class OverridePolicy:
                 f"The '{self.name}' policy does not allow '{setting}' to be overridden in the connector "
                 "configuration.",
             )
-            for key, setting in _overrides(config).items()
+            for key, setting in _overrides(config, own_prefixes).items()
             if self.allowed is not None and setting not in self.allowed
         ]
 
@@ -62,20 +61,22 @@ def override_policy_from(worker: Config) -> OverridePolicy:
     return OverridePolicy(name, allowed[name])
 
 
-def policy_problems(worker: Config, config: Config) -> list[Problem]:
+def policy_problems(worker: Config, config: Config, own_prefixes: Collection[str] = ()) -> list[Problem]:
     """What the worker's policy forbids in a connector's config.
 
-    The Iceberg sink is often told the worker's own settings again, which changes nothing.
+    Under a prefix of its own, a connector is often told the worker's settings again, which changes nothing.
     """
     same = {
         key
+        for prefix in own_prefixes
         for key, value in config.items()
-        if key.startswith(OF_ICEBERG) and worker.get(key.removeprefix(OF_ICEBERG)) == value
+        if key.startswith(prefix) and worker.get(key.removeprefix(prefix)) == value
     }
     return override_policy_from(worker).problems(
-        {key: value for key, value in config.items() if key not in same}
+        {key: value for key, value in config.items() if key not in same}, own_prefixes
     )
 
 
-def _overrides(config: Config) -> dict[str, str]:
-    return {key: key.removeprefix(prefix) for key in config for prefix in _PREFIXES if key.startswith(prefix)}
+def _overrides(config: Config, own_prefixes: Collection[str]) -> dict[str, str]:
+    prefixes = (*_PREFIXES, *own_prefixes)
+    return {key: key.removeprefix(prefix) for key in config for prefix in prefixes if key.startswith(prefix)}

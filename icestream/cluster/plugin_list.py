@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from icestream.cluster.converter_plugins import CONVERTERS
-from icestream.plugins import CONNECTORS
+from icestream.plugins import installed
 from icestream.transforms.catalog import ALL_PREDICATES, all_transforms
 
 
@@ -18,9 +18,10 @@ class ListedPlugin:
 
 def connector_plugins() -> list[ListedPlugin]:
     """Sinks, then sources, each by name."""
+    known = installed().connectors
     return [
-        *_sorted("sink", {one.class_name: one.version for one in CONNECTORS if not one.is_source}),
-        *_sorted("source", {one.class_name: one.version for one in CONNECTORS if one.is_source}),
+        *_sorted("sink", {one.class_name: one.version for one in known if not one.is_source}),
+        *_sorted("source", {one.class_name: one.version for one in known if one.is_source}),
     ]
 
 

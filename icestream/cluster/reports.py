@@ -59,18 +59,18 @@ def definition_of(plugin_name: str) -> tuple[CheckedSetting, ...]:
     if predicate is not None:
         return _unchecked(predicate.settings.settings)
     try:
-        plugin = find_connector(plugin_name)
+        connector = find_connector(plugin_name)
     except NotFoundError:
         raise NotFoundError(f"Unknown plugin {plugin_name}.") from None
     framework = ConfigDef(
         [
-            replace(setting, default=plugin.version)
+            replace(setting, default=connector.version)
             if setting.name == "connector.plugin.version"
             else setting
-            for setting in framework_of(plugin).settings
+            for setting in framework_of(connector.plugin).settings
         ]
     )
-    return _unchecked((plugin.settings().definition({}) + framework).settings)
+    return _unchecked((connector.plugin.definition({}) + framework).settings)
 
 
 def _unchecked(settings: Sequence[Setting]) -> tuple[CheckedSetting, ...]:
@@ -100,7 +100,7 @@ def _reported(validation: Validation) -> list[Setting]:
 
 def _defaults(validation: Validation) -> dict[str, str | None]:
     """Defaults that depend on the class and on the worker."""
-    found: dict[str, str | None] = {"connector.plugin.version": validation.plugin.version}
+    found: dict[str, str | None] = {"connector.plugin.version": validation.connector.version}
     for kind in CONVERTER_KINDS:
         key = f"{kind}.converter"
         named = validation.worker.get(key, SIMPLE_HEADERS if kind == "header" else "").strip()
@@ -126,7 +126,7 @@ def _named(kind: str, validation: Validation) -> ConverterPlugin | None:
 
 def _recommended(name: str, validation: Validation) -> tuple[str, ...]:
     if name == "connector.plugin.version":
-        return (validation.plugin.version,)
+        return (validation.connector.version,)
     kind, _, rest = name.partition(".")
     if kind in CONVERTER_KINDS:
         converter = _converter(kind, validation)
@@ -143,7 +143,7 @@ def _recommended(name: str, validation: Validation) -> tuple[str, ...]:
 
 def _overrides(validation: Validation) -> list[str]:
     """Client settings of the kind that this connector uses."""
-    prefix = _OVERRIDES[validation.plugin.type]
+    prefix = _OVERRIDES[validation.connector.plugin.kind]
     return [key for key in validation.config if key.startswith(prefix)]
 
 

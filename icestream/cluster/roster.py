@@ -19,7 +19,7 @@ from icestream.cluster.stores import ConnectorStore, StoredConnector, TargetStat
 from icestream.cluster.task_limit import MOST_TASKS
 from icestream.cluster.worker import Worker
 from icestream.logs import for_connector
-from icestream.plugins import Plugin, find_connector
+from icestream.plugins import Connector, find_connector
 
 _LOG = logging.getLogger(__name__)
 
@@ -29,7 +29,7 @@ class KnownConnector:
     """A connector of the store, checked; `refused` says why its config cannot run at all."""
 
     stored: StoredConnector
-    plugin: Plugin | None
+    plugin: Connector | None
     warnings: tuple[str, ...]
     refused: IcestreamError | None
     run: int
@@ -45,7 +45,7 @@ class KnownConnector:
 
     @property
     def type(self) -> str:
-        return self.plugin.type if self.plugin else "unknown"
+        return self.plugin.kind if self.plugin else "unknown"
 
     @property
     def task_ids(self) -> tuple[int, ...]:
@@ -60,7 +60,7 @@ def task_ids(connector: StoredConnector) -> tuple[int, ...]:
     # However much an older worker has stored: each task is a record and a line of every answer.
     wanted = min(int(text), MOST_TASKS) if text.isdecimal() and len(text) <= 10 else 1
     try:
-        most = find_connector(connector.config.get("connector.class", "")).most_tasks
+        most = find_connector(connector.config.get("connector.class", "")).java.most_tasks
     except NotFoundError:
         most = wanted
     return tuple(range(min(wanted, most)))
@@ -69,14 +69,14 @@ def task_ids(connector: StoredConnector) -> tuple[int, ...]:
 def task_configs(name: str, connector: StoredConnector) -> list[dict[str, str]]:
     """What `/connectors/{name}/tasks` shows, and the config topic keeps."""
     try:
-        plugin = find_connector(connector.config.get("connector.class", ""))
+        java = find_connector(connector.config.get("connector.class", "")).java
     except NotFoundError:
         return [{**connector.config, "task.class": ""} for _ in task_ids(connector)]
     return [
         {
             **connector.config,
-            "task.class": plugin.task_class,
-            **({"task.id": str(task)} if plugin.numbers_tasks else {}),
+            "task.class": java.task_class,
+            **({"task.id": str(task)} if java.numbers_tasks else {}),
         }
         for task in task_ids(connector)
     ]
@@ -157,13 +157,13 @@ class Roster:
         if old is not None and is_same and old.refused is None:
             return replace(old, stored=stored)
         # Judged anew at every restart, too: what the config points to may be there by now.
-        plugin: Plugin | None = None
+        plugin: Connector | None = None
         restarts = NEVER
         warnings: tuple[str, ...] = ()
         refused: IcestreamError | None = None
         try:
             validation = self._check(stored.config)
-            plugin, warnings, restarts = validation.plugin, validation.warnings, validation.restarts
+            plugin, warnings, restarts = validation.connector, validation.warnings, validation.restarts
             validation.raise_if_invalid()
         except ConfigError as error:
             # A config of an older version stays visible, as a failed connector that says why.

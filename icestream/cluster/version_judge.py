@@ -10,7 +10,7 @@ from icestream.api.config import Config
 from icestream.api.connector_settings import CONVERTER_KINDS
 from icestream.api.errors import Problem
 from icestream.cluster.converter_plugins import find_converter
-from icestream.plugins import Plugin
+from icestream.plugins import Connector
 
 
 @dataclass(frozen=True)
@@ -21,9 +21,9 @@ class _Asked:
     available: Sequence[str]
 
 
-def version_problems(config: Config, plugin: Plugin) -> list[Problem]:
+def version_problems(config: Config, connector: Connector) -> list[Problem]:
     found = []
-    for asked in _asked(config, plugin):
+    for asked in _asked(config, connector):
         version = config.get(asked.version_key)
         if version is not None and version.strip() not in asked.available:
             message = (
@@ -34,8 +34,8 @@ def version_problems(config: Config, plugin: Plugin) -> list[Problem]:
     return found
 
 
-def _asked(config: Config, plugin: Plugin) -> Iterator[_Asked]:
-    yield _Asked("connector.class", "connector.plugin.version", plugin.class_name, [plugin.version])
+def _asked(config: Config, connector: Connector) -> Iterator[_Asked]:
+    yield _Asked("connector.class", "connector.plugin.version", connector.class_name, [connector.version])
     for kind in CONVERTER_KINDS:
         converter = find_converter(config.get(f"{kind}.converter", "").strip())
         if converter is not None:

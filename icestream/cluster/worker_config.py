@@ -11,12 +11,12 @@ from icestream.api.config import Config, ConfigDef
 from icestream.api.errors import ConfigError, Problem
 from icestream.cluster.config_providers import Providers, providers_from
 from icestream.cluster.converter_plugins import converter_definition, converter_warnings, settings_by_prefix
-from icestream.cluster.file_connectors import names_the_jar
 from icestream.cluster.rest_settings import RestConfig, parse_rest
 from icestream.cluster.unknown_keys import judge_unknown_keys
 from icestream.cluster.worker_settings import DISTRIBUTED, STANDALONE, WITHOUT_EFFECT, of_the_other_mode
 from icestream.kafka.clients import judge_worker
 from icestream.kafka.timing import Timing
+from icestream.plugins import installed
 
 
 @dataclass(frozen=True)
@@ -90,7 +90,7 @@ def _parsed(given: Config, definition: ConfigDef) -> tuple[dict[str, Any], dict[
     raw = providers.resolved(given)
     foreign = of_the_other_mode(definition)
     has_peers = definition is DISTRIBUTED
-    definition += _of_converters(raw)
+    definition += _of_converters(raw) + _of_connectors()
     ours = {key: value for key, value in raw.items() if key not in foreign}
     policy = raw.get("icestream.unknown.keys", "typos").strip()
     unknown = judge_unknown_keys(definition, ours, policy, settings_by_prefix(raw))
@@ -120,7 +120,7 @@ def _parsed(given: Config, definition: ConfigDef) -> tuple[dict[str, Any], dict[
             *(
                 f"'{key}' has no effect: {why}"
                 for key, why in WITHOUT_EFFECT.items()
-                if key in raw and not (key == "plugin.path" and names_the_jar(raw))
+                if key in raw and not (key == "plugin.path" and _names_a_jar(raw))
             ),
             *(f"'{key}' has no effect in this mode" for key in raw if key in foreign),
         ),
@@ -134,3 +134,13 @@ def _of_converters(raw: Config) -> ConfigDef:
     known = converter_definition(raw)
     settings = [replace(one, default=None) if one.is_required else one for one in known.settings]
     return replace(known, settings=settings)
+
+
+def _of_connectors() -> ConfigDef:
+    """The worker's settings that are about one connector."""
+    found = [setting for plugin in installed().plugins for setting in plugin.worker_settings]
+    return ConfigDef(tuple({setting.name: setting for setting in found}.values()))
+
+
+def _names_a_jar(raw: Config) -> bool:
+    return any(plugin.is_on_plugin_path(raw) for plugin in installed().plugins)

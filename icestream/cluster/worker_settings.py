@@ -7,7 +7,6 @@ from typing import Final
 
 from icestream.api.config import REQUIRED, ConfigDef, Setting, Type
 from icestream.cluster.allowed_hosts import ALLOWED_HOSTS
-from icestream.cluster.file_connectors import FILE_CONNECTORS
 from icestream.cluster.logger_levels import levels_problem
 from icestream.cluster.rest_settings import REST
 from icestream.cluster.task_limit import TASKS_LIMIT
@@ -88,7 +87,6 @@ _ICESTREAM: Final = (
     ),
     TASKS_LIMIT,
     ALLOWED_HOSTS,
-    *FILE_CONNECTORS,
 )
 
 _BOTH_MODES: Final = (

@@ -12,11 +12,13 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
 from icestream.api.config import Config
+from icestream.api.connector import ConnectorPlugin
 from icestream.api.connector_settings import FRAMEWORK
+from icestream.api.sink import SinkPlugin
 from icestream.api.status import JobStarter, Outage, RunningJob
 from icestream.jobs.job_thread import PATIENCE, Bell, JobThread, Manager
 from icestream.jobs.shared import Shared
-from icestream.plugins import ICEBERG_SETTINGS, Plugin, find_connector
+from icestream.plugins import find_connector
 from icestream.retry import Patience
 from icestream.waits import waiting_for
 
@@ -37,9 +39,9 @@ def job_starter(worker: Mapping[str, str], late: LateSpark | None = None) -> Job
         spark.plane()
 
     def start(name: str, config: Mapping[str, str], *, paused: bool) -> RunningJob:
-        plugin = find_connector(config["connector.class"])
+        plugin = find_connector(config["connector.class"]).plugin
         patience = patience_with({**config, "name": name})
-        if _is_iceberg(plugin):
+        if isinstance(plugin, SinkPlugin) and plugin.uses_spark:
             bell = Bell()
             job = LateRunner(spark, name, config, worker, shared, bell)
             return JobThread(
@@ -140,12 +142,8 @@ class LateRunner:
                 self._runner.allow()
 
 
-def _is_iceberg(plugin: Plugin) -> bool:
-    return plugin.settings_module == ICEBERG_SETTINGS
-
-
-def _manager(plugin: Plugin, name: str, config: Config, worker: Mapping[str, str]) -> Manager:
-    if plugin.is_source:
+def _manager(plugin: ConnectorPlugin, name: str, config: Config, worker: Mapping[str, str]) -> Manager:
+    if plugin.kind == "source":
         from icestream.jobs.build_sources import source_manager
 
         return source_manager(name, config, worker)

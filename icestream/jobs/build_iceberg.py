@@ -19,6 +19,7 @@ from icestream.kafka.clients import client_settings
 from icestream.kafka.topics import Topics
 from icestream.pipeline.record_path import RecordSettings
 from icestream.pipeline.run import SparkPlane, SparkRunner
+from icestream.plugins import sink_plugin
 
 _WRITE_PROPS = ("iceberg.tables.write-props.", "iceberg.table.write-props.")
 
@@ -52,7 +53,8 @@ def job_manager(
 
     def open_channel() -> Channel:
         prepare_topics(job, topics)
-        overrides = {**subset(config, "iceberg.kafka."), **subset(config, "producer.override.")}
+        plugin = sink_plugin(config.get("connector.class", ""))
+        overrides = plugin.client_overrides(config, "producer")
         return KafkaChannel(job, client_settings(worker, "producer", overrides), _now, between)
 
     def between() -> None:

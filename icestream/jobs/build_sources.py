@@ -11,7 +11,7 @@ from icestream.api.config import Config
 from icestream.api.source import Source
 from icestream.api.source_settings import SOURCE_CONNECTOR
 from icestream.connectors.file.lines import FileLines, StdinLines
-from icestream.connectors.file.source_settings import FILE_STREAM_SOURCE
+from icestream.connectors.file.settings import FILE_STREAM_SOURCE
 from icestream.jobs.source_job import SourceJob, SourceManager
 from icestream.jobs.source_outlets import ensure_topic, open_outlet
 from icestream.jobs.source_records import source_path_from

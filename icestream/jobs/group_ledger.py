@@ -16,6 +16,7 @@ from icestream.kafka.clients import client_settings
 from icestream.kafka.group_offsets import delete_group, set_group_offsets
 from icestream.kafka.topics import TopicFacts, Topics
 from icestream.kafka.transactions import Transactions
+from icestream.plugins import sink_plugin
 
 ALTERED = "The offsets for this connector have been altered successfully"
 RESET = "The offsets for this connector have been reset successfully"
@@ -35,13 +36,13 @@ class ConnectorKafka:
 
     @classmethod
     def of(cls, name: str, config: Config, worker: Mapping[str, str]) -> ConnectorKafka:
-        producer = {**subset(config, "iceberg.kafka."), **subset(config, "producer.override.")}
+        plugin = sink_plugin(config.get("connector.class", ""))
         return cls(
             [topic.strip() for topic in config.get("topics", "").split(",") if topic.strip()],
             config.get("topics.regex") or None,
             Topics(client_settings(worker, "admin", subset(config, "admin.override."))),
             client_settings(worker, "consumer", subset(config, "consumer.override.")),
-            client_settings(worker, "producer", producer),
+            client_settings(worker, "producer", plugin.client_overrides(config, "producer")),
         )
 
     def facts(self, also: Sequence[str] = ()) -> dict[str, TopicFacts]:

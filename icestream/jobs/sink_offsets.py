@@ -21,7 +21,7 @@ from icestream.jobs.group_ledger import ConnectorKafka, GroupLedger
 from icestream.jobs.iceberg_ledger import IcebergLedger
 from icestream.jobs.job import Job, job_from
 from icestream.jobs.offset_entries import Moves, entries_from, moves_from
-from icestream.plugins import ICEBERG_SETTINGS, find_connector
+from icestream.plugins import sink_plugin
 
 _T = TypeVar("_T")
 
@@ -61,7 +61,7 @@ class SinkOffsets:
 
     def _ledger(self, name: str, config: Config, still_awaited: Callable[[], None] = lambda: None) -> _Ledger:
         kafka = ConnectorKafka.of(name, config, self._worker)
-        if find_connector(config.get("connector.class", "")).settings_module != ICEBERG_SETTINGS:
+        if not sink_plugin(config.get("connector.class", "")).uses_spark:
             return GroupLedger(kafka, job_from(name, config), still_awaited)
         return iceberg_ledger(kafka, job_from(name, config), config, still_awaited=still_awaited)
 

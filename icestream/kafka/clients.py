@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any
 
 from confluent_kafka import KafkaError, KafkaException, Producer
 
@@ -25,9 +25,6 @@ from icestream.kafka.java_settings import (
     translated,
 )
 from icestream.waits import waiting_for
-
-OF_ICEBERG: Final = "iceberg.kafka."
-"""The Iceberg sink's own prefix for the client that writes to its control topic."""
 
 _log = logging.getLogger(__name__)
 _met = threading.local()
@@ -81,9 +78,12 @@ def judge_worker(worker: Mapping[str, str]) -> ClientVerdict:
     return _verdict([(worker, "", {}), *of_roles])
 
 
-def judge_overrides(worker: Mapping[str, str], config: Mapping[str, str]) -> ClientVerdict:
-    """A connector's `<role>.override.*` keys, on top of the worker's settings."""
-    prefixes = {f"{role}.override.": role for role in ROLES} | {OF_ICEBERG: "producer"}
+def judge_overrides(
+    worker: Mapping[str, str], config: Mapping[str, str], own_prefixes: Mapping[str, str] | None = None
+) -> ClientVerdict:
+    """A connector's `<role>.override.*` keys, and those under prefixes of its own, with the role of each, on
+    top of the worker's settings."""
+    prefixes = {f"{role}.override.": role for role in ROLES} | dict(own_prefixes or {})
     return _verdict(
         [
             (own, prefix, _inherited(worker, role, own))

@@ -1,7 +1,7 @@
 """Spark SQL over the catalogs of connectors. Called by `icestream sql` and the demo.
 
-The one place that needs Iceberg's Spark runtime. `jars_for` tells which jars; the caller fetches them and
-hands them over as `spark.jars`.
+A connector says by which catalog Spark reads its tables. `jars_for` tells which jars that needs; the caller
+fetches them and hands them over as `spark.jars`.
 """
 
 from __future__ import annotations
@@ -17,17 +17,10 @@ from pyspark.logger import PySparkLogger
 from pyspark.sql import SparkSession
 
 from icestream.api.config import Config
+from icestream.api.connector import SparkCatalog
 from icestream.api.errors import IcestreamError
-from icestream.connectors.iceberg.catalogs import first_line
-from icestream.connectors.iceberg.java_catalogs import java_catalog
 from icestream.pipeline.session import open_session
-
-_RUNTIME: Final = "org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.12.0"
-_SQLITE: Final = "org.xerial:sqlite-jdbc:3.50.3.0"
-_POSTGRESQL: Final = "org.postgresql:postgresql:42.7.8"
-_AWS: Final = "org.apache.iceberg:iceberg-aws-bundle:1.12.0"
-_EXTENSIONS: Final = "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions"
-_CATALOG_CLASS: Final = "org.apache.iceberg.spark.SparkCatalog"
+from icestream.plugins import find_connector
 
 _PIECE: Final = re.compile(
     r"""'(?:\\.|[^'\\])*'|"(?:\\.|[^"\\])*"|`[^`]*`|--[^\n]*|/\*.*?\*/|;|[^'"`;/-]+|.""", re.DOTALL
@@ -70,18 +63,18 @@ def run_statements(spark: SparkSession, statements: Sequence[str]) -> Iterator[R
 
 def sql_settings(configs: Sequence[Config]) -> dict[str, str]:
     """Spark's settings for the catalogs of connector configs; a single one is the default catalog."""
-    settings = {"spark.sql.extensions": _EXTENSIONS}
+    settings: dict[str, str] = {}
     found: dict[str, Mapping[str, str]] = {}
-    for config in configs:
-        catalog = java_catalog(config)
+    catalogs = spark_catalogs(configs)
+    if extensions := {one.extensions: None for one in catalogs if one.extensions}:
+        settings["spark.sql.extensions"] = ",".join(extensions)
+    for catalog in catalogs:
         if found.setdefault(catalog.name, catalog.properties) != catalog.properties:
             raise IcestreamError(
                 f"two connectors mean different catalogs by '{catalog.name}'; name one of them with --config"
             )
         prefix = f"spark.sql.catalog.{catalog.name}"
-        settings[prefix] = _CATALOG_CLASS
-        # Else a session that stays open shows tables as they were up to half a minute ago.
-        settings[f"{prefix}.cache-enabled"] = "false"
+        settings[prefix] = catalog.class_name
         settings |= {f"{prefix}.{key}": value for key, value in catalog.properties.items()}
     if len(found) == 1:
         settings["spark.sql.defaultCatalog"] = next(iter(found))
@@ -90,17 +83,13 @@ def sql_settings(configs: Sequence[Config]) -> dict[str, str]:
 
 def jars_for(configs: Sequence[Config]) -> list[str]:
     """The Maven coordinates that Spark needs to open the catalogs and read their tables."""
-    needed = [_RUNTIME]
-    for config in configs:
-        catalog = java_catalog(config)
-        uri = catalog.properties.get("uri", "")
-        if uri.startswith("jdbc:sqlite:"):
-            needed.append(_SQLITE)
-        if uri.startswith("jdbc:postgresql:"):
-            needed.append(_POSTGRESQL)
-        if catalog.may_use_s3:
-            needed.append(_AWS)
-    return list(dict.fromkeys(needed))
+    return list(dict.fromkeys(jar for catalog in spark_catalogs(configs) for jar in catalog.jars))
+
+
+def spark_catalogs(configs: Sequence[Config]) -> list[SparkCatalog]:
+    """The catalogs of the connectors that have one."""
+    asked = [(find_connector(config.get("connector.class", "")).plugin, config) for config in configs]
+    return [found for plugin, config in asked if (found := plugin.spark_catalog(config))]
 
 
 def split_statements(text: str) -> list[str]:
@@ -125,5 +114,9 @@ def _shortened(statement: str) -> str:
 def _reason(error: Exception) -> str:
     java = getattr(error, "java_exception", None)
     if java is not None:
-        return first_line(str(java.toString()))
-    return first_line(str(error) or type(error).__name__)
+        return _first_line(str(java.toString()))
+    return _first_line(str(error) or type(error).__name__)
+
+
+def _first_line(text: str) -> str:
+    return text.strip().splitlines()[0] if text.strip() else "no reason given"

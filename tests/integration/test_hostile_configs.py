@@ -26,13 +26,13 @@ from icestream.cli.standalone import StandaloneWorker
 from icestream.cli.worker_process import DataPlane, run_until_told
 from icestream.cluster.properties import read_properties
 from icestream.cluster.worker_config import parse_standalone
-from icestream.jobs.check import check_connector
+from icestream.jobs.probes import probe_connector
 from icestream.testing import FakeStarter
 
 logs.configure()
 config = parse_standalone(read_properties(Path(sys.argv[1])))
 # The real check, which waits a little less for a Kafka that is not there.
-plane = DataPlane(FakeStarter, lambda connector: check_connector(connector, config.raw, 3.0))
+plane = DataPlane(FakeStarter, lambda connector: probe_connector(connector, config.raw, 3.0))
 worker = StandaloneWorker(config, [], plane)
 print(worker.url, flush=True)
 run_until_told(worker)

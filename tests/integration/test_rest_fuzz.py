@@ -23,7 +23,7 @@ from icestream.api.offset_admin import OffsetEntry
 from icestream.cluster.service import ConnectorService, Extras
 from icestream.cluster.stores import MemoryStore
 from icestream.cluster.worker import Patience, Worker
-from icestream.jobs.check import check_connector
+from icestream.jobs.probes import probe_connector
 from icestream.kafka.clients import judge_overrides
 from icestream.rest.app import TABLE
 from icestream.rest.server import RestServer, serve
@@ -162,7 +162,7 @@ def server() -> Iterator[RestServer]:
     worker = Worker("127.0.0.1:8083", Patience(2.0, 2.0))
     worker.use(FakeStarter())
     extras = Extras(
-        deep_check=lambda config: check_connector(config, WORKER, 0.3),
+        deep_check=lambda config: probe_connector(config, WORKER, 0.3),
         judge_overrides=lambda config: judge_overrides(WORKER, config),
         offsets=Offsets(),
     )

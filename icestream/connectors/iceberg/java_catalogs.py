@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from typing import Final
 from urllib.parse import unquote, urlsplit
 
 from icestream.api.config import Config, subset
+from icestream.api.connector import SparkCatalog
 from icestream.api.errors import ConfigError, Problem
 from icestream.connectors.iceberg.catalog_keys import catalog_settings
 from icestream.connectors.iceberg.catalogs import PREFIX, catalog_kind, catalog_name, catalog_properties
 
+_RUNTIME: Final = "org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.12.0"
+_SQLITE: Final = "org.xerial:sqlite-jdbc:3.50.3.0"
+_POSTGRESQL: Final = "org.postgresql:postgresql:42.7.8"
+_AWS: Final = "org.apache.iceberg:iceberg-aws-bundle:1.12.0"
+_EXTENSIONS: Final = "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions"
+_CATALOG_CLASS: Final = "org.apache.iceberg.spark.SparkCatalog"
 _S3_IO = "org.apache.iceberg.aws.s3.S3FileIO"
 _ICEBERGS_OWN = "org.apache.iceberg."
 _OF_JAVA = (
@@ -24,21 +31,8 @@ _JDBC = ("jdbc.user", "jdbc.password", "jdbc.strict-mode", "jdbc.sslmode", "jdbc
 _JAVA_TYPES = {"sql": "jdbc", "rest": "rest"}
 
 
-@dataclass(frozen=True)
-class JavaCatalog:
-    name: str
-    # Not in the repr: passwords and keys are among them.
-    properties: Mapping[str, str] = field(repr=False)
-
-    @property
-    def may_use_s3(self) -> bool:
-        """Whether S3 is configured, or a REST catalog may hand out tables on S3."""
-        on_s3 = self.properties.get("warehouse", "").startswith(("s3:", "s3a:", "s3n:"))
-        return on_s3 or self.properties.get("type") == "rest" or self.properties.get("io-impl") == _S3_IO
-
-
-def java_catalog(config: Config) -> JavaCatalog:
-    """The catalog of a connector config as Java's `SparkCatalog` takes it."""
+def java_catalog(config: Config) -> SparkCatalog:
+    """The catalog of a connector config as Iceberg's `SparkCatalog` takes it."""
     given = subset(config, PREFIX)
     name = catalog_name(config)
     if "." in name:
@@ -57,7 +51,28 @@ def java_catalog(config: Config) -> JavaCatalog:
     if kind == "sql":
         # The layout that PyIceberg's SQL catalog writes.
         properties["jdbc.schema-version"] = "V1"
-    return JavaCatalog(name, _with_s3(properties))
+    properties = _with_s3(properties)
+    # Otherwise a session that stays open shows tables as they were up to half a minute ago.
+    properties = {"cache-enabled": "false", **properties}
+    return SparkCatalog(name, _CATALOG_CLASS, properties, _EXTENSIONS, _jars(properties))
+
+
+def _jars(properties: Mapping[str, str]) -> list[str]:
+    needed = [_RUNTIME]
+    uri = properties.get("uri", "")
+    if uri.startswith("jdbc:sqlite:"):
+        needed.append(_SQLITE)
+    if uri.startswith("jdbc:postgresql:"):
+        needed.append(_POSTGRESQL)
+    if _may_use_s3(properties):
+        needed.append(_AWS)
+    return needed
+
+
+def _may_use_s3(properties: Mapping[str, str]) -> bool:
+    """Whether S3 is configured, or a REST catalog may hand out tables on S3."""
+    on_s3 = properties.get("warehouse", "").startswith(("s3:", "s3a:", "s3n:"))
+    return on_s3 or properties.get("type") == "rest" or properties.get("io-impl") == _S3_IO
 
 
 def _is_of_java(key: str, value: str) -> bool:

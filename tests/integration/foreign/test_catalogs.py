@@ -24,7 +24,7 @@ from icestream.embedded import ports
 from icestream.embedded.jars import fetch_all
 from icestream.embedded.java import java
 from icestream.embedded.kafka import Broker
-from icestream.jobs.check import check_connector
+from icestream.jobs.probes import probe_connector
 
 pytestmark = pytest.mark.network
 
@@ -149,7 +149,7 @@ def test_a_connector_lands_every_record_once_and_spark_finds_them_there(
     id_field = ty.NestedField(1, "id", ty.LongType(), required=True)
     spec = PartitionSpec(PartitionField(source_id=1, field_id=1000, transform=BucketTransform(2), name="b"))
     opened.create_table("ns.events", Schema(id_field), partition_spec=spec)
-    assert check_connector(config, {"bootstrap.servers": broker.bootstrap}) == []
+    assert probe_connector(config, {"bootstrap.servers": broker.bootstrap}) == []
 
     produce(name, [{"id": number} for number in range(200)])
     job = start_job(name, config, paused=False)

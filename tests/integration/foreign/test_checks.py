@@ -14,7 +14,7 @@ from pyiceberg.types import LongType, NestedField
 from icestream.api.errors import Problem
 from icestream.connectors.iceberg.catalogs import open_catalog
 from icestream.embedded import kafka, ports
-from icestream.jobs.check import check_connector
+from icestream.jobs.probes import probe_connector
 from tests.conftest import SECRET
 from tests.integration.foreign.test_catalogs import PASSWORD, postgresql
 
@@ -61,18 +61,18 @@ def keys(problems: list[Problem]) -> list[str]:
 def test_what_is_there_is_no_problem_nor_are_topics_that_may_come(
     config: dict[str, str], worker: dict[str, str]
 ) -> None:
-    assert check_connector(config, worker) == []
+    assert probe_connector(config, worker) == []
 
 
 def test_a_missing_table_is_named(config: dict[str, str], worker: dict[str, str]) -> None:
-    problems = check_connector({**config, "iceberg.tables": "ns.t,ns.absent,no.where"}, worker)
+    problems = probe_connector({**config, "iceberg.tables": "ns.t,ns.absent,no.where"}, worker)
     assert keys(problems) == ["iceberg.tables"] * 2
     assert "Table 'ns.absent' is not in catalog" in problems[0].message
 
 
 def test_a_connector_that_names_no_catalog_is_not_looked_at() -> None:
     config = {"connector.class": "FileStreamSink", "topics": "t", "file": "/no/such/folder/file"}
-    assert check_connector(config, {"bootstrap.servers": "127.0.0.1:1"}) == []
+    assert probe_connector(config, {"bootstrap.servers": "127.0.0.1:1"}) == []
 
 
 # -- catalogs --
@@ -89,7 +89,7 @@ def test_a_silent_catalog_is_an_error_on_its_address_in_time(
     kind: str, uri: str, silent: str, config: dict[str, str], worker: dict[str, str]
 ) -> None:
     wrong = {**config, "iceberg.catalog.type": kind, "iceberg.catalog.uri": uri.format(silent)}
-    problems = check_connector(wrong, worker, SHORT)
+    problems = probe_connector(wrong, worker, SHORT)
     assert problems == [
         Problem(
             "iceberg.catalog.uri",
@@ -111,7 +111,7 @@ def test_a_wrong_address_is_an_error_on_it(
     kind: str, uri: str, config: dict[str, str], worker: dict[str, str]
 ) -> None:
     wrong = {**config, "iceberg.catalog.type": kind, "iceberg.catalog.uri": uri}
-    (problem,) = check_connector(wrong, worker)
+    (problem,) = probe_connector(wrong, worker)
     assert problem.key == "iceberg.catalog.uri"
     advice = (
         "create the catalog and its tables first" if "sqlite" in uri else "check the address, and that the"
@@ -126,9 +126,9 @@ def test_a_wrong_password_is_an_error_on_it_and_not_shown(
     worker: dict[str, str],
 ) -> None:
     there = {key: value for key, value in config.items() if key != "iceberg.catalog.type"} | postgresql
-    assert keys(check_connector(there, worker)) == ["iceberg.tables"]
+    assert keys(probe_connector(there, worker)) == ["iceberg.tables"]
     wrong = {**there, "iceberg.catalog.jdbc.password": "wrong-s3cret"}
-    (problem,) = check_connector(wrong, worker)
+    (problem,) = probe_connector(wrong, worker)
     assert problem.key == "iceberg.catalog.jdbc.password"
     assert "password authentication failed" in problem.message
     assert "wrong-s3cret" not in problem.message and PASSWORD not in problem.message
@@ -142,7 +142,7 @@ def test_a_server_that_is_no_catalog_is_one_sentence(
         "iceberg.catalog.type": "rest",
         "iceberg.catalog.uri": s3["iceberg.catalog.s3.endpoint"],
     }
-    (problem,) = check_connector(wrong, worker)
+    (problem,) = probe_connector(wrong, worker)
     assert problem.key == "iceberg.catalog.uri"
     assert "\n" not in problem.message
 
@@ -157,8 +157,8 @@ def on_s3(config: dict[str, str], s3: dict[str, str], bucket: str = "warehouse")
 def test_a_bucket_that_is_there_is_no_problem_and_a_wrong_one_is_named(
     s3: dict[str, str], config: dict[str, str], worker: dict[str, str]
 ) -> None:
-    assert check_connector(on_s3(config, s3), worker) == []
-    (problem,) = check_connector(on_s3(config, s3, "nobody-made-this"), worker)
+    assert probe_connector(on_s3(config, s3), worker) == []
+    (problem,) = probe_connector(on_s3(config, s3, "nobody-made-this"), worker)
     assert problem.key == "iceberg.catalog.warehouse"
     assert "bucket 'nobody-made-this' does not exist" in problem.message
 
@@ -167,7 +167,7 @@ def test_a_silent_object_store_is_an_error_on_its_endpoint(
     silent: str, s3: dict[str, str], config: dict[str, str], worker: dict[str, str]
 ) -> None:
     wrong = on_s3(config, {**s3, "iceberg.catalog.s3.endpoint": f"http://{silent}"})
-    (problem,) = check_connector(wrong, worker, SHORT)
+    (problem,) = probe_connector(wrong, worker, SHORT)
     assert problem.key == "iceberg.catalog.s3.endpoint"
     assert f"S3 at {silent} did not answer in 3 s" in problem.message
 
@@ -176,7 +176,7 @@ def test_an_object_store_that_is_away_is_an_error_on_its_endpoint(
     s3: dict[str, str], config: dict[str, str], worker: dict[str, str]
 ) -> None:
     wrong = on_s3(config, {**s3, "iceberg.catalog.s3.endpoint": "http://127.0.0.1:1"})
-    (problem,) = check_connector(wrong, worker)
+    (problem,) = probe_connector(wrong, worker)
     assert problem.key == "iceberg.catalog.s3.endpoint"
 
 
@@ -198,7 +198,7 @@ def strict_s3(s3: dict[str, str]) -> Iterator[dict[str, str]]:
 def test_wrong_keys_of_an_object_store_are_an_error_on_them(
     strict_s3: dict[str, str], config: dict[str, str], worker: dict[str, str]
 ) -> None:
-    (problem,) = check_connector(on_s3(config, strict_s3), worker)
+    (problem,) = probe_connector(on_s3(config, strict_s3), worker)
     assert problem.key == "iceberg.catalog.s3.access-key-id"
     assert SECRET not in problem.message
 
@@ -207,7 +207,7 @@ def test_a_warehouse_below_a_file_is_refused(
     tmp_path: Path, config: dict[str, str], worker: dict[str, str]
 ) -> None:
     (tmp_path / "file").touch()
-    problems = check_connector(
+    problems = probe_connector(
         {**config, "iceberg.catalog.warehouse": f"file://{tmp_path}/file/warehouse"}, worker
     )
     assert keys(problems) == ["iceberg.catalog.warehouse"]
@@ -221,7 +221,7 @@ def test_everything_wrong_at_once_is_told_at_once(
         **on_s3(config, {**s3, "iceberg.catalog.s3.endpoint": f"http://{silent}"}),
         "iceberg.catalog.uri": f"jdbc:postgresql://{silent}/db",
     }
-    problems = check_connector(wrong, {"bootstrap.servers": silent}, SHORT)
+    problems = probe_connector(wrong, {"bootstrap.servers": silent}, SHORT)
     assert keys(problems) == ["iceberg.catalog.uri", "iceberg.catalog.s3.endpoint", "topics"]
 
 
@@ -232,7 +232,7 @@ def test_an_override_that_leads_nowhere_is_an_error_on_it(
     silent: str, config: dict[str, str], worker: dict[str, str]
 ) -> None:
     wrong = {**config, "producer.override.bootstrap.servers": silent}
-    (problem,) = check_connector(wrong, worker, SHORT)
+    (problem,) = probe_connector(wrong, worker, SHORT)
     assert problem.key == "producer.override.bootstrap.servers"
     assert f"Kafka at {silent} does not answer" in problem.message
 
@@ -240,7 +240,7 @@ def test_an_override_that_leads_nowhere_is_an_error_on_it(
 def test_a_dead_letter_queue_that_cannot_be_is_an_error_on_it(
     config: dict[str, str], worker: dict[str, str]
 ) -> None:
-    (problem,) = check_connector({**config, "errors.deadletterqueue.topic.name": "no topic!"}, worker)
+    (problem,) = probe_connector({**config, "errors.deadletterqueue.topic.name": "no topic!"}, worker)
     assert problem.key == "errors.deadletterqueue.topic.name"
 
 
@@ -248,9 +248,9 @@ def test_a_login_that_kafka_refuses_is_an_error_on_it(
     secure_settings: dict[str, str], config: dict[str, str]
 ) -> None:
     login = secure_settings["sasl.jaas.config"]
-    assert check_connector(config, secure_settings) == []
+    assert probe_connector(config, secure_settings) == []
     wrong = {**config, "consumer.override.sasl.jaas.config": login.replace("alice-secret", "not-hers")}
-    (problem,) = check_connector(wrong, secure_settings)
+    (problem,) = probe_connector(wrong, secure_settings)
     assert problem.key == "consumer.override.sasl.jaas.config"
     assert "Kafka refuses the login" in problem.message
     assert "not-hers" not in problem.message

@@ -61,6 +61,8 @@ def test_a_policy_of_java_is_refused() -> None:
 def test_the_sinks_own_client_is_a_client_too() -> None:
     worker = {KEY: "None", "bootstrap.servers": "kafka:9092"}
     again = {"iceberg.kafka.bootstrap.servers": "kafka:9092"}
-    assert policy_problems(worker, again) == []
-    (problem,) = policy_problems(worker, {**again, "iceberg.kafka.security.protocol": "SSL"})
+    assert policy_problems(worker, again, ["iceberg.kafka."]) == []
+    (problem,) = policy_problems(
+        worker, {**again, "iceberg.kafka.security.protocol": "SSL"}, ["iceberg.kafka."]
+    )
     assert problem.key == "iceberg.kafka.security.protocol"

@@ -6,7 +6,9 @@ import pytest
 
 from icestream.cluster.allowed_hosts import host_problems
 from icestream.cluster.connector_config import with_worker_defaults
+from icestream.plugins import find_connector
 
+ICEBERG = find_connector("IcebergSink").plugin
 AVRO = "io.confluent.connect.avro.AvroConverter"
 WORKER = {
     "bootstrap.servers": "kafka:9092",
@@ -56,11 +58,11 @@ def test_the_workers_own_registry_is_reached_with_its_login(config: dict[str, st
     ],
 )
 def test_only_hosts_of_the_list_and_the_workers_own_are_reached(key: str, value: str) -> None:
-    (problem,) = host_problems({key: value}, WORKER)
+    (problem,) = host_problems({key: value}, WORKER, ICEBERG)
     assert problem.key == key
     assert "leads to 'inner'" in problem.message
     without = {key: value for key, value in WORKER.items() if key != "icestream.allowed.hosts"}
-    assert host_problems({key: value}, without) == []
+    assert host_problems({key: value}, without, ICEBERG) == []
 
 
 @pytest.mark.parametrize(
@@ -75,10 +77,10 @@ def test_only_hosts_of_the_list_and_the_workers_own_are_reached(key: str, value:
     ],
 )
 def test_what_is_on_the_list_is_reached(key: str, value: str) -> None:
-    assert host_problems({key: value}, WORKER) == []
+    assert host_problems({key: value}, WORKER, ICEBERG) == []
 
 
 @pytest.mark.parametrize("key", ["iceberg.catalog.uri", "iceberg.catalog.oauth2-server-uri"])
 def test_an_address_that_two_readers_cut_in_two_places_is_not_allowed(key: str) -> None:
     """To Python's urlsplit the host comes after the @, to the client it ends at the backslash."""
-    assert host_problems({key: "http://inner:80\\@catalog/"}, WORKER)
+    assert host_problems({key: "http://inner:80\\@catalog/"}, WORKER, ICEBERG)

@@ -6,13 +6,14 @@ from icestream.api.errors import ConfigError, IcestreamError
 from icestream.connectors.iceberg.java_catalogs import java_catalog
 from icestream.pipeline.sql import jars_for, split_statements, sql_settings
 
-SQLITE = {
+CLASS = {"connector.class": "org.apache.iceberg.connect.IcebergSinkConnector"}
+SQLITE = CLASS | {
     "iceberg.catalog": "demo",
     "iceberg.catalog.type": "sql",
     "iceberg.catalog.uri": "jdbc:sqlite:/data/catalog.db",
     "iceberg.catalog.warehouse": "file:///data/warehouse",
 }
-POSTGRESQL = {
+POSTGRESQL = CLASS | {
     "iceberg.catalog": "pg",
     "iceberg.catalog.catalog-impl": "org.apache.iceberg.jdbc.JdbcCatalog",
     "iceberg.catalog.uri": "jdbc:postgresql://db:5432/iceberg",
@@ -21,7 +22,7 @@ POSTGRESQL = {
     "iceberg.catalog.warehouse": "s3://warehouse/",
     "iceberg.catalog.s3.region": "eu-central-1",
 }
-REST = {"iceberg.catalog.type": "rest", "iceberg.catalog.uri": "http://catalog:8181"}
+REST = CLASS | {"iceberg.catalog.type": "rest", "iceberg.catalog.uri": "http://catalog:8181"}
 
 
 def names(configs: list[dict[str, str]]) -> list[str]:

@@ -18,7 +18,7 @@ from icestream.cluster.config_limits import place_problems
 from icestream.cluster.service import ConnectorService, Extras
 from icestream.cluster.stores import MemoryStore
 from icestream.cluster.worker import Patience, Worker
-from icestream.jobs.check import check_connector
+from icestream.jobs.probes import probe_connector
 from icestream.rest.server import RestServer, serve
 from icestream.testing import FakeStarter
 
@@ -35,7 +35,7 @@ ICEBERG = {
 
 
 def check(config: Any) -> list[Problem]:
-    return check_connector(config, WORKER, 0.5)
+    return probe_connector(config, WORKER, 0.5)
 
 
 @pytest.fixture(scope="module")

@@ -8,7 +8,7 @@ import pytest
 
 from icestream.api.errors import ConfigError
 from icestream.embedded import ports
-from icestream.jobs.check_registry import check_registry, named_registries
+from icestream.jobs.probes import registry_probes
 
 AVRO = "io.confluent.connect.avro.AvroConverter"
 ANSWERS = {
@@ -43,8 +43,8 @@ def address() -> Iterator[str]:
 
 def _problems(url: str) -> list[tuple[str, str]]:
     config = {"value.converter": AVRO, "value.converter.schema.registry.url": url}
-    ((prefix, registry),) = named_registries(config)
-    return [(one.key, one.message) for one in check_registry(prefix, registry)]
+    (probe,) = registry_probes(config)
+    return [(one.key, one.message) for one in probe.ask(probe)]
 
 
 def test_a_registry_that_answers_is_fine(address: str) -> None:
@@ -67,10 +67,10 @@ def test_an_address_without_a_registry_is_blamed(address: str, where: str) -> No
 
 
 def test_connectors_without_a_registry_ask_none() -> None:
-    assert list(named_registries({"value.converter": "org.apache.kafka.connect.json.JsonConverter"})) == []
+    assert list(registry_probes({"value.converter": "org.apache.kafka.connect.json.JsonConverter"})) == []
 
 
 def test_a_missing_address_is_named_by_its_whole_key() -> None:
     with pytest.raises(ConfigError) as raised:
-        list(named_registries({"value.converter": AVRO}))
+        list(registry_probes({"value.converter": AVRO}))
     assert [one.key for one in raised.value.problems] == ["value.converter.schema.registry.url"]

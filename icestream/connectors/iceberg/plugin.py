@@ -1,0 +1,66 @@
+"""The Iceberg sink as a plugin: what the rest of the worker knows of it.
+
+Read when the worker starts, so PyIceberg is imported only by the methods that need it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import ClassVar, Final
+
+from icestream.api.config import Config, ConfigDef
+from icestream.api.connector import JavaClass, Probe, SparkCatalog
+from icestream.api.errors import Problem
+from icestream.api.sink import SinkPlugin
+from icestream.connectors.iceberg import settings
+
+_APACHE: Final = "org.apache.iceberg.connect."
+_TABULAR: Final = "io.tabular.iceberg.connect."
+_CATALOG: Final = "iceberg.catalog."
+
+
+class IcebergPlugin(SinkPlugin):
+    classes = tuple(
+        JavaClass(f"{package}IcebergSinkConnector", f"{package}IcebergSinkTask", numbers_tasks=True)
+        for package in (_APACHE, _TABULAR)
+    )
+    settings = settings.ICEBERG_SINK
+    uses_spark = True
+
+    address_keys = (
+        f"{_CATALOG}uri",
+        f"{_CATALOG}oauth2-server-uri",
+        f"{_CATALOG}s3.endpoint",
+        f"{_CATALOG}s3.proxy-uri",
+        f"{_CATALOG}gcs.service.host",
+        f"{_CATALOG}adls.account-host",
+        f"{_CATALOG}adls.blob-storage-authority",
+        f"{_CATALOG}adls.dfs-storage-authority",
+        f"{_CATALOG}hdfs.host",
+    )
+    most_names: ClassVar = {"iceberg.tables": 5_000}
+    client_prefixes: ClassVar = {"iceberg.kafka.": "producer"}
+    java_loggers: ClassVar = {
+        "org.apache.iceberg": ("icestream.connectors.iceberg", "pyiceberg"),
+        "org.apache.iceberg.connect": ("icestream.jobs", "icestream.connectors.iceberg"),
+        "io.tabular.iceberg.connect": ("icestream.jobs", "icestream.connectors.iceberg"),
+    }
+
+    def definition(self, config: Config) -> ConfigDef:
+        return settings.definition(config)
+
+    def problems(self, config: Config) -> list[Problem]:
+        return settings.problems(config)
+
+    def warnings(self, config: Config) -> list[str]:
+        return settings.warnings(config)
+
+    def probes(self, config: Config, worker: Config) -> Iterator[Probe]:
+        from icestream.connectors.iceberg.probes import catalog_probes
+
+        return catalog_probes(config)
+
+    def spark_catalog(self, config: Config) -> SparkCatalog | None:
+        from icestream.connectors.iceberg.java_catalogs import java_catalog
+
+        return java_catalog(config)

@@ -1,0 +1,123 @@
+"""Asks the catalog, the tables and the storage of a config whether they are there. For `plugin.py`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import closing
+from typing import Final
+from urllib.parse import urlsplit
+
+import pyiceberg.exceptions
+import requests
+import sqlalchemy.exc
+
+from icestream.api.config import Config, subset
+from icestream.api.connector import Probe
+from icestream.api.errors import ConfigError, Problem, SinkUnavailable
+from icestream.connectors.iceberg.catalogs import PREFIX, catalog_kind, catalog_properties, looking_catalog
+from icestream.connectors.iceberg.places import check_place, is_checkable, storage_key, storage_problem
+from icestream.connectors.iceberg.settings import ICEBERG_SINK, write_props
+from icestream.connectors.iceberg.table import IcebergTable
+
+_CONNECT_SECONDS: Final = 10
+_URI: Final = f"{PREFIX}uri"
+_WAREHOUSE: Final = f"{PREFIX}warehouse"
+_TABLES: Final = "iceberg.tables"
+_LOGINS: Final = tuple(f"{PREFIX}{name}" for name in ("jdbc.password", "jdbc.user", "token", "credential"))
+_LOGIN_REFUSED: Final = re.compile(
+    r"password authentication failed|no password supplied|role \".*\" does not exist|Access denied for user"
+)
+
+
+def catalog_probes(config: Config) -> Iterator[Probe]:
+    """Of the catalog with its tables, and of the warehouse. Raises ConfigError."""
+    tables = ICEBERG_SINK.parse(config)[_TABLES]
+    properties = catalog_properties(config)
+    config = _with_time_limit(config)
+    yield Probe(
+        _URI,
+        f"the catalog at {_address(config[_URI])}",
+        lambda probe: _check_tables(config, tables, probe),
+    )
+    warehouse = properties.get("warehouse", "")
+    # The warehouse of a REST catalog is the server's business: often a mere name.
+    if properties["type"] == "sql" and is_checkable(warehouse):
+        yield Probe(
+            storage_key(properties, _WAREHOUSE),
+            _storage(properties, warehouse),
+            lambda probe: check_place(warehouse, properties, _WAREHOUSE),
+        )
+
+
+def _with_time_limit(config: Config) -> Config:
+    if not config[_URI].startswith("jdbc:postgresql:"):
+        return config
+    return {f"{PREFIX}jdbc.connectTimeout": str(_CONNECT_SECONDS), **config}
+
+
+def _check_tables(config: Config, tables: list[str], probe: Probe) -> list[Problem]:
+    try:
+        catalog = looking_catalog(config)
+    except SinkUnavailable as error:
+        return [_catalog_problem(error, config)]
+    warehouse = config.get(_WAREHOUSE, "")
+    problems: list[Problem] = []
+    with closing(catalog):
+        for name in tables:
+            table = IcebergTable(catalog, name, config.get("name", ""), write_props=write_props(config))
+            if catalog_kind(subset(config, PREFIX)) == "sql":
+                # The catalog has answered; the rest is read from where the tables are.
+                properties = catalog_properties(config)
+                probe.key = storage_key(properties, _TABLES)
+                probe.what = _storage(properties, warehouse)
+            try:
+                plan = table.plan({})
+            except ConfigError as error:
+                problems += error.problems
+                continue
+            except SinkUnavailable as error:
+                problems.append(_table_problem(error, config))
+                continue
+            if is_checkable(plan.location) and not _is_same_place(plan.location, warehouse):
+                problems += check_place(plan.location, plan.io_properties, _TABLES)
+    return problems
+
+
+def _catalog_problem(error: SinkUnavailable, config: Config) -> Problem:
+    cause = error.__cause__
+    refusals = (
+        pyiceberg.exceptions.UnauthorizedError,
+        pyiceberg.exceptions.ForbiddenError,
+        pyiceberg.exceptions.OAuthError,
+    )
+    # A database that refuses a login tells so in its text only.
+    refuses = isinstance(cause, sqlalchemy.exc.SQLAlchemyError) and _LOGIN_REFUSED.search(str(cause))
+    if isinstance(cause, refusals) or refuses:
+        key = next((key for key in _LOGINS if config.get(key)), _URI)
+        return Problem(key, f"{key}: {error}; correct the login.")
+    return Problem(_URI, f"{_URI}: {error}; check the address, and that the catalog runs.")
+
+
+def _table_problem(error: SinkUnavailable, config: Config) -> Problem:
+    cause = error.__cause__
+    if isinstance(cause, OSError) and not isinstance(cause, requests.RequestException):
+        return storage_problem(cause, catalog_properties(config), _TABLES)
+    return _catalog_problem(error, config)
+
+
+def _storage(properties: Mapping[str, str], warehouse: str) -> str:
+    if properties.get("s3.endpoint"):
+        return f"S3 at {_address(properties['s3.endpoint'])}"
+    return warehouse or "the storage of the tables"
+
+
+def _is_same_place(location: str, warehouse: str) -> bool:
+    ours, theirs = urlsplit(location), urlsplit(warehouse)
+    return (ours.scheme, ours.netloc) == (theirs.scheme, theirs.netloc) and bool(warehouse)
+
+
+def _address(uri: str) -> str:
+    """Host and port, or the path: never the login that an address may hold."""
+    parts = urlsplit(uri.removeprefix("jdbc:"))
+    return parts.netloc.rpartition("@")[2] or parts.path
