@@ -9,13 +9,12 @@ from typing import Any, Final, Self
 from icestream.api.config import ConfigDef
 from icestream.api.connector_settings import JSON_CONVERTER
 from icestream.api.errors import ConfigError, Problem
-from icestream.converters.json_alone import exact
-from icestream.converters.json_encode import JsonWriter
-from icestream.converters.json_envelope import EnvelopeReader, read_payloads
-from icestream.converters.json_errors import BROKEN, Unfit
-from icestream.converters.json_payloads import PayloadReader
-from icestream.converters.json_plain import PlainReader
-from icestream.converters.json_schemas import schema_from
+from icestream.jsontext.encode import JsonWriter
+from icestream.jsontext.envelope import EnvelopeReader, read_payloads
+from icestream.jsontext.one_value import BROKEN, NotConvertible, exact
+from icestream.jsontext.schemaless import PlainReader
+from icestream.jsontext.schemas import schema_from
+from icestream.jsontext.with_schema import PayloadReader
 from icestream.records.records import Converted
 from icestream.records.schema import ConnectSchema
 from icestream.records.values import Value
@@ -59,7 +58,7 @@ def _reader(parsed: Mapping[str, Any]) -> PlainReader | EnvelopeReader | Payload
 def _given_schema(content: str, fills: bool) -> ConnectSchema | None:
     try:
         return schema_from(exact(content.encode()), fills)
-    except Unfit as error:
+    except NotConvertible as error:
         reason = str(error)
     except ValueError as error:
         cause = str(error).removeprefix(BROKEN)

@@ -74,14 +74,22 @@ def _projection(paths: Sequence[Path]) -> Any:
     for path in paths:
         if path[0] not in whole:
             inner.setdefault(path[0], []).append(path[1:])
-    kinds: dict[str, Any] = dict.fromkeys(whole, object)
-    kinds |= {name: _projection(rest) | None | msgspec.UnsetType for name, rest in inner.items()}
-    slots = {name: f"f{position}" for position, name in enumerate(kinds)}
+    kinds: dict[str, Any] = dict.fromkeys(whole, Any)
+    kinds |= {name: _projection(rest) | None for name, rest in inner.items()}
+    return object_type(kinds)
+
+
+def object_type(kinds: Mapping[str, Any], *, closed: bool = False) -> Any:
+    """The msgspec type of JSON objects with these keys, each of which may be absent; with no others, if it is
+    closed. A key whose name msgspec does not take is left out. `slots` are the attributes by name."""
+    slots = {name: f"f{position}" for position, name in enumerate(kinds) if can_be_projected(name)}
     return msgspec.defstruct(
-        "Projection",
-        [(slots[name], kinds[name], ABSENT) for name in kinds],
+        "JsonObject",
+        [(slots[name], kinds[name] | msgspec.UnsetType, ABSENT) for name in slots],
         rename={slot: name for name, slot in slots.items()},
         namespace={"slots": slots},
+        forbid_unknown_fields=closed,
+        eq=False,
         gc=False,
     )
 

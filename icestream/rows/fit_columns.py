@@ -17,9 +17,9 @@ import pyarrow.compute as pc
 import pyarrow.types as pt
 
 from icestream.api.records import is_uuid
+from icestream.jsontext.coerce import Misfit, coerced
+from icestream.jsontext.table_rows import cast_text
 from icestream.records.java_text import java_double, java_float
-from icestream.rows import json_casts
-from icestream.rows.json_records import Misfit, coerced
 
 _SPLIT = 8
 _ONE_BY_ONE = 16
@@ -222,7 +222,7 @@ _CASTS: list[tuple[Callable[[pa.DataType, pa.DataType], bool], Callable[[Any, An
     (_both(pt.is_decimal, _is_real), _nearest),
     (_both(pt.is_decimal, pt.is_string), _exactly),
     (_both(pt.is_string, pt.is_integer), _whole_text),
-    (_both(pt.is_string, _is_text_in_json), json_casts.cast_text),
+    (_both(pt.is_string, _is_text_in_json), cast_text),
     (_both(_is_day_or_moment, _is_day_or_moment), _naive),
     (_both(pt.is_timestamp, pt.is_time), _naive),
     (_both(pt.is_time, pt.is_time), _exactly),

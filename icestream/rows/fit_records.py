@@ -12,6 +12,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from icestream.jsontext.coerce import Misfit, coerced
+from icestream.jsontext.table_rows import JsonDecoder, Refused
 from icestream.records.column import Column, children, filled_deep
 from icestream.records.plain import plain
 from icestream.records.rows import Indexes
@@ -19,8 +21,6 @@ from icestream.records.schema import Kind
 from icestream.records.values import Fields, Listing, Node, Text, Value
 from icestream.rows.fit_columns import fitted
 from icestream.rows.fit_text import TextFitter, Wanted
-from icestream.rows.json_decoder import JsonDecoder, Refused
-from icestream.rows.json_records import Misfit, coerced
 from icestream.rows.surplus import Surplus
 
 
@@ -44,7 +44,7 @@ class RecordFitter:
 
     def __post_init__(self) -> None:
         on_surplus = self.surplus.in_payloads if self.surplus else None
-        self._whole = JsonDecoder(self.schema, on_surplus, checked=True)
+        self._whole = JsonDecoder(self.schema, on_surplus)
 
     def fit(self, value: Value, length: int) -> Fitted:
         if isinstance(value, Fields):

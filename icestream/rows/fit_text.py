@@ -13,11 +13,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from icestream.jsontext.table_rows import JsonDecoder, Refused
 from icestream.records.json_source import JsonSource, Path
 from icestream.records.payloads import Payloads
 from icestream.records.rows import Indexes
 from icestream.records.values import Text
-from icestream.rows.json_decoder import JsonDecoder, Refused
 
 _WRAPPER = "value"
 
@@ -62,7 +62,7 @@ class TextFitter:
     def _decoder(self, layout: _Layout) -> JsonDecoder:
         key = tuple(layout.types.items())
         if key not in self._decoders:
-            self._decoders[key] = JsonDecoder(pa.schema(_fields(layout.types)), checked=True)
+            self._decoders[key] = JsonDecoder(pa.schema(_fields(layout.types)))
         return self._decoders[key]
 
 

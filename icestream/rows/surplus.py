@@ -16,8 +16,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.types as pt
 
+from icestream.jsontext.types import closed_type
 from icestream.records.column import Column
-from icestream.records.json_source import ABSENT, JsonSource, can_be_projected
+from icestream.records.json_source import ABSENT, JsonSource
 from icestream.records.payloads import Payloads
 from icestream.records.plain import plain
 from icestream.records.schema import DECIMAL, ConnectSchema, Kind
@@ -104,7 +105,7 @@ class Surplus:
         if rest.path:
             return enumerate(rest.objects())
         if edited not in self._strict:
-            self._strict[edited] = msgspec.json.Decoder(_names(list(self.schema), edited))
+            self._strict[edited] = msgspec.json.Decoder(closed_type(self.schema, edited))
         decode = self._strict[edited].decode
         values = rest.source.values
         texts = values if rest.rows is None else [values[row] for row in rest.rows.tolist()]
@@ -175,32 +176,6 @@ def _is_known(decode: Any, text: bytes) -> bool:
     except (ValueError, RecursionError):
         return False
     return True
-
-
-def _names(fields: Iterable[pa.Field], edited: frozenset[str] = frozenset()) -> Any:
-    """A msgspec type that knows these keys and no others."""
-    kinds = {one.name: msgspec.Raw if one.name in edited else _names_in(one.type) for one in fields}
-    kinds |= {name: msgspec.Raw for name in edited if name not in kinds}
-    # A record with a key that msgspec cannot name is looked at closely.
-    kinds = {name: kind for name, kind in kinds.items() if can_be_projected(name)}
-    slots = {name: f"f{position}" for position, name in enumerate(kinds)}
-    return msgspec.defstruct(
-        "Known",
-        [(slots[name], kind | msgspec.UnsetType, ABSENT) for name, kind in kinds.items()],
-        rename={slot: name for name, slot in slots.items()},
-        forbid_unknown_fields=True,
-        gc=False,
-    )
-
-
-def _names_in(kind: pa.DataType) -> Any:
-    if pt.is_struct(kind):
-        return _names(_fields_of(kind)) | None
-    if pt.is_list(kind) and pt.is_nested(kind.value_type):
-        return list[_names_in(kind.value_type)] | None  # type: ignore[misc]
-    if pt.is_map(kind) and pt.is_nested(kind.item_type):
-        return dict[str, _names_in(kind.item_type)] | None  # type: ignore[misc]
-    return msgspec.Raw
 
 
 def _type_of(node: Node, length: int) -> pa.DataType | None:

@@ -8,9 +8,9 @@ import pyarrow as pa
 import pytest
 
 from icestream.api.errors import ConfigError
+from icestream.jsontext.coerce import row_from
 from icestream.kafka import jaas
 from icestream.kafka.keystores import _PEM_BLOCK
-from icestream.rows.json_records import row_from
 from icestream.transforms.insert_header import InsertHeader
 from icestream.transforms.java_numbers import parsed_integers, parsed_reals
 from icestream.transforms.literal_types import as_number

@@ -14,7 +14,6 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
-from icestream.converters.json_values import TIME_RANGE
 from icestream.converters.registry.avro_defaults import UNION
 from icestream.converters.registry.avro_items import Items, collect
 from icestream.converters.registry.avro_lanes import Lanes, Reading, Slots
@@ -23,6 +22,7 @@ from icestream.converters.registry.avro_skip import TOO_SHORT, in_turn, skip_byt
 from icestream.converters.registry.byte_columns import booleans, decimals, numbers, spans, texts
 from icestream.converters.registry.map_columns import map_array
 from icestream.converters.registry.wire import Bodies
+from icestream.jsontext.connect_values import TIME_RANGE
 from icestream.records.rows import Flags, Indexes
 from icestream.records.schema import DECIMAL, TIME, ConnectSchema, Kind
 

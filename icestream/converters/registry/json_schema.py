@@ -12,16 +12,16 @@ import numpy as np
 import pyarrow as pa
 
 from icestream.api.config import trimmed
-from icestream.converters.json_alone import exact_one
-from icestream.converters.json_encode import JsonWriter
-from icestream.converters.json_payloads import PayloadReader
-from icestream.converters.json_values import connect_value
 from icestream.converters.registry.client import RegisteredSchema
 from icestream.converters.registry.converter import Read, UnusableSchema
 from icestream.converters.registry.json_schema_connect import ONE_OF, Options, connect_schema
 from icestream.converters.registry.json_schema_write import json_schema
 from icestream.converters.registry.wire import Bodies, head
 from icestream.converters.registry.writing import Writing
+from icestream.jsontext.connect_values import connect_value
+from icestream.jsontext.encode import JsonWriter
+from icestream.jsontext.one_value import exact_one
+from icestream.jsontext.with_schema import PayloadReader
 from icestream.records.column import Column
 from icestream.records.schema import ConnectSchema, Field, Kind
 from icestream.records.values import Value

@@ -9,9 +9,9 @@ from decimal import Decimal
 from typing import Any, Final
 from urllib.parse import unquote
 
-from icestream.converters.json_values import connect_value
 from icestream.converters.registry.client import Reference
 from icestream.converters.registry.converter import UnusableSchema
+from icestream.jsontext.connect_values import connect_value
 from icestream.records.schema import ConnectSchema, Field, Kind
 
 _NAMESPACE: Final = "io.confluent.connect.json"

@@ -13,7 +13,6 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
-from icestream.converters.json_values import TIME_RANGE
 from icestream.converters.registry.byte_columns import numbers, spans, strict_texts, texts
 from icestream.converters.registry.map_columns import map_array
 from icestream.converters.registry.protobuf_cursor import (
@@ -37,6 +36,7 @@ from icestream.converters.registry.protobuf_values import (
     symbols,
 )
 from icestream.converters.registry.wire import Bodies
+from icestream.jsontext.connect_values import TIME_RANGE
 from icestream.records.payloads import Payloads
 from icestream.records.rows import Flags, Indexes
 from icestream.records.schema import DATE, DECIMAL, TIME, TIMESTAMP, Kind

@@ -26,8 +26,8 @@ from icestream.connectors.iceberg.catalogs import open_catalog
 from icestream.connectors.iceberg.origins import RowOrigins
 from icestream.connectors.iceberg.stage import StageWriter
 from icestream.connectors.iceberg.table import IcebergTable
+from icestream.jsontext.table_rows import JsonDecoder
 from icestream.records.payloads import Payloads
-from icestream.rows.json_decoder import JsonDecoder
 
 pytestmark = pytest.mark.network
 

@@ -13,21 +13,24 @@ from dataclasses import dataclass
 from decimal import Context, Decimal
 from typing import Any, Final
 
+import msgspec
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from icestream.converters import json_bulk, json_shapes, json_text
-from icestream.converters.json_alone import exact_one
-from icestream.converters.json_bulk import BulkReader, Piece
-from icestream.converters.json_errors import NO_ENVELOPE, Unfit, failure_of
-from icestream.converters.json_values import connect_value
+from icestream.jsontext import bulk
+from icestream.jsontext.bulk import BulkReader, Piece
+from icestream.jsontext.connect_values import connect_value
+from icestream.jsontext.one_value import NO_ENVELOPE, NotConvertible, exact_one, failure_of
+from icestream.jsontext.types import Check, check, exact_type, refused
 from icestream.records.column import Column, filled
+from icestream.records.json_source import object_type
 from icestream.records.payloads import Payloads
 from icestream.records.records import Failure
 from icestream.records.rows import Flags, Indexes
 from icestream.records.schema import DATE, DECIMAL, SCALE, TIME, TIMESTAMP, ConnectSchema, Kind
 
+_is_object: Final = msgspec.json.Decoder(object_type({})).decode
 _PAYLOAD: Final = "payload"
 _MOMENTS: Final = {DATE: (-(2**31), 2**31 - 1), TIME: (0, 86_399_999), TIMESTAMP: (-(2**53), 2**53)}
 """Logical types that are numbers in JSON, with the least and the greatest."""
@@ -45,8 +48,12 @@ class PayloadReader:
     def read(self, payloads: Sequence[bytes]) -> tuple[Indexes, Column, dict[int, Failure]]:
         """Which payloads are in the column, and why the others are not."""
         failed: dict[int, Failure] = {}
+        texts = self._wrapped(payloads)
         found = self._bulk.read(
-            self._wrapped(payloads), self._in_bulk, lambda some, index: self._alone(some, index, failed)
+            Payloads.of(texts),
+            self._in_bulk,
+            lambda some, index: self._alone(some, index, failed),
+            refused(_is_object, texts),
         )
         if found is None:
             return np.empty(0, np.int64), Column(pa.array([], self.schema.arrow_type), self.schema), failed
@@ -64,18 +71,18 @@ class PayloadReader:
         return min((check(payloads) for check in self._checks), key=np.count_nonzero)
 
     @functools.cached_property
-    def _checks(self) -> list[json_shapes.Check]:
-        return [json_shapes.misfits(wire, is_closed=self._is_wrapped) for wire in self._wires]
+    def _checks(self) -> list[Check]:
+        return [check(exact_type(wire, closed=self._is_wrapped)) for wire in self._wires]
 
     def of_nodes(self, nodes: Sequence[Any]) -> Column:
         """Decoded JSON values, or MISSING, as a column; raises ValueError with Java's words."""
         values = [connect_value(self.schema, node, self.fills) for node in nodes]
         return Column(pa.array(values, self.schema.arrow_type), self.schema)
 
-    def _wrapped(self, payloads: Sequence[bytes]) -> Payloads:
+    def _wrapped(self, payloads: Sequence[bytes]) -> list[bytes]:
         if self._is_wrapped:
-            return Payloads.of([b'{"payload":%b}' % payload for payload in payloads])
-        return Payloads.of(payloads)
+            return [b'{"payload":%b}' % payload for payload in payloads]
+        return list(payloads)
 
     @property
     def _is_wrapped(self) -> bool:
@@ -96,10 +103,10 @@ class PayloadReader:
         return pa.schema(_wire_type(self.schema, numeric))
 
     def _in_bulk(self, payloads: Payloads) -> pa.Table | None:
-        for wire, check in zip(self._wires, self._checks, strict=True):
-            rows = json_bulk.native_rows(payloads, wire)
+        for wire, misfits in zip(self._wires, self._checks, strict=True):
+            rows = bulk.native_rows(payloads, wire)
             # More quotation marks than keys and strings have: unknown keys, or text where no text should be.
-            if rows is not None and (json_text.keys_agree(payloads, rows) or not check(payloads).any()):
+            if rows is not None and (bulk.keys_agree(payloads, rows) or not misfits(payloads).any()):
                 values = self._cast(rows)
                 if values is not None:
                     return pa.table({_PAYLOAD: values})
@@ -131,7 +138,7 @@ class PayloadReader:
         if not self._is_wrapped:
             return node
         if len(node) != 1:
-            raise Unfit(NO_ENVELOPE)
+            raise NotConvertible(NO_ENVELOPE)
         return node[_PAYLOAD]
 
 

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 import pyarrow.types as pt
 
 from icestream.api.jackson import jackson_bytes
-from icestream.converters.json_schemas import schema_node
+from icestream.jsontext.schemas import schema_node
 from icestream.records.column import Column, children
 from icestream.records.java_text import Verbatim, java_double, java_float, java_long
 from icestream.records.json_source import ABSENT

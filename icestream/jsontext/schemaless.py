@@ -2,22 +2,35 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
 
-from icestream.converters.json_alone import plain_text
-from icestream.converters.json_errors import BROKEN
-from icestream.converters.json_extremes import extremes
+from icestream.jsontext.one_value import BROKEN, TOO_DEEP, plain_text
 from icestream.records.column import Column
 from icestream.records.json_source import JsonSource, Learned, parsed
 from icestream.records.payloads import Payloads
 from icestream.records.records import Converted, Failure
 from icestream.records.rows import Indexes
 from icestream.records.values import Text, Typed, Value, object_fields, typed
+
+_DEEPEST: Final = 910
+"""Levels. The decoders take 1000, less what is on Python's stack already when they begin."""
+_LONGEST: Final = 1000
+"""Digits of a number, as in Jackson. Python takes 4300."""
+_TOO_LONG: Final = f"{BROKEN}Number value length exceeds the maximum allowed ({_LONGEST})"
+_STEP: Final = 100
+_DIGITS_AT_STEPS: Final = re.compile(rb"[0-9]{%d}" % (_LONGEST // _STEP))
+"""What is left of a long number if only every hundredth byte is looked at."""
+_LONG_NUMBER: Final = re.compile(rb"[0-9]{%d}" % (_LONGEST + 1))
+_STRINGS: Final = re.compile(rb'"(?:[^"\\]|\\.)*"', re.DOTALL)
+_OPENING, _CLOSING = ord("{"), ord("}")
+_BRACE_OF_BRACKET: Final = ord("{") - ord("[")
+"""The bit that makes a brace of a bracket, opening or closing."""
 
 
 @dataclass(frozen=True)
@@ -37,15 +50,15 @@ class PlainReader:
         return Converted([(np.flatnonzero(null), None), *found.groups], found.failed)
 
     def _read_present(self, values: Sequence[bytes], at: Indexes | None) -> Converted:
-        joined = Payloads.of(values)
-        unreadable = extremes(values)
-        source = None if unreadable else self._objects(values, joined)
+        too_much = beyond_limits(values)
+        source = None if too_much else self._objects(values)
         if source is not None:
             return Converted([(at, object_fields(source))])
-        return self._read_odd(values, np.arange(len(values)) if at is None else at, unreadable)
+        return self._read_odd(values, np.arange(len(values)) if at is None else at, too_much)
 
-    def _objects(self, values: Sequence[bytes], joined: Payloads) -> JsonSource | None:
+    def _objects(self, values: Sequence[bytes]) -> JsonSource | None:
         """All values as objects, or None if any of them is something else or broken."""
+        joined = Payloads.of(values)
         try:
             projected = list(map(self.learned.projection().decode, values))
             # The projection does not look into strings that it skips.
@@ -54,15 +67,15 @@ class PlainReader:
             return None
         return JsonSource.projected(values, self.learned, projected, joined)
 
-    def _read_odd(self, values: Sequence[bytes], at: Indexes, unreadable: Mapping[int, str]) -> Converted:
+    def _read_odd(self, values: Sequence[bytes], at: Indexes, too_much: Mapping[int, str]) -> Converted:
         good: list[int] = []
         projected: list[Any] = []
         odd: dict[int, bytes] = {}
         failed: dict[int, Failure] = {}
         decode = self.learned.projection().decode
         for position, value in enumerate(values):
-            if position in unreadable:
-                failed[int(at[position])] = Failure(BROKEN + unreadable[position])
+            if position in too_much:
+                failed[int(at[position])] = Failure(too_much[position])
                 continue
             try:
                 projected.append(_object(value, decode))
@@ -103,3 +116,26 @@ def _value(found: Typed) -> Value:
     if isinstance(found, Column) and pa.types.is_null(found.values.type):
         return None
     return found
+
+
+def beyond_limits(values: Sequence[bytes]) -> dict[int, str]:
+    """Valid JSON that no reader could take apart, and why: refused before anybody relies on it. Only long
+    values can be that, so only those are looked at."""
+    found: dict[int, str] = {}
+    for at, value in enumerate(values):
+        if len(value) <= _LONGEST:
+            continue
+        if value.count(b"{") + value.count(b"[") > _DEEPEST and _is_deep(value):
+            found[at] = TOO_DEEP
+        elif _DIGITS_AT_STEPS.search(value[::_STEP]) and _LONG_NUMBER.search(_STRINGS.sub(b"", value)):
+            found[at] = _TOO_LONG
+    return found
+
+
+def _is_deep(text: bytes) -> bool:
+    value = Payloads.of([text])
+    braces = value.codes | _BRACE_OF_BRACKET
+    at = np.flatnonzero((braces == _OPENING) | (braces == _CLOSING))
+    outside = np.searchsorted(np.flatnonzero(value.quotes), at) % 2 == 0
+    steps = np.where(braces[at[outside]] == _OPENING, 1, -1)
+    return bool(np.cumsum(steps).max(initial=0) > _DEEPEST)

@@ -6,9 +6,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, Final
 
-from icestream.converters.json_alone import MISSING
-from icestream.converters.json_errors import SCHEMA_BUILDER_EXCEPTION, Unfit
-from icestream.converters.json_values import check_nulls, connect_value
+from icestream.jsontext.connect_values import check_nulls, connect_value
+from icestream.jsontext.one_value import MISSING, SCHEMA_BUILDER_EXCEPTION, NotConvertible
 from icestream.records.schema import ConnectSchema, Field, Kind
 
 _KINDS: Final[Mapping[str, Kind]] = {
@@ -29,26 +28,26 @@ _NAMES: Final[Mapping[Kind, str]] = {kind: name for name, kind in _KINDS.items()
 
 
 def schema_from(node: Any, fills: bool = True) -> ConnectSchema | None:
-    """The schema that a decoded node stands for; None for null. Raises Unfit with Java's words."""
+    """The schema that a decoded node stands for; None for null. Raises NotConvertible with Java's words."""
     if node is None:
         return None
     name = node.get("type") if isinstance(node, dict) else None
     if not isinstance(name, str):
-        raise Unfit("Schema must contain 'type' field")
+        raise NotConvertible("Schema must contain 'type' field")
     if name not in _KINDS:
-        raise Unfit(f"Unknown schema type: {name}")
+        raise NotConvertible(f"Unknown schema type: {name}")
     return _with_default(_with_facts(_shape(_KINDS[name], node, fills), node), node, fills)
 
 
 def _shape(kind: Kind, node: Mapping[str, Any], fills: bool) -> ConnectSchema:
     if kind is Kind.ARRAY:
         if node.get("items") is None:
-            raise Unfit("Array schema did not specify the element type")
+            raise NotConvertible("Array schema did not specify the element type")
         return ConnectSchema(kind, value=schema_from(node["items"], fills))
     if kind is Kind.MAP:
         for part, spoken in (("keys", "key"), ("values", "value")):
             if part not in node:
-                raise Unfit(f"Map schema did not specify the {spoken} type")
+                raise NotConvertible(f"Map schema did not specify the {spoken} type")
         return ConnectSchema(
             kind,
             key=_not_null(node, "keys", "keySchema", fills),
@@ -62,25 +61,25 @@ def _shape(kind: Kind, node: Mapping[str, Any], fills: bool) -> ConnectSchema:
 def _not_null(node: Mapping[str, Any], part: str, spoken: str, fills: bool) -> ConnectSchema:
     schema = schema_from(node[part], fills)
     if schema is None:
-        raise Unfit(f"{spoken} cannot be null.", SCHEMA_BUILDER_EXCEPTION)
+        raise NotConvertible(f"{spoken} cannot be null.", SCHEMA_BUILDER_EXCEPTION)
     return schema
 
 
 def _fields(node: Mapping[str, Any], fills: bool) -> tuple[Field, ...]:
     nodes = node.get("fields")
     if not isinstance(nodes, list):
-        raise Unfit('Struct schema\'s "fields" argument is not an array.')
+        raise NotConvertible('Struct schema\'s "fields" argument is not an array.')
     fields: dict[str, Field] = {}
     for one in nodes:
         name = one.get("field") if isinstance(one, dict) else None
         if not isinstance(name, str):
-            raise Unfit("Struct schema's field name not specified properly")
+            raise NotConvertible("Struct schema's field name not specified properly")
         schema = schema_from(one, fills)
         assert schema is not None
         if not name:
-            raise Unfit("fieldName cannot be null.", SCHEMA_BUILDER_EXCEPTION)
+            raise NotConvertible("fieldName cannot be null.", SCHEMA_BUILDER_EXCEPTION)
         if name in fields:
-            raise Unfit(
+            raise NotConvertible(
                 f"Cannot create field because of field name duplication {name}", SCHEMA_BUILDER_EXCEPTION
             )
         fields[name] = Field(name, schema)
@@ -92,7 +91,7 @@ def _with_facts(schema: ConnectSchema, node: Mapping[str, Any]) -> ConnectSchema
     if not isinstance(parameters, dict):
         parameters = {}
     elif not all(isinstance(value, str) for value in parameters.values()):
-        raise Unfit("Schema parameters must have string values.")
+        raise NotConvertible("Schema parameters must have string values.")
     return replace(
         schema,
         optional=node.get("optional") is True,
@@ -113,8 +112,8 @@ def _with_default(schema: ConnectSchema, node: Mapping[str, Any], fills: bool) -
     value = connect_value(schema, node["default"], fills)
     try:
         check_nulls(schema, value, "value")
-    except Unfit:
-        raise Unfit("Invalid default value", SCHEMA_BUILDER_EXCEPTION) from None
+    except NotConvertible:
+        raise NotConvertible("Invalid default value", SCHEMA_BUILDER_EXCEPTION) from None
     return replace(schema, default=value)
 
 

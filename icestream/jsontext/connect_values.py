@@ -15,7 +15,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from icestream.converters.json_errors import Unfit
+from icestream.jsontext.one_value import NotConvertible
 from icestream.records.schema import DATE, DECIMAL, SCALE, TIME, TIMESTAMP, ConnectSchema, Kind
 
 _WIDE: Final = Context(prec=76, traps=[Inexact, InvalidOperation])
@@ -28,13 +28,13 @@ TIME_RANGE: Final = "Time values must use number of milliseconds greater than 0 
 
 
 def connect_value(schema: ConnectSchema, node: Any, fills: bool) -> Any:
-    """The value; nulls become the schema's default if `fills`. Raises Unfit with Java's words."""
+    """The value; nulls become the schema's default if `fills`. Raises NotConvertible with Java's words."""
     if node is None:
         if schema.default is not None and fills:
             return schema.default
         if schema.optional:
             return None
-        raise Unfit(f"Invalid null value for required {schema.kind} field")
+        raise NotConvertible(f"Invalid null value for required {schema.kind} field")
     logical = _LOGICAL.get(schema.name or "")
     if logical is not None:
         return logical(schema, node)
@@ -110,7 +110,7 @@ def _bytes(schema: ConnectSchema, node: Any, fills: bool) -> bytes | None:
     try:
         return _unbase64(node)
     except ValueError:
-        raise Unfit("Invalid bytes field") from None
+        raise NotConvertible("Invalid bytes field") from None
 
 
 def _unbase64(text: str) -> bytes:
@@ -133,12 +133,12 @@ def _map(schema: ConnectSchema, node: Any, fills: bool) -> list[tuple[Any, Any]]
     of_key, of_value = schema.key, schema.value
     if of_key.kind is Kind.STRING:
         if not isinstance(node, dict):
-            raise Unfit(
+            raise NotConvertible(
                 f"Maps with string fields should be encoded as JSON objects, but found {node_type(node)}"
             )
         return [(key, connect_value(of_value, item, fills)) for key, item in node.items()]
     if not isinstance(node, list):
-        raise Unfit(
+        raise NotConvertible(
             "Maps with non-string fields should be encoded as JSON array of tuples, but found "
             f"{node_type(node)}"
         )
@@ -151,15 +151,15 @@ def _map(schema: ConnectSchema, node: Any, fills: bool) -> list[tuple[Any, Any]]
 
 def _pair(of_key: ConnectSchema, of_value: ConnectSchema, entry: Any, fills: bool) -> tuple[Any, Any]:
     if not isinstance(entry, list):
-        raise Unfit(f"Found invalid map entry instead of array tuple: {node_type(entry)}")
+        raise NotConvertible(f"Found invalid map entry instead of array tuple: {node_type(entry)}")
     if len(entry) != 2:
-        raise Unfit(f"Found invalid map entry, expected length 2 but found :{len(entry)}")
+        raise NotConvertible(f"Found invalid map entry, expected length 2 but found :{len(entry)}")
     return connect_value(of_key, entry[0], fills), connect_value(of_value, entry[1], fills)
 
 
 def _struct(schema: ConnectSchema, node: Any, fills: bool) -> dict[str, Any]:
     if not isinstance(node, dict):
-        raise Unfit(f"Structs should be encoded as JSON objects, but found {node_type(node)}")
+        raise NotConvertible(f"Structs should be encoded as JSON objects, but found {node_type(node)}")
     found = {}
     for field in schema.fields:
         value = connect_value(field.schema, node.get(field.name), fills)
@@ -172,7 +172,7 @@ def check_nulls(schema: ConnectSchema, value: Any, place: str) -> None:
     """As a Java struct checks what it is given: a node of another type may have become null."""
     if value is None:
         if not schema.optional:
-            raise Unfit(f"Invalid value: null used for required {place}, schema type: {schema.kind}")
+            raise NotConvertible(f"Invalid value: null used for required {place}, schema type: {schema.kind}")
     elif schema.kind is Kind.ARRAY and schema.value is not None:
         for item in value:
             check_nulls(schema.value, item, f"element of array {place}")
@@ -186,7 +186,7 @@ def _decimal(schema: ConnectSchema, node: Any) -> Decimal:
     if _is_number(node):
         return _scaled(schema, Decimal(node))
     if not isinstance(node, str):
-        raise Unfit(
+        raise NotConvertible(
             "Invalid type for Decimal, underlying representation should be numeric or bytes but was "
             f"{node_type(node)}"
         )
@@ -194,9 +194,9 @@ def _decimal(schema: ConnectSchema, node: Any) -> Decimal:
         data = _unbase64(node)
         scale = int(schema.parameter(SCALE) or "")
     except ValueError:
-        raise Unfit("Invalid bytes for Decimal field") from None
+        raise NotConvertible("Invalid bytes for Decimal field") from None
     if not data:
-        raise Unfit("Invalid bytes for Decimal field")
+        raise NotConvertible("Invalid bytes for Decimal field")
     return _scaled(schema, Decimal(int.from_bytes(data, "big", signed=True)).scaleb(-scale, _HUGE))
 
 
@@ -208,7 +208,7 @@ def _scaled(schema: ConnectSchema, number: Decimal) -> Decimal:
     try:
         return number.quantize(Decimal(1).scaleb(-scale), ROUND_DOWN, _WIDE)
     except (InvalidOperation, Inexact):
-        raise Unfit(
+        raise NotConvertible(
             f"The decimal {number} has more digits than 76 with {scale} of them after the point"
         ) from None
 
@@ -225,13 +225,13 @@ def _time(schema: ConnectSchema, node: Any) -> dt.time:
     milliseconds = _int_node(node, "Time")
     # Java lets one millisecond too many pass, which no time of day is.
     if not 0 <= milliseconds < _MILLISECONDS_A_DAY:
-        raise Unfit(TIME_RANGE)
+        raise NotConvertible(TIME_RANGE)
     return (_EPOCH + dt.timedelta(milliseconds=milliseconds)).time()
 
 
 def _int_node(node: Any, logical: str) -> int:
     if isinstance(node, bool) or not isinstance(node, int) or not -(2**31) <= node < 2**31:
-        raise Unfit(
+        raise NotConvertible(
             f"Invalid type for {logical}, underlying representation should be integer but was "
             f"{node_type(node)}"
         )
@@ -240,7 +240,7 @@ def _int_node(node: Any, logical: str) -> int:
 
 def _moment(schema: ConnectSchema, node: Any) -> Any:
     if isinstance(node, bool) or not isinstance(node, int):
-        raise Unfit(
+        raise NotConvertible(
             "Invalid type for Timestamp, underlying representation should be integral but was "
             f"{node_type(node)}"
         )

@@ -1,4 +1,5 @@
-"""One JSON value that the bulk readers refuse, read as Jackson reads it for Kafka Connect."""
+"""One JSON value that the bulk readers refuse, read as Jackson reads it for Kafka Connect; and the words that
+Java's JsonConverter has for what it refuses."""
 
 from __future__ import annotations
 
@@ -7,20 +8,43 @@ import re
 from decimal import Decimal
 from typing import Any, Final
 
-from icestream.converters.json_errors import BROKEN
+from icestream.api.batch import DATA_EXCEPTION
 from icestream.records.json_source import ABSENT
+from icestream.records.records import Failure
 
+BROKEN: Final = "Converting byte[] to Kafka Connect data failed due to serialization error: "
+NO_ENVELOPE: Final = (
+    'JsonConverter with schemas.enable requires "schema" and "payload" fields and may not contain additional '
+    "fields. If you are trying to deserialize plain JSON data, set schemas.enable=false in your converter "
+    "configuration."
+)
+TOO_DEEP: Final = BROKEN + "the value is nested too deeply"
+SCHEMA_BUILDER_EXCEPTION: Final = "org.apache.kafka.connect.errors.SchemaBuilderException"
 MISSING: Final = ABSENT
 """There is no value in the text."""
 
 _LEADING_ZEROS: Final = re.compile(r'"(?:[^"\\]|\\.)*"|(-?)0+(?=\d)')
 _SURROGATES: Final = re.compile("[\ud800-\udfff]")
 _WHITE: Final = " \t\r\n"
-_DEEPEST: Final = 1000
-_DEPTH_MESSAGE: Final = (
-    f"Document nesting depth ({_DEEPEST + 1}) exceeds the maximum allowed ({_DEEPEST}, from "
-    "`StreamReadConstraints.getMaxNestingDepth()`)"
-)
+
+
+class NotConvertible(ValueError):
+    """A value or schema that Java's converter refuses, with the words and the class of its exception."""
+
+    def __init__(self, reason: str, exception: str = DATA_EXCEPTION) -> None:
+        super().__init__(reason)
+        self.exception = exception
+
+
+def failure_of(error: ValueError) -> Failure:
+    if isinstance(error, NotConvertible):
+        return Failure(str(error), error.exception)
+    return Failure(str(error))
+
+
+def is_broken(why: Failure) -> bool:
+    """Whether the text itself was refused, not what it means."""
+    return why.reason.startswith(BROKEN) or why.reason == NO_ENVELOPE
 
 
 def plain_text(value: bytes) -> bytes:
@@ -50,7 +74,7 @@ def exact_one(value: bytes) -> Any:
         found = json.loads(value, parse_float=Decimal, parse_constant=_refuse)
         return exact(value) if b"\\ud" in value.lower() else found
     except RecursionError:
-        raise ValueError(BROKEN + _DEPTH_MESSAGE) from None
+        raise ValueError(TOO_DEEP) from None
     except ValueError as error:
         raise ValueError(f"{BROKEN}{error}") from None
 
@@ -69,7 +93,7 @@ def _first_value(text: str) -> str:
         end = _READER.raw_decode(text)[1]
         return _first_value(_without_zeros(text)) if _are_zeros(text, end) else text[:end]
     except RecursionError:
-        raise ValueError(BROKEN + _DEPTH_MESSAGE) from None
+        raise ValueError(TOO_DEEP) from None
     except json.JSONDecodeError as error:
         if _are_zeros(text, error.pos):
             return _first_value(_without_zeros(text))

@@ -2,13 +2,13 @@
 
 import pytest
 
-from icestream.converters import json_extremes
+from icestream.jsontext.schemaless import beyond_limits
 
 PLAIN = b'{"a":"' + b"x" * 700 + b'"}'
 
 
-def extremes(values: list[bytes]) -> dict[int, str]:
-    return json_extremes.extremes(values)
+def limits(values: list[bytes]) -> dict[int, str]:
+    return beyond_limits(values)
 
 
 @pytest.mark.parametrize(
@@ -23,8 +23,8 @@ def extremes(values: list[bytes]) -> dict[int, str]:
     ],
 )
 @pytest.mark.parametrize("before", [[], [b"", b"{}"], [PLAIN] * 3, [b"[" + b"4" * 900 + b"]"] * 4])
-def test_extreme_values_are_found_wherever_they_are(value: bytes, before: list[bytes]) -> None:
-    found = extremes([*before, value, PLAIN, b""])
+def test_values_beyond_the_limits_are_found_wherever_they_are(value: bytes, before: list[bytes]) -> None:
+    found = limits([*before, value, PLAIN, b""])
     assert list(found) == [len(before)]
 
 
@@ -43,4 +43,4 @@ def test_extreme_values_are_found_wherever_they_are(value: bytes, before: list[b
     ],
 )
 def test_nothing_else_is_refused(value: bytes) -> None:
-    assert extremes([value, PLAIN, value]) == {}
+    assert limits([value, PLAIN, value]) == {}
