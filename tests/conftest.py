@@ -112,6 +112,21 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 # -- what tests share --
 
 
+@pytest.fixture
+def toys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """The toy connectors of `tests/toys`, installed here and in processes that the test starts."""
+    from icestream.plugins import installed
+    from tests.toys.packages import installed_toys, python_path
+
+    paths = installed_toys(tmp_path / "toys")
+    monkeypatch.setenv("PYTHONPATH", python_path(paths))
+    for path in paths:
+        monkeypatch.syspath_prepend(path)
+    installed.cache_clear()
+    yield
+    installed.cache_clear()
+
+
 @pytest.fixture(scope="session")
 def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
     """Kafka for all tests that only use it."""

@@ -1,0 +1,47 @@
+"""Connectors of other packages are listed and validated like our own, in this process and in a worker's."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from icestream.cluster.connector_config import validate_connector
+from icestream.cluster.plugin_list import connector_plugins
+from icestream.cluster.reports import definition_of, report_from
+
+JSON = "org.apache.kafka.connect.json.JsonConverter"
+WORKER = {"key.converter": JSON, "value.converter": JSON}
+SINK = "com.example.JsonFolderSinkConnector"
+SOURCE = "com.example.CounterSourceConnector"
+
+pytestmark = pytest.mark.usefixtures("toys")
+
+
+def test_they_are_listed() -> None:
+    listed = {(one.class_name, one.kind, one.version) for one in connector_plugins()}
+    assert {(SINK, "sink", "1.0"), (SOURCE, "source", "1.0")} <= listed
+
+
+@pytest.mark.parametrize(("name", "key"), [(SINK, "folder"), ("CounterSource", "topic")])
+def test_their_settings_are_told(name: str, key: str) -> None:
+    told = [one.name for one in definition_of(name)]
+    assert key in told
+    assert "tasks.max" in told
+
+
+def test_they_are_validated() -> None:
+    report = report_from(validate_connector({"name": "x", "connector.class": SINK, "topics": "t"}, WORKER))
+    (folder,) = [one for one in report.settings if one.name == "folder"]
+    assert folder.errors == ('Missing required configuration "folder" which has no default value.',)
+    source = {"name": "x", "connector.class": SOURCE, "topic": "numbers"}
+    assert validate_connector(source, WORKER).problems == ()
+
+
+def test_another_process_has_them_too() -> None:
+    code = "from icestream.plugins import find_connector as f; print(f('JsonFolderSink').version)"
+    found = subprocess.run(
+        [sys.executable, "-c", code], check=True, capture_output=True, text=True, timeout=60
+    )
+    assert found.stdout.strip() == "1.0"
