@@ -5,7 +5,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-long unit check format bench bench-records bench-commits bench-scale \
+.PHONY: help setup demo test test-long unit check format bench bench-task bench-records bench-commits bench-scale \
 	bench-steady bench-partitions lock machine
 
 help: ## Show this help
@@ -37,6 +37,9 @@ format: $(VENV)/.dev ## Put the code into shape
 
 bench: machine $(VENV)/.dev ## Us and the real Kafka Connect, side by side
 	@$(BIN)/python -m bench $(ARGS)
+
+bench-task: machine $(VENV)/.dev ## CPU of one task, from Kafka to data files; two ways to do it take turns
+	@$(BIN)/python -m bench.task $(ARGS)
 
 bench-records: machine $(VENV)/.dev ## Converters, transforms and validation on one core
 	@$(BIN)/python -m bench.records $(ARGS)

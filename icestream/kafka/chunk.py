@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import functools
 from bisect import bisect_right
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, cast
 
@@ -27,6 +27,14 @@ class Part(NamedTuple):
     high: int
 
 
+class Run(NamedTuple):
+    """Messages of one partition, in order, and their values."""
+
+    partition: Partition
+    messages: list[Message]
+    values: list[bytes | None]
+
+
 @dataclass(frozen=True)
 class Chunk:
     """Records of one topic, those of each partition together and in order.
@@ -37,20 +45,26 @@ class Chunk:
     parts: Sequence[Part]
     """None is empty; at least one."""
     messages: Sequence[Message]
+    taken: tuple[list[bytes | None], int] | None = None
+    """The values and their size, where they were taken out of the messages already."""
 
     @classmethod
     def of(cls, partition: Partition, messages: Sequence[Message]) -> Chunk:
         return cls((Part(partition, 0, len(messages)),), messages)
 
     @classmethod
-    def gathered(cls, pieces: Iterable[tuple[Partition, Sequence[Message]]]) -> Chunk:
-        """Of several partitions of one topic."""
+    def gathered(cls, runs: Sequence[Run], size: int) -> Chunk:
+        """Of several partitions of one topic; `size`: bytes of all values."""
+        if len(runs) == 1:
+            partition, messages, values = runs[0]
+            return cls((Part(partition, 0, len(messages)),), messages, (values, size))
         parts: list[Part] = []
-        messages: list[Message] = []
-        for partition, some in pieces:
-            parts.append(Part(partition, len(messages), len(messages) + len(some)))
-            messages.extend(some)
-        return cls(parts, messages)
+        messages, values = [], []
+        for run in runs:
+            parts.append(Part(run.partition, len(messages), len(messages) + len(run.messages)))
+            messages.extend(run.messages)
+            values.extend(run.values)
+        return cls(parts, messages, (values, size))
 
     def __len__(self) -> int:
         return len(self.messages)
@@ -69,7 +83,7 @@ class Chunk:
         return np.array([part.partition.number for part in self.parts], np.int64)[self.sources]
 
     def values(self) -> list[bytes | None]:
-        return [message.value() for message in self.messages]
+        return [message.value() for message in self.messages] if self.taken is None else self.taken[0]
 
     def keys(self) -> list[bytes | None]:
         return [message.key() for message in self.messages]
@@ -93,7 +107,7 @@ class Chunk:
 
     def total_bytes(self) -> int:
         """Of all values."""
-        return sum(map(len, self.messages))
+        return sum(map(len, self.messages)) if self.taken is None else self.taken[1]
 
     def newest_ms(self) -> dict[Partition, int]:
         """The timestamp of the last record of each partition."""

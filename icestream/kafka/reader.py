@@ -7,14 +7,14 @@ import json
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
-from operator import methodcaller
+from typing import cast
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
 from icestream.api.batch import Slice
 from icestream.api.errors import SourceUnavailable
 from icestream.api.offsets import Partition, named
-from icestream.kafka.chunk import Chunk, offset_of
+from icestream.kafka.chunk import Chunk, Run, offset_of
 from icestream.kafka.clients import kafka_errors, quiet, raise_if_refused
 from icestream.kafka.fetch_positions import FetchPositions
 
@@ -95,15 +95,19 @@ class _Gathered:
     def __init__(self) -> None:
         self.rows = 0
         self.size = 0
-        self._messages: dict[Partition, list[Message]] = {}
+        self._runs: dict[Partition, Run] = {}
 
     def add(self, partition: Partition, messages: Sequence[Message]) -> None:
-        self._messages.setdefault(partition, []).extend(messages)
+        # Now, as long as the messages are in the processor's cache.
+        values = [message.value() for message in messages]
+        run = self._runs.setdefault(partition, Run(partition, [], []))
+        run.messages.extend(messages)
+        run.values.extend(values)
         self.rows += len(messages)
-        self.size += sum(map(len, messages))
+        self.size += sum(map(len, filter(None, values)))
 
     def chunk(self) -> Chunk:
-        return Chunk.gathered(self._messages.items())
+        return Chunk.gathered(list(self._runs.values()), self.size)
 
 
 class _Reading:
@@ -125,7 +129,7 @@ class _Reading:
         self._positions: FetchPositions | None = None
         """Made when nothing comes: only its consumer tells how far it has looked."""
 
-    def runs(self) -> Iterator[tuple[Partition, list[Message]]]:
+    def runs(self) -> Iterator[tuple[Partition, Sequence[Message]]]:
         """Messages of one partition after the other, as they come, until every slice has ended."""
         self._consumer.assign(self._from_here())
         while self._open:
@@ -135,8 +139,11 @@ class _Reading:
                 self._wait()
             else:
                 messages = [first, *self._polling.consume(_MESSAGES_A_CALL, timeout=0)]
-                yield from self._plain([message for message in messages if message.error() is None])
-                self._errors([message for message in messages if message.error() is not None])
+                wrong = [message for message in messages if message.error() is not None]
+                if wrong:
+                    messages = [message for message in messages if message.error() is None]
+                yield from self._plain(messages)
+                self._errors(wrong)
             if self._open and len(self._open) < before:
                 self._drop_ended()
 
@@ -152,13 +159,11 @@ class _Reading:
     def _from_here(self) -> list[TopicPartition]:
         return [TopicPartition(p.topic, p.number, self._next[p]) for p in self._open]
 
-    def _plain(self, messages: Sequence[Message]) -> Iterator[tuple[Partition, list[Message]]]:
-        for (topic, number), group in groupby(messages, key=_place):
-            partition = Partition(topic, number)
+    def _plain(self, messages: Sequence[Message]) -> Iterator[tuple[Partition, Sequence[Message]]]:
+        for partition, run in _by_partition(messages):
             piece = self._open.get(partition)
             if piece is None:
                 continue
-            run = list(group)
             if offset_of(run[0]) < self._next[partition]:
                 # Of an earlier reading by this consumer: the client should have thrown it away.
                 run = [message for message in run if offset_of(message) >= self._next[partition]]
@@ -175,7 +180,7 @@ class _Reading:
     def _errors(self, messages: Sequence[Message]) -> None:
         for message in messages:
             error = message.error()
-            partition = Partition(*_place(message))
+            partition = _place(message)
             piece = self._open.get(partition)
             if error is None or error.retriable():
                 continue
@@ -220,11 +225,20 @@ class _Reading:
             self._positions.consumer.assign(self._from_here())
 
 
-_TOPIC, _NUMBER = methodcaller("topic"), methodcaller("partition")
+def _by_partition(messages: Sequence[Message]) -> Iterator[tuple[Partition, Sequence[Message]]]:
+    """Messages that follow each other and are of one partition. Kafka sends thousands of one at a time, so
+    nearly always it is all of them, which two lists tell sooner than a key of each message."""
+    topics = [message.topic() for message in messages]
+    numbers = [message.partition() for message in messages]
+    if messages and topics.count(topics[0]) == numbers.count(numbers[0]) == len(messages):
+        yield _place(messages[0]), messages
+        return
+    for partition, group in groupby(messages, key=_place):
+        yield partition, list(group)
 
 
-def _place(message: Message) -> tuple[str, int]:
-    return _TOPIC(message), _NUMBER(message)
+def _place(message: Message) -> Partition:
+    return Partition(cast(str, message.topic()), cast(int, message.partition()))
 
 
 @functools.lru_cache(maxsize=8)

@@ -37,6 +37,9 @@ from icestream.connectors.iceberg.schemas import arrow_schema
 
 _log = logging.getLogger(__name__)
 
+_DICTIONARY_BYTES = 64 * 1024
+"""A column with more distinct values than this holds is written without a dictionary: it would take longer to
+write, and more room, than the values themselves. Java's writer finds that out by comparing the two."""
 _OPEN_REMOTE = 24
 """An open file of an object store holds a part of itself in memory until the part is sent."""
 
@@ -226,7 +229,10 @@ def _parquet_options(properties: Mapping[str, str]) -> dict[str, Any]:
         TableProperties.PARQUET_COMPRESSION, TableProperties.PARQUET_COMPRESSION_DEFAULT
     ).lower()
     level = properties.get(TableProperties.PARQUET_COMPRESSION_LEVEL)
-    options: dict[str, Any] = {"compression": "none" if codec == "uncompressed" else codec}
+    options: dict[str, Any] = {
+        "compression": "none" if codec == "uncompressed" else codec,
+        "dictionary_pagesize_limit": _DICTIONARY_BYTES,
+    }
     if level is not None and codec in ("zstd", "gzip", "brotli"):
         options["compression_level"] = int(level)
     for name, option in (

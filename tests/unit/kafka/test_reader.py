@@ -38,8 +38,8 @@ class Said:
     def error(self) -> KafkaError | None:
         return KafkaError(KafkaError._PARTITION_EOF) if self.ends else None
 
-    def __len__(self) -> int:
-        return 10
+    def value(self) -> bytes:
+        return b"0123456789"
 
 
 @dataclass
