@@ -49,7 +49,8 @@ class Decoded:
 
 @dataclass
 class JsonDecoder:
-    """Decodes into one schema. `on_surplus` is told of payloads that hold more keys than the schema has."""
+    """Decodes into one schema. `on_surplus` is told of payloads some of which seem to hold more keys
+    than the schema has."""
 
     schema: pa.Schema
     on_surplus: Callable[[Payloads], None] | None = None
@@ -76,7 +77,9 @@ class JsonDecoder:
         if wire is None:
             return None
         rows = self._cast(wire)
-        return rows if rows is not None and self._keys_are_known(payloads, wire) else None
+        if rows is not None and self.on_surplus is not None and not bulk.keys_agree(payloads, wire):
+            self.on_surplus(payloads)
+        return rows
 
     def _cast(self, wire: pa.Table) -> pa.Table | None:
         if not self._needs_casts:
@@ -85,24 +88,6 @@ class JsonDecoder:
             return from_wire(wire, self.schema)
         except (pa.ArrowException, ValueError):
             return None
-
-    def _keys_are_known(self, payloads: Payloads, wire: pa.Table) -> bool:
-        """Tell of surplus keys; False if a payload is not JSON after all, although arrow-rs forgave it."""
-        try:
-            self._compare_keys(payloads, wire)
-        except ValueError:
-            return False
-        return True
-
-    def _compare_keys(self, payloads: Payloads, wire: pa.Table) -> None:
-        """Find the payloads with keys that were not decoded, by cutting into ever smaller pieces."""
-        if self.on_surplus is None or bulk.keys_agree(payloads, wire):
-            return
-        if len(payloads) <= bulk.ONE_BY_ONE:
-            self.on_surplus(payloads)
-            return
-        for part in bulk.cuts(len(payloads)):
-            self._compare_keys(payloads[part], wire.slice(part.start, part.stop - part.start))
 
     def _one_by_one(self, payloads: Payloads, index: Indexes, rejected: list[Refused]) -> Piece | None:
         rows, good = [], []

@@ -1,8 +1,8 @@
 """What records have and a table lacks, gathered over the records of a task; for schema evolution.
 
-Untouched JSON is watched by its decoder. Edited JSON is held against the names that the table knows by
-msgspec, which refuses unknown keys natively; only records that it refuses are looked at closely. Records
-with a schema tell by it.
+JSON is held against the names that the table knows by msgspec, which refuses unknown keys natively; only
+records that it refuses are looked at closely. Of JSON that no transform has edited, the decoder tells first
+which chunks may have any. Records with a schema tell by it.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.types as pt
 
-from icestream.jsontext.types import closed_type
+from icestream.jsontext.types import closed_type, refused
 from icestream.records.column import Column
 from icestream.records.json_source import ABSENT, JsonSource
 from icestream.records.payloads import Payloads
@@ -54,14 +54,18 @@ class Surplus:
 
     def in_payloads(self, payloads: Payloads) -> None:
         # Always against the table's own schema: the type must fit all records of the batch.
-        for payload in payloads:
-            self._take(new_fields([payload], self.schema))
+        texts = list(payloads)
+        for row in self._with_unknown_keys(texts):
+            self._take(new_fields([texts[row]], self.schema))
 
     def refusals(self, payloads: Payloads, rows: Iterable[int]) -> dict[int, str]:
         """Of payloads that were looked at: those with fields beyond the limit, and why."""
         found: dict[int, str] = {}
-        for row in rows if self.has_refused else ():
-            fields = new_fields(payloads[row : row + 1], self.schema)
+        if not self.has_refused:
+            return found
+        texts = list(payloads)
+        for row in set(rows) & set(self._with_unknown_keys(texts)):
+            fields = new_fields([texts[row]], self.schema)
             if fields and combined(self.found, fields) != self.found and (reason := self._refusal(fields)):
                 found[row] = reason
         return found
@@ -104,13 +108,17 @@ class Surplus:
     def _suspects(self, rest: Text, edited: frozenset[str]) -> Iterable[tuple[int, Any]]:
         if rest.path:
             return enumerate(rest.objects())
+        values = rest.source.values
+        texts = list(values) if rest.rows is None else [values[row] for row in rest.rows.tolist()]
+        strange = self._with_unknown_keys(texts, edited)
+        return zip(strange, JsonSource([texts[row] for row in strange]).objects(()), strict=True)
+
+    def _with_unknown_keys(self, texts: list[bytes], edited: frozenset[str] = frozenset()) -> list[int]:
+        """Rows with keys that neither the table has, on any level, nor a transform has edited."""
         if edited not in self._strict:
             self._strict[edited] = msgspec.json.Decoder(closed_type(self.schema, edited))
-        decode = self._strict[edited].decode
-        values = rest.source.values
-        texts = values if rest.rows is None else [values[row] for row in rest.rows.tolist()]
-        strange = [row for row, text in enumerate(texts) if not _is_known(decode, text)]
-        return zip(strange, JsonSource([texts[row] for row in strange]).objects(()), strict=True)
+        rows: list[int] = np.flatnonzero(refused(self._strict[edited].decode, texts)).tolist()
+        return rows
 
     def _take(self, fields: Mapping[Path, pa.DataType]) -> str | None:
         """Add the fields of a record to those found, or say why they are too many."""
@@ -168,14 +176,6 @@ def _present(node: Node, length: int) -> list[int]:
     if isinstance(node, Column):
         return [int(row) for row in np.flatnonzero(~node.nulls)]
     return [row for row, value in enumerate(plain(node, length)) if value is not None and value is not ABSENT]
-
-
-def _is_known(decode: Any, text: bytes) -> bool:
-    try:
-        decode(text)
-    except (ValueError, RecursionError):
-        return False
-    return True
 
 
 def _type_of(node: Node, length: int) -> pa.DataType | None:
