@@ -87,7 +87,7 @@ def is_even(counts: Counter[str], connectors: int) -> bool:
     ("connectors", "disturbances", "seconds"),
     [
         pytest.param(3, 3, 0, id="short"),
-        pytest.param(12, 1, SECONDS, id="long", checkpoints=pytest.mark.long),
+        pytest.param(12, 1, SECONDS, id="long", marks=pytest.mark.long),
     ],
 )
 def test_kills_at_random(

@@ -16,7 +16,7 @@ from tests.crashes.pipeline import PATIENCE, Pipeline
 from tests.crashes.processes import wait_for
 
 SEED = 20261115
-TURNS = [pytest.param(4, id="short"), pytest.param(16, id="long", checkpoints=pytest.mark.long)]
+TURNS = [pytest.param(4, id="short"), pytest.param(16, id="long", marks=pytest.mark.long)]
 
 
 class Load:

@@ -80,7 +80,7 @@ def test_fifty_thousand_dead_letters_under_a_quota_of_a_mebibyte(
     [
         Fault("published a part", "kill"),
         Fault("closing", "kill", 3),
-        pytest.param(Fault("closed", "kill", 3), checkpoints=pytest.mark.long),
+        pytest.param(Fault("closed", "kill", 3), marks=pytest.mark.long),
     ],
 )
 def test_a_manager_killed_between_two_transactions_repeats_no_letter(

@@ -180,7 +180,7 @@ class Killer:
     ("victims", "records"),
     [
         pytest.param(SHORT, 10_000, id="short"),
-        pytest.param(LONG, 100_000, id="long", checkpoints=pytest.mark.long),
+        pytest.param(LONG, 100_000, id="long", marks=pytest.mark.long),
     ],
 )
 def test_no_record_is_lost_or_repeated_when_anything_is_killed_at_any_moment(
