@@ -1,22 +1,27 @@
-"""The connectors that are installed, by the names that users write. Used wherever a config is looked at.
+"""The registry of plugins: every class that a config may name, whatever its kind.
 
-A connector is found by its entry point (group `icestream.connectors`), ours like those of other packages. One
-that cannot be loaded is left out with a sentence in the log: the worker and the other connectors go on.
+Converters, transforms and predicates are tables of their packages, read here. A connector is found by its
+entry point (group `icestream.connectors`), ours like those of other packages. One that cannot be loaded is
+left out with a sentence in the log: the worker and the other connectors go on.
 """
 
 from __future__ import annotations
 
 import functools
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
-from typing import Final
+from typing import Any, Final
 
+from icestream.api.config import Config
 from icestream.api.connector import ConnectorPlugin, JavaClass
 from icestream.api.errors import NotFoundError
 from icestream.api.sink import SinkPlugin
 from icestream.api.source import SourcePlugin
+from icestream.converters.catalog import CONVERTERS
+from icestream.transforms.catalog import ALL_PREDICATES, all_transforms
 
 _log = logging.getLogger(__name__)
 
@@ -153,3 +158,78 @@ def source_plugin(name: str) -> SourcePlugin:
     if not isinstance(plugin, SourcePlugin):
         raise NotFoundError(f"{name} is a sink connector")
     return plugin
+
+
+@dataclass(frozen=True)
+class ConfigProviderPlugin:
+    """A class that a worker's `config.providers.NAME.class` may name."""
+
+    class_name: str
+    factory: str
+    """`module:Class`; its `configured` is called with the parameters, and the prefix of their keys."""
+
+    @property
+    def simple_name(self) -> str:
+        return self.class_name.rpartition(".")[2]
+
+    def make(self, parameters: Config, prefix: str) -> Any:
+        """The provider; raises ConfigError."""
+        module, _, name = self.factory.partition(":")
+        return getattr(import_module(module), name).configured(parameters, prefix)
+
+
+CONFIG_PROVIDERS: Final = tuple(
+    ConfigProviderPlugin(
+        f"org.apache.kafka.common.config.provider.{java}ConfigProvider",
+        f"icestream.cluster.config_providers:{ours}",
+    )
+    for java, ours in (
+        ("File", "FileProvider"),
+        ("Directory", "DirectoryProvider"),
+        ("EnvVar", "EnvironmentProvider"),
+    )
+)
+
+
+def find_config_provider(name: str) -> ConfigProviderPlugin | None:
+    """By full class name, simple name, or simple name without `ConfigProvider`."""
+    for one in CONFIG_PROVIDERS:
+        if name in (one.class_name, one.simple_name, one.simple_name.removesuffix("ConfigProvider")):
+            return one
+    return None
+
+
+@dataclass(frozen=True)
+class ListedPlugin:
+    """A class as `/connector-plugins` shows it."""
+
+    class_name: str
+    kind: str
+    version: str
+
+
+def connector_plugins() -> list[ListedPlugin]:
+    """Sinks, then sources, each by name."""
+    known = installed().connectors
+    return [
+        *_sorted("sink", {one.class_name: one.version for one in known if not one.is_source}),
+        *_sorted("source", {one.class_name: one.version for one in known if one.is_source}),
+    ]
+
+
+def all_plugins() -> list[ListedPlugin]:
+    """Connectors, transforms, predicates, converters of records, converters of headers."""
+    transforms = {name: plugin.version for plugin in all_transforms() for name in plugin.class_names}
+    of_records = {one.class_name: one.version for one in CONVERTERS if one.is_for_records}
+    of_headers = {one.class_name: one.version for one in CONVERTERS if one.is_for_headers}
+    return [
+        *connector_plugins(),
+        *_sorted("transformation", transforms),
+        *_sorted("predicate", {one.class_name: one.version for one in ALL_PREDICATES}),
+        *_sorted("converter", of_records),
+        *_sorted("header_converter", of_headers),
+    ]
+
+
+def _sorted(kind: str, versions: Mapping[str, str]) -> list[ListedPlugin]:
+    return [ListedPlugin(name, kind, versions[name]) for name in sorted(versions)]

@@ -10,8 +10,9 @@ import pytest
 from icestream.api.connector_settings import SINK_CONNECTOR
 from icestream.api.source_settings import SOURCE_CONNECTOR
 from icestream.cli import main
-from icestream.cluster.converter_plugins import CONVERTERS, VERSION, ConverterPlugin
 from icestream.cluster.worker_settings import DISTRIBUTED, STANDALONE
+from icestream.converters.catalog import CONVERTERS, VERSION, ConverterPlugin
+from icestream.plugins import installed
 from icestream.transforms.catalog import (
     ALL_PREDICATES,
     ICEBERG_TRANSFORMS,
@@ -28,7 +29,7 @@ OUR_SETTINGS = {
     for known in (STANDALONE, DISTRIBUTED, SINK_CONNECTOR, SOURCE_CONNECTOR)
     for name in known.names
     if name.startswith("icestream.")
-}
+} | {setting.name for plugin in installed().plugins for setting in plugin.worker_settings}
 
 
 @pytest.mark.parametrize("name", COMMANDS)

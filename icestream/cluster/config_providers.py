@@ -12,22 +12,21 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final, Protocol
+from typing import Final, Protocol, Self
 
 from icestream.api.config import Config, subset
 from icestream.api.errors import ConfigError, Problem
 from icestream.cluster.properties import decoded, parse_properties
 from icestream.named_files import content
+from icestream.plugins import CONFIG_PROVIDERS, find_config_provider
 
 _log = logging.getLogger(__name__)
 
-_PACKAGE: Final = "org.apache.kafka.common.config.provider."
 _LARGEST: Final = 2**20
 """Bytes of a file: a whole config has no more."""
 MOST_BYTES: Final = 2 * 2**20
 """Characters of a config with its values: a few short placeholders must not fill the worker's memory."""
 MOST_PLACEHOLDERS: Final = 1_000
-_CLASSES: Final = ("FileConfigProvider", "DirectoryConfigProvider", "EnvVarConfigProvider")
 
 
 @dataclass(frozen=True)
@@ -86,6 +85,10 @@ class FileProvider:
 
     allowed: _AllowedPaths = _AllowedPaths()
 
+    @classmethod
+    def configured(cls, parameters: Config, prefix: str) -> Self:
+        return cls(_allowed_paths(parameters, prefix))
+
     def value(self, path: str, key: str) -> str | None:
         file = self.allowed.permitted(path)
         if file is None:
@@ -101,6 +104,10 @@ class DirectoryProvider:
     """A file per key, its whole content the value: how Kubernetes mounts secrets."""
 
     allowed: _AllowedPaths = _AllowedPaths()
+
+    @classmethod
+    def configured(cls, parameters: Config, prefix: str) -> Self:
+        return cls(_allowed_paths(parameters, prefix))
 
     def value(self, path: str, key: str) -> str | None:
         # A key is the name of a file in the folder, not a way out of it.
@@ -120,6 +127,10 @@ class EnvironmentProvider:
 
     pattern: re.Pattern[str] = re.compile(".*")
     variables: Mapping[str, str] = field(default_factory=lambda: os.environ, repr=False)
+
+    @classmethod
+    def configured(cls, parameters: Config, prefix: str) -> Self:
+        return cls(_pattern(parameters, prefix))
 
     def value(self, path: str, key: str) -> str | None:
         if path:
@@ -204,22 +215,16 @@ def _provider(name: str, worker: Config) -> ConfigProvider:
     if not given:
         raise _problem(
             key,
-            f"'config.providers' names '{name}', but '{key}' is not set; set it to {_PACKAGE}{_CLASSES[0]}",
+            f"'config.providers' names '{name}', but '{key}' is not set; set it to "
+            f"{CONFIG_PROVIDERS[0].class_name}",
         )
-    simple = given.removeprefix(_PACKAGE)
-    known = {alias: full for full in _CLASSES for alias in (full, full.removesuffix("ConfigProvider"))}
-    if simple not in known:
-        raise _problem(
-            key,
-            f"'{key}={given}' is a Java class that cannot run here; use one of {', '.join(_CLASSES)} "
-            f"of {_PACKAGE.rstrip('.')}",
-        )
-    parameters = subset(worker, f"config.providers.{name}.param.")
+    plugin = find_config_provider(given)
+    if plugin is None:
+        classes = ", ".join(one.class_name for one in CONFIG_PROVIDERS)
+        raise _problem(key, f"'{key}={given}' is a Java class that cannot run here; use one of {classes}")
     prefix = f"config.providers.{name}.param."
-    if known[simple] == "EnvVarConfigProvider":
-        return EnvironmentProvider(_pattern(parameters, prefix))
-    allowed = _allowed_paths(parameters, prefix)
-    return FileProvider(allowed) if known[simple] == "FileConfigProvider" else DirectoryProvider(allowed)
+    found: ConfigProvider = plugin.make(subset(worker, prefix), prefix)
+    return found
 
 
 def _pattern(parameters: Config, prefix: str) -> re.Pattern[str]:

@@ -16,7 +16,7 @@ from icestream.api.source_settings import SOURCE_CONNECTOR, source_problems
 from icestream.cluster.allowed_hosts import host_problems
 from icestream.cluster.config_limits import place_problems, refuse_too_many
 from icestream.cluster.converter_judge import converter_problems
-from icestream.cluster.converter_plugins import (
+from icestream.cluster.converter_settings import (
     converter_definition,
     converter_warnings,
     inherited_converter,
@@ -26,7 +26,7 @@ from icestream.cluster.restarts import NEVER, Policy
 from icestream.cluster.task_limit import task_problems
 from icestream.cluster.unknown_keys import POLICY, judge_unknown_keys
 from icestream.cluster.version_judge import version_problems
-from icestream.converters.build import converter_from
+from icestream.converters.catalog import converter_from
 from icestream.logs import masked
 from icestream.plugins import Connector, find_connector
 from icestream.transforms.build import chain_from

@@ -7,7 +7,7 @@ from typing import Final
 from icestream.api.config import Config
 from icestream.api.connector_settings import CONVERTER_KINDS
 from icestream.api.errors import Problem
-from icestream.cluster.converter_plugins import JSON, converters_for, find_converter
+from icestream.converters.catalog import JSON, converters_for, find_converter
 
 _OF_OTHERS: Final = ("io.confluent.", "io.apicurio.", "com.amazonaws.", "io.debezium.")
 """They exist, only not here."""

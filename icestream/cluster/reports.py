@@ -10,14 +10,9 @@ from icestream.api.config import ConfigDef, Setting, Type
 from icestream.api.connector_settings import CONVERTER_KINDS
 from icestream.api.errors import NotFoundError
 from icestream.cluster.connector_config import Validation, framework_of
-from icestream.cluster.converter_plugins import (
-    SIMPLE_HEADERS,
-    ConverterPlugin,
-    converters_for,
-    find_converter,
-    named_converter_settings,
-)
+from icestream.cluster.converter_settings import named_converter_settings
 from icestream.cluster.views import CheckedSetting, ConfigReport
+from icestream.converters.catalog import SIMPLE_HEADERS, ConverterPlugin, converters_for, find_converter
 from icestream.plugins import find_connector
 from icestream.transforms.catalog import find_predicate, find_transform
 from icestream.transforms.declared import TYPE, VERSION, recommended

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from icestream.api.config import Config
 from icestream.api.connector_settings import CONVERTER_KINDS
 from icestream.api.errors import Problem
-from icestream.cluster.converter_plugins import find_converter
+from icestream.converters.catalog import find_converter
 from icestream.plugins import Connector
 
 

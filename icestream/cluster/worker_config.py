@@ -10,7 +10,7 @@ from typing import Any
 from icestream.api.config import Config, ConfigDef
 from icestream.api.errors import ConfigError, Problem
 from icestream.cluster.config_providers import Providers, providers_from
-from icestream.cluster.converter_plugins import converter_definition, converter_warnings, settings_by_prefix
+from icestream.cluster.converter_settings import converter_definition, converter_warnings, settings_by_prefix
 from icestream.cluster.rest_settings import RestConfig, parse_rest
 from icestream.cluster.unknown_keys import judge_unknown_keys
 from icestream.cluster.worker_settings import DISTRIBUTED, STANDALONE, WITHOUT_EFFECT, of_the_other_mode

@@ -20,10 +20,9 @@ from icestream.api.connector import Probe
 from icestream.api.connector_settings import CONVERTER_KINDS, SINK_CONNECTOR
 from icestream.api.errors import ConfigError, FatalError, IcestreamError, Problem, SourceUnavailable
 from icestream.api.sink import SinkPlugin
-from icestream.converters.build import converter_class, whole_keys
+from icestream.converters.catalog import named_converter, whole_keys
 from icestream.converters.registry.access import access
 from icestream.converters.registry.client import RegistryClient
-from icestream.converters.registry.settings import SETTINGS as REGISTRY_CONVERTERS
 from icestream.deadlines import Overdue, started
 from icestream.kafka.clients import client_settings
 from icestream.kafka.reach import reach
@@ -112,7 +111,7 @@ def registry_probes(config: Config) -> Iterator[Probe]:
 
 def _named_registries(config: Config) -> Iterator[tuple[str, RegistryClient]]:
     for kind in CONVERTER_KINDS:
-        if converter_class(config, kind) in REGISTRY_CONVERTERS:
+        if named_converter(config, kind).uses_registry:
             prefix = f"{kind}.converter."
             with whole_keys(prefix):
                 yield prefix, RegistryClient(access(subset(config, prefix)))

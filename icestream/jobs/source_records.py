@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from icestream.api.config import Config
 from icestream.api.source import SourceSlice
-from icestream.converters.build import converter_from
+from icestream.converters.catalog import converter_from
 from icestream.kafka.bulk_producer import Outgoing
 from icestream.records.column import Column
 from icestream.records.records import ConversionError, Converter, Header, Records

@@ -14,7 +14,7 @@ from typing import Final
 
 from icestream.api.batch import DATA_EXCEPTION, SINK_TASK
 from icestream.api.config import Config
-from icestream.converters.build import TAKES_ANY_BYTES, converter_class, converter_from
+from icestream.converters.catalog import TAKES_ANY_BYTES, converter_from, named_converter
 from icestream.kafka.chunk import Chunk
 from icestream.pipeline.assembly import assembled
 from icestream.records.records import Converted, Converter, Failure, Records
@@ -134,7 +134,7 @@ def record_path_from(settings: RecordSettings) -> RecordPath:
     """Raises ConfigError."""
     config = settings.config
     chain = chain_from(config)
-    classes = {kind: converter_class(config, kind) for kind in ("key", "value", "header")}
+    classes = {kind: named_converter(config, kind).class_name for kind in ("key", "value", "header")}
     needs_keys = chain.needs_keys or classes["key"] not in TAKES_ANY_BYTES
     return RecordPath(
         keys=converter_from(config, "key") if needs_keys else None,

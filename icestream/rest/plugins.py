@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from icestream.api.errors import UnknownConnectorClass
-from icestream.cluster.plugin_list import all_plugins, connector_plugins
 from icestream.cluster.service import ConnectorService
+from icestream.plugins import all_plugins, connector_plugins
 from icestream.rest.errors import BadRequest, MalformedBody
 from icestream.rest.exchange import Answer, Call, Handler
 from icestream.rest.shapes import definitions_json, plugins_json, report_json

@@ -8,7 +8,6 @@ from typing import Any
 
 from icestream.api.config import Setting
 from icestream.api.status import Progress
-from icestream.cluster.plugin_list import ListedPlugin
 from icestream.cluster.reports import text_of
 from icestream.cluster.views import (
     CheckedSetting,
@@ -18,6 +17,7 @@ from icestream.cluster.views import (
     TaskConfig,
     TaskStatus,
 )
+from icestream.plugins import ListedPlugin
 
 Json = dict[str, Any]
 

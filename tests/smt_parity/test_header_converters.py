@@ -7,7 +7,7 @@ from typing import Any, Final
 import pytest
 from hypothesis import given
 
-from icestream.converters.build import converter_from
+from icestream.converters.catalog import converter_from
 from tests.smt_parity.generators import data
 from tests.smt_parity.given import Data, Json, our_value
 from tests.smt_parity.harness import Parity, generated, written

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from icestream.converters.build import converter_from
+from icestream.converters.catalog import converter_from
 from icestream.records.schema import ConnectSchema, Kind
 from tests.smt_parity.generators import data, texts
 from tests.smt_parity.given import Data, Json, Of

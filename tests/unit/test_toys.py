@@ -8,8 +8,8 @@ import sys
 import pytest
 
 from icestream.cluster.connector_config import validate_connector
-from icestream.cluster.plugin_list import connector_plugins
 from icestream.cluster.reports import definition_of, report_from
+from icestream.plugins import connector_plugins
 
 JSON = "org.apache.kafka.connect.json.JsonConverter"
 WORKER = {"key.converter": JSON, "value.converter": JSON}

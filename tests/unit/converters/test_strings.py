@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from icestream.api.errors import ConfigError
-from icestream.converters.build import converter_from
+from icestream.converters.catalog import converter_from
 from icestream.converters.value_text import value_texts
 from icestream.records.column import Column
 from icestream.records.java_text import hash_order, java_double, java_float, java_text
