@@ -79,7 +79,7 @@ def _number(simple_name: str) -> Factory:
 
 def _with_registry(class_name: str, settings: Mapping[str, str], is_key: bool) -> Converter:
     # Late: few connectors have a registry.
-    from icestream.converters.registry.build import registry_converter
+    from icestream.converters.registry.converter import registry_converter
 
     return registry_converter(class_name, settings, is_key)
 

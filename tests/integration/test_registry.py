@@ -21,7 +21,7 @@ from confluent_kafka.schema_registry.protobuf import ProtobufSerializer
 from confluent_kafka.serialization import MessageField, SerializationContext
 
 from icestream.api.errors import FatalError, SourceUnavailable
-from icestream.converters.registry.build import registry_converter
+from icestream.converters.registry.converter import registry_converter
 from icestream.converters.registry.settings import AVRO, JSON_SCHEMA, PROTOBUF
 from icestream.embedded import ports
 from icestream.embedded.certificates import certificates

@@ -1,13 +1,18 @@
-"""Where Schema Registries are and how to speak to them, from a converter's settings; for their client."""
+"""Where Schema Registries are and how to speak to them, from a converter's settings: addresses, logins, time
+limits, TLS. For `client`."""
 
 from __future__ import annotations
 
 import base64
+import ssl
+import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from urllib.parse import SplitResult, unquote, urlsplit, urlunsplit
 
 from icestream.api.errors import ConfigError, Problem
+from icestream.kafka.keystores import identity, trusted_certificates
 
 
 @dataclass(frozen=True)
@@ -116,3 +121,30 @@ def _seconds(settings: Mapping[str, str], key: str, default: float) -> float:
     except ValueError:
         message = f"Invalid value {text} for configuration {key}: Not a number of type INT"
         raise ConfigError([Problem(key, message)]) from None
+
+
+def tls_context(settings: Mapping[str, str]) -> ssl.SSLContext:
+    """Settings without their prefix `schema.registry.`; raises ConfigError."""
+    trusted = trusted_certificates(settings, _prefixed)
+    own = identity(settings, _prefixed)
+    context = ssl.create_default_context(cadata=trusted)
+    if settings.get("ssl.endpoint.identification.algorithm", "https") == "":
+        context.check_hostname = False
+    if own is not None:
+        try:
+            # OpenSSL's binding takes certificates from files only; this folder is for us alone, and gone at
+            # once.
+            with tempfile.TemporaryDirectory(prefix="icestream-tls-") as folder:
+                file = Path(folder) / "identity.pem"
+                file.touch(mode=0o600)
+                file.write_text(own.key_pem + own.certificates_pem)
+                context.load_cert_chain(file)
+        except ssl.SSLError as error:
+            key = _prefixed("ssl.keystore.location")
+            message = f"the certificate and key of {key} do not do ({error.reason}); make the key store anew"
+            raise ConfigError([Problem(key, message)]) from None
+    return context
+
+
+def _prefixed(key: str) -> str:
+    return f"schema.registry.{key}"

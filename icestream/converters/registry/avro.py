@@ -9,11 +9,11 @@ from typing import Final, Self
 import numpy as np
 
 from icestream.api.config import trimmed
-from icestream.converters.registry.avro_columns import decode, decode_bare
 from icestream.converters.registry.avro_connect import Options, connect_schema
+from icestream.converters.registry.avro_read import decode, decode_bare
 from icestream.converters.registry.avro_schema import AvroType, BadSchema, parse
-from icestream.converters.registry.client import RegisteredSchema, texts
-from icestream.converters.registry.converter import Read, UnusableSchema
+from icestream.converters.registry.client import RegisteredSchema, UnusableSchema, texts
+from icestream.converters.registry.converter import Read
 from icestream.converters.registry.wire import Bodies
 from icestream.converters.registry.writing import Writing
 from icestream.records.column import Column

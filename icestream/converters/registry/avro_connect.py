@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import datetime
+import decimal
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from icestream.converters.registry.avro_defaults import UNION, default_value
 from icestream.converters.registry.avro_schema import NO_DEFAULT, AvroField, AvroType, BadSchema
 from icestream.records.schema import (
     DATE,
@@ -19,6 +20,9 @@ from icestream.records.schema import (
     Kind,
 )
 
+UNION: Final = "io.confluent.connect.avro.Union"
+"""Name of the struct that a union becomes."""
+_EPOCH: Final = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 _NAMESPACE: Final = "io.confluent.connect.avro"
 ENUM: Final = f"{_NAMESPACE}.Enum"
 DEFAULT_NAME: Final = f"{_NAMESPACE}.ConnectDefault"
@@ -26,20 +30,6 @@ MAP_ENTRY: Final = f"{_NAMESPACE}.MapEntry"
 FIXED_SIZE: Final = "connect.fixed.size"
 PRECISION: Final = "connect.decimal.precision"
 _USUAL_PRECISION: Final = 64
-
-
-@dataclass(frozen=True)
-class Options:
-    """Settings of the converter that change schemas."""
-
-    enhanced: bool = False
-    """`enhanced.avro.schema.support`: full names in unions."""
-    metadata: bool = True
-    """`connect.meta.data`: docs and parameters are kept."""
-    flatten_singletons: bool = True
-    """`flatten.singleton.unions`."""
-
-
 _PLAIN: Final[Mapping[str, Kind]] = {
     "boolean": Kind.BOOLEAN,
     "int": Kind.INT32,
@@ -57,6 +47,74 @@ _LOGICAL: Final[Mapping[tuple[str, str], str]] = {
     ("long", "timestamp-millis"): TIMESTAMP,
 }
 _SMALL: Final[Mapping[str, Kind]] = {"int8": Kind.INT8, "int16": Kind.INT16}
+
+
+def default_value(kind: AvroType, schema: ConnectSchema, value: Any) -> Any:
+    """A default as a schema's JSON has it, in the form that our schemas hold."""
+    if value is None:
+        return None
+    match kind.kind:
+        case "bytes" | "fixed":
+            raw = value.encode("iso-8859-1")
+            return _unscaled(raw, schema) if schema.name == DECIMAL else raw
+        case "record":
+            return {
+                one.name: default_value(one.type, schema[one.name], value.get(one.name))
+                for one in kind.fields
+            }
+        case "array":
+            assert kind.item is not None and schema.value is not None
+            return [default_value(kind.item, schema.value, one) for one in value]
+        case "map":
+            assert kind.item is not None and schema.value is not None
+            return [(key, default_value(kind.item, schema.value, one)) for key, one in value.items()]
+        case "union":
+            return _union_default(kind, schema, value)
+        case _:
+            return _plain_default(schema, value)
+
+
+def _union_default(kind: AvroType, schema: ConnectSchema, value: Any) -> Any:
+    """Of the first branch, which is the one that a union's default is of."""
+    first = kind.branches[0]
+    if first.kind == "null":
+        return None
+    if schema.name != UNION:
+        return default_value(first, schema, value)
+    chosen = schema.fields[0]
+    return {one.name: None for one in schema.fields} | {
+        chosen.name: default_value(first, chosen.schema, value)
+    }
+
+
+def _unscaled(raw: bytes, schema: ConnectSchema) -> decimal.Decimal:
+    scale = int(schema.parameter(SCALE) or 0)
+    return decimal.Decimal(int.from_bytes(raw, "big", signed=True)).scaleb(-scale)
+
+
+def _plain_default(schema: ConnectSchema, value: Any) -> Any:
+    if schema.name == DATE:
+        return (_EPOCH + datetime.timedelta(days=value)).date()
+    if schema.name == TIME:
+        return (_EPOCH + datetime.timedelta(milliseconds=value)).time()
+    if schema.name == TIMESTAMP:
+        return _EPOCH + datetime.timedelta(milliseconds=value)
+    expected = {Kind.BOOLEAN: bool, Kind.STRING: str}.get(schema.kind)
+    if expected is not None and not isinstance(value, expected):
+        raise TypeError(f"{value!r} is no {schema.kind}")
+    return float(value) if schema.kind in (Kind.FLOAT32, Kind.FLOAT64) else value
+
+
+@dataclass(frozen=True)
+class Options:
+    """Settings of the converter that change schemas."""
+
+    enhanced: bool = False
+    """`enhanced.avro.schema.support`: full names in unions."""
+    metadata: bool = True
+    """`connect.meta.data`: docs and parameters are kept."""
+    flatten_singletons: bool = True
+    """`flatten.singleton.unions`."""
 
 
 def connect_schema(kind: AvroType, options: Options) -> ConnectSchema:

@@ -15,9 +15,9 @@ from icestream.converters.registry.avro_connect import (
     FIXED_SIZE,
     MAP_ENTRY,
     PRECISION,
+    UNION,
     Options,
 )
-from icestream.converters.registry.avro_defaults import UNION
 from icestream.records.schema import DATE, DECIMAL, SCALE, TIME, TIMESTAMP, ConnectSchema, Kind
 
 _NAMESPACE: Final = MAP_ENTRY.rpartition(".")[0]

@@ -12,12 +12,10 @@ from typing import Any, Final
 import pyarrow as pa
 
 from icestream.converters.registry import wire
-from icestream.converters.registry.avro_connect import Options
-from icestream.converters.registry.avro_defaults import UNION
+from icestream.converters.registry.avro_connect import UNION, Options
 from icestream.converters.registry.avro_from_connect import avro_schema, unscaled
 from icestream.converters.registry.avro_schema import AvroType, BadSchema, parse
-from icestream.converters.registry.client import texts
-from icestream.converters.registry.converter import UnusableSchema
+from icestream.converters.registry.client import UnusableSchema, texts
 from icestream.converters.registry.writing import Writing, differs
 from icestream.records.column import Column
 from icestream.records.records import ConversionError, Failure

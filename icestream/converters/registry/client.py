@@ -11,12 +11,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 from urllib.parse import quote
 
 from icestream.api.errors import FatalError, SourceUnavailable
-from icestream.converters.registry.access import Access
-from icestream.converters.registry.tls import tls_context
+from icestream.converters.registry.access import Access, tls_context
 
 if TYPE_CHECKING:
     import httpx
@@ -41,6 +40,10 @@ class UnknownSchema(Exception):
     """The registry does not have it, or refuses it; says why."""
 
 
+class UnusableSchema(Exception):
+    """No record of the schema can be converted; says why."""
+
+
 @dataclass(frozen=True)
 class Reference:
     """A schema that another one names; `name` is what it is called there."""
@@ -57,6 +60,18 @@ class RegisteredSchema:
     text: str
     references: tuple[Reference, ...] = ()
     """All that it needs, directly or not; one that others need comes before them."""
+
+
+class Registry(Protocol):
+    """What converters ask of a `RegistryClient`."""
+
+    def by_id(self, schema_id: int) -> RegisteredSchema: ...
+
+    def latest(self, subject: str) -> RegisteredSchema: ...
+
+    def register(self, subject: str, kind: str, text: str) -> int: ...
+
+    def look_up(self, subject: str, kind: str, text: str) -> int: ...
 
 
 @dataclass

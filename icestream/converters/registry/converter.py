@@ -1,37 +1,47 @@
 """What the three converters of a Schema Registry share: messages by schema, schemas by id, failures in
-Java's words."""
+Java's words. `converters.catalog` asks for one by its Java name."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from importlib import import_module
+from typing import Any, Final, Protocol
 
 import numpy as np
 
 from icestream.converters.registry import wire
-from icestream.converters.registry.client import RegisteredSchema, UnknownSchema
+from icestream.converters.registry.access import access
+from icestream.converters.registry.client import (
+    RegisteredSchema,
+    Registry,
+    RegistryClient,
+    UnknownSchema,
+    UnusableSchema,
+)
+from icestream.converters.registry.settings import AVRO, JSON_SCHEMA, PROTOBUF
 from icestream.converters.registry.wire import Bodies
+from icestream.converters.registry.writing import Writing
 from icestream.records.column import Column
-from icestream.records.records import ConversionError, Converted, Failure
+from icestream.records.records import ConversionError, Converted, Converter, Failure
 from icestream.records.rows import Indexes
 from icestream.records.values import Value
 
+_FORMATS: Final[Mapping[str, str]] = {
+    AVRO: "icestream.converters.registry.avro:AvroFormat",
+    PROTOBUF: "icestream.converters.registry.protobuf:ProtobufFormat",
+    JSON_SCHEMA: "icestream.converters.registry.json_schema:JsonSchemaFormat",
+}
 
-class UnusableSchema(Exception):
-    """No record of the schema can be converted; says why."""
 
-
-class Registry(Protocol):
-    """What converters ask of `client.RegistryClient`."""
-
-    def by_id(self, schema_id: int) -> RegisteredSchema: ...
-
-    def latest(self, subject: str) -> RegisteredSchema: ...
-
-    def register(self, subject: str, kind: str, text: str) -> int: ...
-
-    def look_up(self, subject: str, kind: str, text: str) -> int: ...
+def registry_converter(class_name: str, settings: Mapping[str, str], is_key: bool) -> Converter:
+    """The converter with this Java name. Raises ConfigError, or PreconditionError if a package is missing."""
+    module, _, name = _FORMATS[class_name].partition(":")
+    factory: Any = getattr(import_module(module), name)
+    registry = RegistryClient(access(settings))
+    writing = Writing.configured(settings, registry, is_key)
+    made: Format = factory.configured(settings, writing)
+    return RegistryConverter(made, registry, is_key)
 
 
 @dataclass(frozen=True)

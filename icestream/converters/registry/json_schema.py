@@ -12,10 +12,9 @@ import numpy as np
 import pyarrow as pa
 
 from icestream.api.config import trimmed
-from icestream.converters.registry.client import RegisteredSchema
-from icestream.converters.registry.converter import Read, UnusableSchema
-from icestream.converters.registry.json_schema_connect import ONE_OF, Options, connect_schema
-from icestream.converters.registry.json_schema_write import json_schema
+from icestream.converters.registry.client import RegisteredSchema, UnusableSchema
+from icestream.converters.registry.converter import Read
+from icestream.converters.registry.json_schema_connect import ONE_OF, Options, connect_schema, json_schema
 from icestream.converters.registry.wire import Bodies, head
 from icestream.converters.registry.writing import Writing
 from icestream.jsontext.connect_values import connect_value

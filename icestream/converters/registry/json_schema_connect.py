@@ -1,4 +1,4 @@
-"""JSON Schemas as Kafka Connect's schemas, as Confluent's converter has them; called by its reader."""
+"""JSON Schemas as Kafka Connect's schemas, as Confluent's converter has them, and the way back."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from decimal import Decimal
 from typing import Any, Final
 from urllib.parse import unquote
 
-from icestream.converters.registry.client import Reference
-from icestream.converters.registry.converter import UnusableSchema
+from icestream.converters.registry.avro_from_connect import json_default
+from icestream.converters.registry.client import Reference, UnusableSchema
 from icestream.jsontext.connect_values import connect_value
-from icestream.records.schema import ConnectSchema, Field, Kind
+from icestream.records.schema import DECIMAL, ConnectSchema, Field, Kind
 
 _NAMESPACE: Final = "io.confluent.connect.json"
 ONE_OF: Final = f"{_NAMESPACE}.OneOf"
@@ -33,6 +33,20 @@ _NUMBER_WORDS: Final = ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaxi
 _STRING_WORDS: Final = ("minLength", "maxLength", "pattern", "format")
 _DEEPEST: Final = 100
 _COMBINED: Final = ("oneOf", "anyOf", "allOf")
+_WORDS: Final = (
+    ("object", _OBJECT_WORDS),
+    ("array", _ARRAY_WORDS),
+    ("number", _NUMBER_WORDS),
+    ("string", _STRING_WORDS),
+)
+_NUMBERS: Final[Mapping[Kind, tuple[str, str]]] = {
+    Kind.INT8: ("integer", "int8"),
+    Kind.INT16: ("integer", "int16"),
+    Kind.INT32: ("integer", "int32"),
+    Kind.INT64: ("integer", "int64"),
+    Kind.FLOAT32: ("number", "float32"),
+    Kind.FLOAT64: ("number", "float64"),
+}
 
 
 @dataclass(frozen=True)
@@ -93,14 +107,6 @@ class _Place:
             if any(self.get(word) is not None for word in words):
                 return [kind]
         return []
-
-
-_WORDS: Final = (
-    ("object", _OBJECT_WORDS),
-    ("array", _ARRAY_WORDS),
-    ("number", _NUMBER_WORDS),
-    ("string", _STRING_WORDS),
-)
 
 
 @dataclass(frozen=True)
@@ -281,3 +287,60 @@ def _default(schema: ConnectSchema, value: Any) -> Any:
         return connect_value(schema, exact, True)
     except ValueError:
         return None
+
+
+def json_schema(schema: ConnectSchema, numeric: bool, open_objects: bool) -> dict[str, Any]:
+    """`numeric`: decimals are numbers, else base64."""
+    if schema.optional:
+        inner = json_schema(replace(schema, optional=False), numeric, open_objects)
+        return {"oneOf": [{"type": "null"}, inner]}
+    made = _bare(schema, numeric, open_objects)
+    parameters = {name: value for name, value in schema.parameters if not name.startswith(_NAMESPACE)}
+    notes = {
+        "title": schema.name,
+        "description": schema.doc,
+        "connect.version": schema.version,
+        "connect.parameters": parameters or None,
+        "default": None if schema.default is None else json_default(schema, schema.default),
+    }
+    return made | {name: value for name, value in notes.items() if value is not None}
+
+
+def _bare(schema: ConnectSchema, numeric: bool, open_objects: bool) -> dict[str, Any]:
+    def inner(one: ConnectSchema | None) -> dict[str, Any]:
+        assert one is not None
+        return json_schema(one, numeric, open_objects)
+
+    if schema.kind in _NUMBERS:
+        kind, hint = _NUMBERS[schema.kind]
+        return {"type": kind, "connect.type": hint}
+    match schema.kind:
+        case Kind.STRUCT:
+            properties = {
+                one.name: inner(one.schema) | {"connect.index": index}
+                for index, one in enumerate(schema.fields)
+            }
+            closed = {} if open_objects else {"additionalProperties": False}
+            return {"type": "object", "properties": properties, **closed}
+        case Kind.ARRAY:
+            return {"type": "array", "items": inner(schema.value)}
+        case Kind.MAP if (
+            schema.key is not None and schema.key.kind is Kind.STRING and not schema.key.optional
+        ):
+            return {"type": "object", "connect.type": "map", "additionalProperties": inner(schema.value)}
+        case Kind.MAP:
+            sides = {"key": inner(schema.key), "value": inner(schema.value)}
+            return {
+                "type": "array",
+                "connect.type": "map",
+                "items": {"type": "object", "properties": sides},
+            }
+        case Kind.BYTES:
+            is_number = numeric and schema.name == DECIMAL
+            return {"type": "number" if is_number else "string", "connect.type": "bytes"}
+        case Kind.BOOLEAN:
+            return {"type": "boolean"}
+    symbols = [value for name, value in schema.parameters if name.startswith(f"{ENUM}.")]
+    if symbols:
+        return {"enum": [None if symbol == NULL_MARKER else symbol for symbol in symbols]}
+    return {"type": "string"}

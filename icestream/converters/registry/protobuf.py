@@ -11,11 +11,11 @@ import pyarrow as pa
 
 from icestream.api.config import trimmed
 from icestream.converters.registry.byte_columns import varints
-from icestream.converters.registry.client import RegisteredSchema
-from icestream.converters.registry.converter import Read, UnusableSchema
-from icestream.converters.registry.protobuf_columns import decode
+from icestream.converters.registry.client import RegisteredSchema, UnusableSchema
+from icestream.converters.registry.converter import Read
 from icestream.converters.registry.protobuf_compile import Compiled, compiled, require_protoc
 from icestream.converters.registry.protobuf_plan import Options, ProtoMessage, is_wrapper, plan
+from icestream.converters.registry.protobuf_read import decode
 from icestream.converters.registry.wire import Bodies
 from icestream.converters.registry.writing import Writing
 from icestream.records.column import Column

@@ -14,8 +14,7 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any, Final
 
 from icestream.api.errors import PreconditionError
-from icestream.converters.registry.client import Reference
-from icestream.converters.registry.converter import UnusableSchema
+from icestream.converters.registry.client import Reference, UnusableSchema
 
 if TYPE_CHECKING:
     from google.protobuf.descriptor import Descriptor

@@ -3,21 +3,14 @@ messages must know."""
 
 from __future__ import annotations
 
+import functools
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
-from icestream.converters.registry.converter import UnusableSchema
+from icestream.converters.registry.client import UnusableSchema
 from icestream.converters.registry.protobuf_compile import Compiled, field_parameters
-from icestream.converters.registry.protobuf_descriptors import (
-    default,
-    is_in_oneof,
-    is_map_entry,
-    is_proto3,
-    map_name,
-    real_oneofs,
-    says_optional,
-)
 from icestream.records.schema import DATE, DECIMAL, SCALE, TIME, TIMESTAMP, ConnectSchema, Field, Kind
 
 if TYPE_CHECKING:
@@ -28,7 +21,6 @@ TAG: Final = f"{_NAMESPACE}.Tag"
 TYPE: Final = f"{_NAMESPACE}.Type"
 ENUM: Final = f"{_NAMESPACE}.Enum"
 UNION: Final = f"{_NAMESPACE}.Union."
-
 TYPES: Final = (
     *("", "double", "float", "int64", "uint64", "int32", "fixed64", "fixed32", "bool", "string", "group"),
     *("message", "bytes", "uint32", "enum", "sfixed32", "sfixed64", "sint32", "sint64"),
@@ -53,6 +45,65 @@ _WRAPPERS: Final = frozenset(
     f"google.protobuf.{name}Value"
     for name in ("Double", "Float", "Int64", "UInt64", "Int32", "UInt32", "Bool", "String", "Bytes")
 )
+
+
+def default(descriptor: FieldDescriptor) -> Any:
+    return None if descriptor.is_repeated else descriptor.default_value
+
+
+def map_name(entry: str) -> str:
+    """`CallInfoEntry` is of the field `call_info`."""
+    space, _, name = entry.rpartition(".")
+    field_name = re.sub(r"(?<!^)(?=[A-Z])", "_", name.removesuffix("Entry")).lower()
+    return f"{space}.{field_name}" if space else field_name
+
+
+def is_map_entry(descriptor: Descriptor) -> bool:
+    """Of a map, or of a list of messages that look like entries, which Java takes for one."""
+    fields = descriptor.fields
+    is_pair = [one.name for one in fields] == ["key", "value"] and not any(one.is_repeated for one in fields)
+    return bool(descriptor.name.endswith("Entry") and is_pair)
+
+
+def is_proto3(descriptor: Any) -> bool:
+    return _syntax(descriptor.file) == "proto3"
+
+
+@functools.lru_cache(maxsize=100)
+def _syntax(file: Any) -> str:
+    from google.protobuf.descriptor_pb2 import FileDescriptorProto
+
+    proto = FileDescriptorProto()
+    file.CopyToProto(proto)
+    return str(proto.syntax or "proto2")
+
+
+@functools.lru_cache(maxsize=100)
+def _optional_numbers(message: Any) -> frozenset[int]:
+    """Fields that say `optional`."""
+    from google.protobuf.descriptor_pb2 import DescriptorProto, FieldDescriptorProto
+
+    proto = DescriptorProto()
+    message.CopyToProto(proto)
+    if is_proto3(message):
+        return frozenset(one.number for one in proto.field if one.proto3_optional)
+    optional = FieldDescriptorProto.LABEL_OPTIONAL
+    return frozenset(
+        one.number for one in proto.field if one.label == optional and not one.HasField("oneof_index")
+    )
+
+
+def says_optional(descriptor: FieldDescriptor) -> bool:
+    return descriptor.number in _optional_numbers(descriptor.containing_type)
+
+
+def is_in_oneof(descriptor: FieldDescriptor) -> bool:
+    return descriptor.containing_oneof is not None and not says_optional(descriptor)
+
+
+def real_oneofs(descriptor: Descriptor) -> list[OneofDescriptor]:
+    """Without those that protoc makes for `optional` fields."""
+    return [one for one in descriptor.oneofs if not says_optional(one.fields[0])]
 
 
 @dataclass(frozen=True)

@@ -1,18 +1,24 @@
-"""Columns of Protobuf's numbers, enums, lists and structs; used by the reader of messages."""
+"""Columns of Protobuf's numbers, enums, lists, structs and well-known types; used by `protobuf_read`."""
 
 from __future__ import annotations
 
-from typing import Any
+from decimal import Context, Decimal, Inexact, InvalidOperation
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
 
+from icestream.converters.registry import byte_columns
 from icestream.converters.registry.byte_columns import numbers
 from icestream.converters.registry.protobuf_plan import ProtoField
 from icestream.records.rows import Flags, Indexes
-from icestream.records.schema import ConnectSchema, Kind
+from icestream.records.schema import SCALE, ConnectSchema, Kind
 
 Numbers = np.ndarray[tuple[int], Any]
+_NANOS_A_MS: Final = 1_000_000
+_SECONDS: Final = 2**63 // 1000 - 1
+"""Before or after 1970: in milliseconds more would not fit."""
+_EXACT: Final = Context(prec=76, traps=[Inexact, InvalidOperation])
 
 
 def spread(values: pa.Array, owners: Indexes, length: int) -> pa.Array:
@@ -74,3 +80,56 @@ def symbols(one: ProtoField, schema: ConnectSchema, values: Numbers, nulls: Flag
         known.get(number, f"UNKNOWN_ENUM_VALUE_{one.enum_name}_{number}") for number in distinct.tolist()
     ]
     return pa.array(names, pa.string()).take(pa.array(codes, mask=nulls))
+
+
+def _field(message: pa.Array, name: str) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+    values: np.ndarray[Any, Any] = message.field(name).to_numpy(zero_copy_only=False)
+    return values.astype(np.int64)
+
+
+def timestamps(message: pa.Array) -> tuple[pa.Array, Flags]:
+    seconds, nanos = _field(message, "seconds"), _field(message, "nanos")
+    broken = (seconds < -_SECONDS) | (seconds > _SECONDS) | (nanos < 0) | (nanos >= 10**9)
+    found = np.where(broken, 0, seconds) * 1000 + nanos // _NANOS_A_MS
+    return numbers(found, None, pa.timestamp("ms", "UTC")), broken
+
+
+def dates(message: pa.Array) -> tuple[pa.Array, Flags]:
+    year, month, day = (_field(message, name) for name in ("year", "month", "day"))
+    broken = (year < 1) | (year > 9999) | (month < 1) | (month > 12) | (day < 1) | (day > 31)
+    months = np.where(broken, 0, (year - 1970) * 12 + month - 1).astype("datetime64[M]")
+    days = months.astype("datetime64[D]") + np.where(broken, 0, day - 1)
+    broken |= days.astype("datetime64[M]") != months
+    return numbers(days.astype(np.int64), None, pa.date32()), broken
+
+
+def times(message: pa.Array) -> tuple[pa.Array, Flags]:
+    hours, minutes, seconds, nanos = (
+        _field(message, name) for name in ("hours", "minutes", "seconds", "nanos")
+    )
+    bounds = ((hours, 24), (minutes, 60), (seconds, 60), (nanos, 10**9))
+    broken = np.zeros(len(message), np.bool_)
+    for values, limit in bounds:
+        broken |= (values < 0) | (values >= limit)
+    found = ((hours * 60 + minutes) * 60 + seconds) * 1000 + nanos // _NANOS_A_MS
+    return numbers(np.where(broken, 0, found), None, pa.time32("ms")), broken
+
+
+def decimals(message: pa.Array, schema: ConnectSchema) -> tuple[pa.Array, Flags]:
+    """Of the scale that the field's schema has; a message of another scale must fit into it."""
+    unscaled, broken = byte_columns.decimals(message.field("value"))
+    column = numbers(unscaled, None, schema.arrow_type)
+    wanted = int(schema.parameter(SCALE) or 0)
+    scales = _field(message, "scale")
+    if np.all(scales == wanted):
+        return column, broken
+    values: list[Decimal | None] = []
+    for row, scale in enumerate(scales.tolist()):
+        try:
+            number = int.from_bytes(message.field("value")[row].as_py(), "big", signed=True)
+            shifted = Decimal(number).scaleb(-scale, _EXACT)
+            values.append(shifted.quantize(Decimal(1).scaleb(-wanted), context=_EXACT))
+        except (Inexact, InvalidOperation):
+            values.append(None)
+            broken[row] = True
+    return pa.array(values, schema.arrow_type), broken

@@ -16,10 +16,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
-from icestream.converters.registry.avro_columns import TIME_RANGE, Decoded, decode
 from icestream.converters.registry.avro_connect import Options, connect_schema
+from icestream.converters.registry.avro_cursors import TOO_SHORT
+from icestream.converters.registry.avro_read import TIME_RANGE, Decoded, decode
 from icestream.converters.registry.avro_schema import parse
-from icestream.converters.registry.avro_skip import TOO_SHORT
 from icestream.converters.registry.wire import Bodies
 from icestream.records.payloads import Payloads
 

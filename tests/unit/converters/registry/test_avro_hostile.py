@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from icestream.converters.registry.avro import AvroFormat
-from icestream.converters.registry.client import RegisteredSchema
-from icestream.converters.registry.converter import Read, UnusableSchema
+from icestream.converters.registry.client import RegisteredSchema, UnusableSchema
+from icestream.converters.registry.converter import Read
 from icestream.converters.registry.wire import Bodies
 from icestream.converters.registry.writing import Writing
 from icestream.records.payloads import Payloads

@@ -10,7 +10,7 @@ import pytest
 from icestream.api.errors import ConfigError, FatalError, SourceUnavailable
 from icestream.converters.registry.access import access
 from icestream.converters.registry.client import Reference, RegistryClient, UnknownSchema
-from icestream.converters.registry.subjects import NoName, strategy
+from icestream.converters.registry.writing import NoName, strategy
 
 
 def client(url: str, **settings: str) -> RegistryClient:

@@ -10,11 +10,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from icestream.converters.registry.client import Reference
-from icestream.converters.registry.converter import Read, UnusableSchema
+from icestream.converters.registry.client import Reference, UnusableSchema
+from icestream.converters.registry.converter import Read
 from icestream.converters.registry.json_schema import JsonSchemaReader
-from icestream.converters.registry.json_schema_connect import ENUM, ONE_OF, Options, connect_schema
-from icestream.converters.registry.json_schema_write import json_schema
+from icestream.converters.registry.json_schema_connect import (
+    ENUM,
+    ONE_OF,
+    Options,
+    connect_schema,
+    json_schema,
+)
 from icestream.converters.registry.wire import Bodies
 from icestream.records.payloads import Payloads
 from icestream.records.schema import DATE, DECIMAL, ConnectSchema, Field, Kind, struct

@@ -15,8 +15,8 @@ import pytest
 from google.protobuf.message_factory import GetMessageClass
 from hypothesis import given, settings
 
-from icestream.converters.registry.client import Reference
-from icestream.converters.registry.converter import Read, UnusableSchema
+from icestream.converters.registry.client import Reference, UnusableSchema
+from icestream.converters.registry.converter import Read
 from icestream.converters.registry.protobuf import ProtobufReader
 from icestream.converters.registry.protobuf_compile import Compiled, compiled
 from icestream.converters.registry.protobuf_plan import Options

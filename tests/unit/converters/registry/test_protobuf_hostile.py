@@ -13,8 +13,8 @@ from google.protobuf.message_factory import GetMessageClass
 from icestream.converters.registry.converter import Read
 from icestream.converters.registry.protobuf import ProtobufReader
 from icestream.converters.registry.protobuf_compile import Compiled, compiled
-from icestream.converters.registry.protobuf_cursor import BAD_END, TOO_DEEP, TRUNCATED, ZERO_TAG
 from icestream.converters.registry.protobuf_plan import Options
+from icestream.converters.registry.protobuf_scan import BAD_END, TOO_DEEP, TRUNCATED, ZERO_TAG
 from icestream.converters.registry.wire import Bodies
 from icestream.records.payloads import Payloads
 

@@ -13,27 +13,31 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
-from icestream.converters.registry.byte_columns import numbers, spans, strict_texts, texts
-from icestream.converters.registry.map_columns import map_array
-from icestream.converters.registry.protobuf_cursor import (
+from icestream.converters.registry.byte_columns import map_array, numbers, spans, strict_texts, texts
+from icestream.converters.registry.protobuf_plan import ProtoField, ProtoMessage, ProtoUnion
+from icestream.converters.registry.protobuf_scan import (
     BAD_VARINT,
     BYTES,
     FIXED32,
     FIXED64,
     TRUNCATED,
     VARINT,
+    Cursors,
+    Occurrences,
+    Scanner,
+    unpacked,
 )
-from icestream.converters.registry.protobuf_logical import dates, decimals, times, timestamps
-from icestream.converters.registry.protobuf_packed import unpacked
-from icestream.converters.registry.protobuf_plan import ProtoField, ProtoMessage, ProtoUnion
-from icestream.converters.registry.protobuf_scan import Lanes, Occurrences, Scanner
 from icestream.converters.registry.protobuf_values import (
     Numbers,
     converted,
+    dates,
+    decimals,
     list_array,
     spread,
     struct_array,
     symbols,
+    times,
+    timestamps,
 )
 from icestream.converters.registry.wire import Bodies
 from icestream.jsontext.connect_values import TIME_RANGE
@@ -72,8 +76,8 @@ _NONE: Final = _Pieces(*(np.empty(0, np.int64) for _ in range(3)))
 def decode(message: ProtoMessage, bodies: Bodies) -> tuple[pa.Array, dict[int, str]]:
     """The column, and why rows failed; their places in it hold anything."""
     scanner = Scanner(bodies)
-    lanes = Lanes(np.arange(len(bodies)), bodies.begin.copy(), bodies.end)
-    return _Reader(scanner).message(message, lanes), scanner.failed
+    cursors = Cursors(np.arange(len(bodies)), bodies.begin.copy(), bodies.end)
+    return _Reader(scanner).message(message, cursors), scanner.failed
 
 
 @dataclass(frozen=True)
@@ -87,13 +91,13 @@ class _Made:
 class _Reader:
     scanner: Scanner
 
-    def message(self, message: ProtoMessage, lanes: Lanes) -> pa.Array:
-        found = self.scanner.scan(lanes, message.fields)
-        made = {number: self._field(one, found, lanes) for number, one in message.fields.items()}
+    def message(self, message: ProtoMessage, cursors: Cursors) -> pa.Array:
+        found = self.scanner.scan(cursors, message.fields)
+        made = {number: self._field(one, found, cursors) for number, one in message.fields.items()}
         for members in message.flat:
             self._choose(members, made)
         columns = [self._part(part, made) for part in message.parts]
-        return struct_array(message.schema, columns, len(lanes))
+        return struct_array(message.schema, columns, len(cursors))
 
     def _part(self, part: ProtoField | ProtoUnion, made: dict[int, _Made]) -> pa.Array:
         if isinstance(part, ProtoField):
@@ -113,35 +117,35 @@ class _Reader:
                 made[member.number] = _Made(column.take(kept), made[member.number].places)
         return np.asarray(places.any(axis=0))
 
-    def _field(self, one: ProtoField, found: Occurrences, lanes: Lanes) -> _Made:
+    def _field(self, one: ProtoField, found: Occurrences, cursors: Cursors) -> _Made:
         if one.is_repeated:
-            return _Made(self._repeated(one, found, lanes))
+            return _Made(self._repeated(one, found, cursors))
         known = found.get((one.number, _WIRE[one.type]))
         pieces = _NONE if known is None else _Pieces(*known.together())
         if one.is_required:
-            self._require(one, pieces, lanes)
-        places = np.zeros(len(lanes), np.int64)
+            self._require(one, pieces, cursors)
+        places = np.zeros(len(cursors), np.int64)
         places[pieces.owners] = pieces.last
         if one.message is not None:
-            return _Made(self._nested(one, one.message, pieces, lanes), places)
+            return _Made(self._nested(one, one.message, pieces, cursors), places)
         pieces = pieces.latest()
         if one.schema.kind in (Kind.STRING, Kind.BYTES) and one.type != "enum":
-            return _Made(self._bytes(one, pieces, lanes), places)
-        return _Made(self._scalars(one, pieces, lanes), places)
+            return _Made(self._bytes(one, pieces, cursors), places)
+        return _Made(self._scalars(one, pieces, cursors), places)
 
-    def _require(self, one: ProtoField, pieces: _Pieces, lanes: Lanes) -> None:
-        there = np.zeros(len(lanes), np.bool_)
+    def _require(self, one: ProtoField, pieces: _Pieces, cursors: Cursors) -> None:
+        there = np.zeros(len(cursors), np.bool_)
         there[pieces.owners] = True
-        self.scanner.fail(lanes, ~there, f"Message missing required fields: {one.name}")
+        self.scanner.fail(cursors, ~there, f"Message missing required fields: {one.name}")
 
-    def _scalars(self, one: ProtoField, pieces: _Pieces, lanes: Lanes) -> pa.Array:
+    def _scalars(self, one: ProtoField, pieces: _Pieces, cursors: Cursors) -> pa.Array:
         values = converted(one.type, pieces.first)
-        if len(pieces.owners) == len(lanes):
+        if len(pieces.owners) == len(cursors):
             return self._values(one, values, None)
         nulls = None
-        full = np.full(len(lanes), 0 if one.default is None else one.default, values.dtype)
+        full = np.full(len(cursors), 0 if one.default is None else one.default, values.dtype)
         if one.has_presence:
-            nulls = np.ones(len(lanes), np.bool_)
+            nulls = np.ones(len(cursors), np.bool_)
             nulls[pieces.owners] = False
         full[pieces.owners] = values
         return self._values(one, full, nulls)
@@ -155,14 +159,14 @@ class _Reader:
             return pa.array(values.astype(np.bool_), mask=nulls)
         return numbers(values, nulls, kind.arrow_type)
 
-    def _bytes(self, one: ProtoField, pieces: _Pieces, lanes: Lanes) -> pa.Array:
+    def _bytes(self, one: ProtoField, pieces: _Pieces, cursors: Cursors) -> pa.Array:
         text = self.scanner.bodies.text
-        places = None if len(pieces.owners) == len(lanes) else pieces.owners
-        column = spans(text, pieces.first, pieces.last, len(lanes), places)
+        places = None if len(pieces.owners) == len(cursors) else pieces.owners
+        column = spans(text, pieces.first, pieces.last, len(cursors), places)
         if places is not None and not one.has_presence:
             default = one.default if isinstance(one.default, bytes) else (one.default or "").encode()
             column = column.fill_null(default)
-        return self._text(one, column, lanes.row) if one.type == "string" else column
+        return self._text(one, column, cursors.row) if one.type == "string" else column
 
     def _text(self, one: ProtoField, column: pa.Array, rows: Indexes) -> pa.Array:
         if not one.is_strict:
@@ -172,20 +176,22 @@ class _Reader:
             self.scanner.failed.setdefault(row, _BAD_UTF8)
         return column
 
-    def _nested(self, one: ProtoField, message: ProtoMessage, pieces: _Pieces, lanes: Lanes) -> pa.Array:
+    def _nested(self, one: ProtoField, message: ProtoMessage, pieces: _Pieces, cursors: Cursors) -> pa.Array:
         if len(pieces.owners) != len(pieces.latest().owners):
-            return self._merged(one, message, pieces, lanes)
+            return self._merged(one, message, pieces, cursors)
         owners, begin, end = pieces.owners, pieces.first.copy(), pieces.last
-        if not one.has_presence and len(owners) < len(lanes):
-            owners, begin, end = _with_empty(pieces, len(lanes))
-        inner = self.message(message, Lanes(lanes.row[owners], begin, end))
-        values = self._meaning(one, inner, lanes.row[owners])
-        return values if len(owners) == len(lanes) else spread(values, owners, len(lanes))
+        if not one.has_presence and len(owners) < len(cursors):
+            owners, begin, end = _with_empty(pieces, len(cursors))
+        inner = self.message(message, Cursors(cursors.row[owners], begin, end))
+        values = self._meaning(one, inner, cursors.row[owners])
+        return values if len(owners) == len(cursors) else spread(values, owners, len(cursors))
 
-    def _merged(self, one: ProtoField, message: ProtoMessage, pieces: _Pieces, lanes: Lanes) -> pa.Array:
+    def _merged(self, one: ProtoField, message: ProtoMessage, pieces: _Pieces, cursors: Cursors) -> pa.Array:
         """A message in several pieces, which mean what they mean back to back if each is whole."""
-        self.scanner.scan(Lanes(lanes.row[pieces.owners], pieces.first.copy(), pieces.last), ())
-        parts: dict[int, list[bytes]] = {} if one.has_presence else {lane: [] for lane in range(len(lanes))}
+        self.scanner.scan(Cursors(cursors.row[pieces.owners], pieces.first.copy(), pieces.last), ())
+        parts: dict[int, list[bytes]] = (
+            {} if one.has_presence else {cursor: [] for cursor in range(len(cursors))}
+        )
         for owner, low, high in zip(
             *(part.tolist() for part in (pieces.owners, pieces.first, pieces.last)), strict=True
         ):
@@ -196,9 +202,9 @@ class _Reader:
         )
         bodies = Bodies(joined.text, joined.offsets[:-1], joined.offsets[1:])
         apart = _Reader(Scanner(bodies, self.scanner.failed))
-        inner = apart.message(message, Lanes(lanes.row[owners], bodies.begin.copy(), bodies.end))
-        values = self._meaning(one, inner, lanes.row[owners])
-        return values if len(owners) == len(lanes) else spread(values, owners, len(lanes))
+        inner = apart.message(message, Cursors(cursors.row[owners], bodies.begin.copy(), bodies.end))
+        values = self._meaning(one, inner, cursors.row[owners])
+        return values if len(owners) == len(cursors) else spread(values, owners, len(cursors))
 
     def _meaning(self, one: ProtoField, inner: pa.Array, rows: Indexes) -> pa.Array:
         """What a message stands for: a date, a decimal, the value in a wrapper, or itself."""
@@ -219,29 +225,29 @@ class _Reader:
             self.scanner.failed.setdefault(row, reason)
         return column
 
-    def _repeated(self, one: ProtoField, found: Occurrences, lanes: Lanes) -> pa.Array:
+    def _repeated(self, one: ProtoField, found: Occurrences, cursors: Cursors) -> pa.Array:
         kind = _WIRE[one.type]
         known = found.get((one.number, kind))
         pieces = _NONE if known is None else _Pieces(*known.together())
         if one.message is not None:
-            return self._messages(one, one.message, pieces, lanes)
+            return self._messages(one, one.message, pieces, cursors)
         if kind == BYTES:
             column = spans(self.scanner.bodies.text, pieces.first, pieces.last, len(pieces.owners), None)
-            items = self._text(one, column, lanes.row[pieces.owners]) if one.type == "string" else column
-            return list_array(one.schema, items, pieces.owners, len(lanes))
+            items = self._text(one, column, cursors.row[pieces.owners]) if one.type == "string" else column
+            return list_array(one.schema, items, pieces.owners, len(cursors))
         owners, bits = pieces.owners, pieces.first
         if (packed := found.get((one.number, BYTES))) is not None:
-            owners, bits = self._with_packed(pieces, _Pieces(*packed.together()), kind, lanes)
+            owners, bits = self._with_packed(pieces, _Pieces(*packed.together()), kind, cursors)
         items = self._values(one, converted(one.type, bits), None)
-        return list_array(one.schema, items, owners, len(lanes))
+        return list_array(one.schema, items, owners, len(cursors))
 
     def _with_packed(
-        self, single: _Pieces, packed: _Pieces, kind: int, lanes: Lanes
+        self, single: _Pieces, packed: _Pieces, kind: int, cursors: Cursors
     ) -> tuple[Indexes, Indexes]:
         """Numbers that were written one by one and those in packed pieces, with their owners."""
         more = unpacked(self.scanner.bodies, packed.first, packed.last, kind)
-        self.scanner.fail(lanes, packed.owners[more.cut_off], TRUNCATED)
-        self.scanner.fail(lanes, packed.owners[more.endless], BAD_VARINT)
+        self.scanner.fail(cursors, packed.owners[more.cut_off], TRUNCATED)
+        self.scanner.fail(cursors, packed.owners[more.endless], BAD_VARINT)
         owners, places = packed.owners[more.pieces], packed.last[more.pieces]
         if not len(single.owners):
             return owners, more.bits
@@ -252,15 +258,17 @@ class _Reader:
         order = np.lexsort((places, owners))
         return owners[order], bits[order]
 
-    def _messages(self, one: ProtoField, message: ProtoMessage, pieces: _Pieces, lanes: Lanes) -> pa.Array:
-        rows = lanes.row[pieces.owners]
-        inner = self.message(message, Lanes(rows, pieces.first.copy(), pieces.last))
+    def _messages(
+        self, one: ProtoField, message: ProtoMessage, pieces: _Pieces, cursors: Cursors
+    ) -> pa.Array:
+        rows = cursors.row[pieces.owners]
+        inner = self.message(message, Cursors(rows, pieces.first.copy(), pieces.last))
         if one.schema.kind is not Kind.MAP:
-            return list_array(one.schema, self._meaning(one, inner, rows), pieces.owners, len(lanes))
+            return list_array(one.schema, self._meaning(one, inner, rows), pieces.owners, len(cursors))
         keys, values = inner.flatten()
         if keys.null_count:  # of entries that have failed
             keys = keys.fill_null("")
-        counts = np.bincount(pieces.owners, minlength=len(lanes))
+        counts = np.bincount(pieces.owners, minlength=len(cursors))
         return map_array(one.schema, keys, values, counts)
 
 
