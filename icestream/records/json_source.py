@@ -154,7 +154,7 @@ class JsonSource:
 
     def _keep(self, projected: list[Any]) -> None:
         for path in self.learned.paths:
-            self._found[path] = _column(projected, path)
+            self._found[path] = at_path(projected, path)
 
 
 def _decoded_alone(value: bytes, decode: Any) -> Any:
@@ -165,7 +165,8 @@ def _decoded_alone(value: bytes, decode: Any) -> Any:
         return parsed(value)
 
 
-def _column(objects: list[Any], path: Path) -> list[Any]:
+def at_path(objects: list[Any], path: Path) -> list[Any]:
+    """What each object, a dict or of an `object_type`, has at a path; ABSENT where the path ends early."""
     for name in path:
         first = objects[0] if objects else None
         slot = getattr(type(first), "slots", {}).get(name)

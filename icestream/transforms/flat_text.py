@@ -15,7 +15,7 @@ from typing import Any, Final
 import msgspec
 import numpy as np
 
-from icestream.records.json_source import Path, can_be_projected, parsed
+from icestream.records.json_source import Path, at_path, can_be_projected, object_type, parsed
 from icestream.records.rows import Indexes
 from icestream.records.values import Text
 
@@ -28,7 +28,6 @@ _MOST_CHANGES: Final = 500
 """A shape that grows further is no shape: its objects are maps with keys that are data."""
 _DEEPEST: Final = 100
 _NO_OBJECT: Final = {type(None), msgspec.UnsetType}
-_INNER: Final = "inner"
 _raw_fields: Final = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 _encode: Final = msgspec.json.Encoder().encode
 
@@ -62,9 +61,8 @@ class LearnedShape:
             found: list[Any] = list(map(decode, values))
         except (ValueError, RecursionError):  # msgspec's errors are ValueErrors
             found = [_or_none(decode, value) for value in values]
-        for _ in self.path:
-            found = [getattr(one, _INNER, None) for one in found]
-        return found
+        inner = at_path(found, self.path)
+        return [one if isinstance(one, msgspec.Struct) else None for one in inner]
 
     def _learn(self, values: Sequence[bytes]) -> bool:
         before = self.changes
@@ -91,25 +89,15 @@ class LearnedShape:
 def _strict(shape: Shape) -> Any:
     """A msgspec type that takes objects of the shape and no others."""
     kinds = {
-        name: _strict(inner) | None | msgspec.UnsetType if isinstance(inner, dict) else inner
-        for name, inner in shape.items()
+        name: _strict(inner) | None if isinstance(inner, dict) else inner for name, inner in shape.items()
     }
-    slots = {name: f"f{position}" for position, name in enumerate(kinds)}
-    return msgspec.defstruct(
-        "Strict",
-        [(slots[name], kind, msgspec.UNSET) for name, kind in kinds.items()],
-        rename={slot: name for name, slot in slots.items()},
-        namespace={"slots": slots},
-        forbid_unknown_fields=True,
-        eq=False,
-        gc=False,
-    )
+    return object_type(kinds, closed=True)
 
 
 def _within(path: Path, kind: Any) -> Any:
     """A msgspec type that takes what is at a path and passes over everything else."""
     for name in reversed(path):
-        kind = msgspec.defstruct("Within", [(_INNER, kind)], rename={_INNER: name}, gc=False)
+        kind = object_type({name: kind})
     return kind
 
 
