@@ -15,6 +15,7 @@ from icestream.api.config import Config
 from icestream.api.connector import ConnectorPlugin
 from icestream.api.connector_settings import FRAMEWORK
 from icestream.api.sink import SinkPlugin
+from icestream.api.source import SourcePlugin
 from icestream.api.status import JobStarter, Outage, RunningJob
 from icestream.jobs.job_thread import PATIENCE, Bell, JobThread, Manager
 from icestream.jobs.shared import Shared
@@ -143,10 +144,10 @@ class LateRunner:
 
 
 def _manager(plugin: ConnectorPlugin, name: str, config: Config, worker: Mapping[str, str]) -> Manager:
-    if plugin.kind == "source":
-        from icestream.jobs.build_sources import source_manager
+    if isinstance(plugin, SourcePlugin):
+        from icestream.jobs.source_manager import source_manager
 
-        return source_manager(name, config, worker)
+        return source_manager(name, plugin, config, worker)
     from icestream.jobs.build_file_sink import file_sink_manager
 
     return file_sink_manager(name, config, worker)

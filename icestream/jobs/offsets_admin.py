@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from icestream.api.config import Config
 from icestream.api.offset_admin import OffsetAdmin, OffsetEntry
+from icestream.api.source import SourcePlugin
 from icestream.plugins import find_connector
 
 
@@ -28,10 +29,11 @@ class _ByClass:
 
     def _of(self, config: Config) -> OffsetAdmin:
         # Late, because what opens tables is slow to import, and few workers are ever asked for offsets.
-        if find_connector(config["connector.class"]).is_source:
+        plugin = find_connector(config["connector.class"]).plugin
+        if isinstance(plugin, SourcePlugin):
             from icestream.jobs.source_offsets import SourceConnectorOffsets
 
-            return SourceConnectorOffsets(self._worker)
+            return SourceConnectorOffsets(self._worker, plugin)
         from icestream.jobs.sink_offsets import SinkOffsets
 
         return SinkOffsets(self._worker)

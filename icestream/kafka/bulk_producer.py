@@ -1,19 +1,22 @@
-"""Sends records of source jobs in bulk, in order, with or without transactions. Called by their outlets."""
+"""Sends records of sources in bulk, in order, with or without transactions. For `jobs.source_writers`."""
 
 from __future__ import annotations
 
 import contextlib
 import threading
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from itertools import repeat
 
 from confluent_kafka import KafkaError, KafkaException, Producer
 
 from icestream.api.errors import FatalError, SourceUnavailable
 from icestream.kafka.clients import ANSWER_SECONDS, flush, kafka_errors, quiet
 
+ANY_PARTITION = -1
+"""The key of a record, or the producer, chooses its partition."""
+_WHEN_SENT = 0
 _QUEUE_MESSAGES = 400_000
 _SETTINGS: Mapping[str, str | int | bool] = {
     # Records keep their order and arrive once, whatever has to be sent again.
@@ -40,6 +43,10 @@ class Outgoing:
     keys: Sequence[bytes | None] | None = None
     """None: no record has one."""
     headers: Sequence[Sequence[tuple[str, bytes | None]]] | None = None
+    timestamps: Sequence[int] | None = None
+    """Milliseconds since 1970; None: the time at which each is sent."""
+    partitions: Sequence[int] | None = None
+    """None: ANY_PARTITION for all."""
 
     def __len__(self) -> int:
         return len(self.values)
@@ -68,54 +75,38 @@ class BulkProducer:
 
     def send(self, outgoing: Outgoing) -> None:
         """Queue records; waits while the queue is full."""
-        if outgoing.headers is None:
-            self._send_batch(outgoing)
-        else:
-            self._send_singly(outgoing)
+        size = len(outgoing)
+        # One by one: the client's bulk call takes neither headers nor timestamps, and is no faster.
+        columns = (
+            outgoing.values,
+            outgoing.keys or repeat(None, size),
+            outgoing.partitions or repeat(ANY_PARTITION, size),
+            outgoing.timestamps or repeat(_WHEN_SENT, size),
+            outgoing.headers or repeat((), size),
+        )
+        self._producer.poll(0)
+        with kafka_errors(self._doing):
+            for value, key, partition, timestamp, headers in zip(*columns, strict=True):
+                while True:
+                    try:
+                        self._producer.produce(
+                            outgoing.topic,
+                            value,
+                            key,
+                            partition,
+                            on_delivery=self._failed,
+                            timestamp=timestamp,
+                            headers=list(headers),
+                        )
+                        break
+                    except BufferError:
+                        self._wait_for_room()
+                    except KafkaException as error:
+                        raise _for_good(error.args[0], outgoing.topic, value) from None
         self._raise_failures()
 
-    def _send_batch(self, outgoing: Outgoing) -> None:
-        waiting: list[dict[str, Any]] = [{"value": value} for value in outgoing.values]
-        if outgoing.keys is not None:
-            for record, key in zip(waiting, outgoing.keys, strict=True):
-                record["key"] = key
-        with kafka_errors(self._doing):
-            while waiting:
-                self._make_room(len(waiting))
-                self._producer.produce_batch(outgoing.topic, waiting, on_delivery=self._failed)
-                waiting = self._not_taken(outgoing.topic, waiting)
-
-    def _send_singly(self, outgoing: Outgoing) -> None:
-        """The client has no bulk call for records with headers."""
-        assert outgoing.headers is not None
-        keys = outgoing.keys or [None] * len(outgoing)
-        with kafka_errors(self._doing):
-            for key, value, headers in zip(keys, outgoing.values, outgoing.headers, strict=True):
-                self._make_room(1)
-                self._send_one(outgoing.topic, value, key, headers)
-
-    def _send_one(
-        self, topic: str, value: bytes | None, key: bytes | None, headers: Sequence[tuple[str, bytes | None]]
-    ) -> None:
-        waited = 0.0
-        while True:
-            try:
-                self._producer.produce(topic, value, key, headers=list(headers), on_delivery=self._failed)
-                return
-            except KafkaException as error:
-                raise _for_good(error.args[0], topic, value) from None
-            except BufferError:  # the queue has room for the record, but not for its bytes
-                if waited >= ANSWER_SECONDS:
-                    raise SourceUnavailable("Kafka takes no records; is the broker up?") from None
-                self._producer.poll(0.05)
-                waited += 0.05
-
-    def send_keyed(self, topic: str, records: Iterable[tuple[bytes, bytes | None]]) -> None:
-        with kafka_errors(self._doing):
-            for key, value in records:
-                self._make_room(1)
-                self._producer.produce(topic, key=key, value=value, on_delivery=self._failed)
-        self._raise_failures()
+    def send_keyed(self, topic: str, records: Sequence[tuple[bytes, bytes | None]]) -> None:
+        self.send(Outgoing(topic, [value for _, value in records], [key for key, _ in records]))
 
     @property
     def has_room(self) -> bool:
@@ -149,27 +140,14 @@ class BulkProducer:
         """Let go of it without waiting: closing waits for a broker that may be away."""
         threading.Thread(target=self.close, name="abandoned-producer", daemon=True).start()
 
-    def _make_room(self, count: int) -> None:
-        needed = min(count, _QUEUE_MESSAGES)
+    def _wait_for_room(self) -> None:
         waited = 0.0
-        while len(self._producer) + needed > _QUEUE_MESSAGES:
-            before = len(self._producer)
-            self._producer.poll(0.05)
-            waited = waited + 0.05 if len(self._producer) >= before else 0.0
+        before = len(self._producer)
+        while len(self._producer) >= before:
             if waited >= ANSWER_SECONDS:
                 raise SourceUnavailable("Kafka takes no records; is the broker up?")
-        self._producer.poll(0)
-
-    def _not_taken(self, topic: str, sent: list[dict[str, Any]]) -> list[dict[str, Any]]:
-        """The records that did not fit into the queue; any other refusal is for good."""
-        refused = [(record, error) for record in sent if (error := record.pop("_error", None)) is not None]
-        for record, error in refused:
-            if isinstance(error, KafkaError) and error.code() == KafkaError._QUEUE_FULL:
-                continue
-            raise _for_good(error, topic, record["value"])
-        if refused:
             self._producer.poll(0.05)
-        return [record for record, _ in refused]
+            waited += 0.05
 
     def _failed(self, error: KafkaError | None, _message: object) -> None:
         if error is not None:

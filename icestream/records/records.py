@@ -74,6 +74,10 @@ class Failure:
 
     reason: str
     exception: str = DATA_EXCEPTION
+    stage: str = ""
+    """The step that refused it, by Kafka Connect's name, such as VALUE_CONVERTER; filled in by its caller."""
+    class_name: str = ""
+    """The Java class of that step; filled in with the stage."""
 
 
 @dataclass(frozen=True)

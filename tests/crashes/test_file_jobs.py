@@ -1,4 +1,4 @@
-"""`kill -9` between every two steps of the file connectors: no line is lost or repeated."""
+"""`kill -9` between every two steps of the file sink: no line is lost or repeated."""
 
 from __future__ import annotations
 
@@ -17,7 +17,6 @@ from icestream.kafka.topics import Topics
 from tests.crashes.processes import Fault, JobProcess
 
 _NUMBERS = itertools.count(1)
-LINES = [b"line %d" % number for number in range(5_000)]
 
 Start = Callable[..., "FileJobProcess"]
 
@@ -90,16 +89,6 @@ def committed(broker: Broker, topic: str) -> list[bytes]:
     return found
 
 
-def exactly_once_worker(broker: Broker) -> dict[str, str]:
-    return {
-        "bootstrap.servers": broker.bootstrap,
-        "group.id": "crashes",
-        "offset.storage.topic": "crashes-offsets",
-        "offset.storage.replication.factor": "1",
-        "exactly.once.source.support": "enabled",
-    }
-
-
 def source_config(file: Path, topic: str) -> dict[str, str]:
     return {
         "connector.class": "FileStreamSource",
@@ -108,59 +97,6 @@ def source_config(file: Path, topic: str) -> dict[str, str]:
         "batch.size": "50",
         "value.converter": "org.apache.kafka.connect.storage.StringConverter",
     }
-
-
-@pytest.mark.parametrize(
-    ("point", "turn"),
-    [("read", 1), ("read", 3), ("records sent", 2), ("sent", 1), ("sent", 4), ("committed", 3)],
-)
-def test_a_source_that_is_killed_repeats_and_loses_nothing(
-    broker: Broker, topic: str, tmp_path: Path, start: Start, point: str, turn: int
-) -> None:
-    text = tmp_path / "lines.txt"
-    text.write_bytes(b"\n".join(LINES[:3000]) + b"\nhalf of ")
-    config, worker = source_config(text, topic), exactly_once_worker(broker)
-    start(topic, config, worker, faults=[Fault(point, "kill", turn)]).kills_itself()
-    with text.open("ab") as file:
-        file.write(b"a line\n" + b"\n".join(LINES[3000:]) + b"\n")
-    start(topic, config, worker).drains()
-    assert committed(broker, topic) == text.read_bytes().splitlines()
-    stored = offset_admin(worker).read(topic, config)
-    assert stored == [OffsetEntry({"filename": str(text)}, {"position": text.stat().st_size})]
-
-
-def test_a_source_that_was_replaced_writes_nothing_more(
-    broker: Broker, topic: str, tmp_path: Path, start: Start
-) -> None:
-    text = tmp_path / "lines.txt"
-    text.write_bytes(b"\n".join(LINES) + b"\n")
-    config, worker = source_config(text, topic), exactly_once_worker(broker)
-    old = start(topic, config, worker, faults=[Fault("records sent", "stop", 2)])
-    old.wait_text("# records sent\n# sent\n# committed\n# read\n# records sent")
-    start(topic, config, worker).drains()
-    old.process.send_signal(18)
-    old.wait_text("Fenced")
-    assert committed(broker, topic) == LINES
-
-
-def test_offsets_moved_by_hand_fence_a_source_that_is_still_alive(
-    broker: Broker, topic: str, tmp_path: Path, start: Start
-) -> None:
-    text = tmp_path / "lines.txt"
-    text.write_bytes(b"\n".join(LINES[:10]) + b"\n")
-    config, worker = source_config(text, topic), exactly_once_worker(broker)
-    job = start(topic, config, worker)
-    job.drains()
-    admin = offset_admin(worker)
-    position = sum(len(line) + 1 for line in LINES[:4])
-    admin.alter(topic, config, [OffsetEntry({"filename": str(text)}, {"position": position})])
-    with text.open("ab") as file:
-        file.write(b"new\n")
-    job.wait_text("Fenced")
-    start(topic, config, worker).drains()
-    assert committed(broker, topic) == [*LINES[:10], *LINES[4:10], b"new"]
-    admin.reset(topic, config)
-    assert admin.read(topic, config) == []
 
 
 @pytest.mark.parametrize(

@@ -24,7 +24,7 @@ from icestream.embedded.jars import fetch_all
 from icestream.embedded.java import java
 from icestream.embedded.kafka import Broker
 from icestream.embedded.ports import free_port
-from icestream.jobs.offset_file import OffsetFile
+from icestream.jobs.source_offsets import OffsetFile
 from icestream.kafka.topics import Topics
 
 pytestmark = [pytest.mark.slow, pytest.mark.network]
@@ -192,7 +192,7 @@ def test_the_quickstart_runs_unchanged_and_without_spark(broker: Broker, tmp_pat
     assert sorted(value or b"" for value in values(broker, "connect-test")) == sorted(
         envelope % line for line in (b"foo", b"bar", b"unfinished", b"last")
     )
-    stored = OffsetFile(tmp_path / "connect.offsets").read("local-file-source")
+    stored = OffsetFile("local-file-source", tmp_path / "connect.offsets").read()
     assert stored == [OffsetEntry({"filename": "test.txt"}, {"position": text.stat().st_size})]
 
     with text.open("ab") as file:

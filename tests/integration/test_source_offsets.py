@@ -21,9 +21,10 @@ from icestream.embedded.jars import fetch_all
 from icestream.embedded.java import java
 from icestream.embedded.kafka import Broker
 from icestream.embedded.ports import free_port
-from icestream.jobs.build_sources import source_manager
 from icestream.jobs.offsets_admin import offset_admin
+from icestream.jobs.source_manager import source_manager
 from icestream.kafka.topics import Topics
+from icestream.plugins import source_plugin
 from tests.integration.test_file_stream import COORDINATES, VERSION, WORKER, create, properties, values
 
 pytestmark = [pytest.mark.slow, pytest.mark.network]
@@ -63,7 +64,7 @@ def source(file: Path, topic: str, **more: str) -> dict[str, str]:
 
 
 def run(name: str, config: Mapping[str, str], worker: Mapping[str, str]) -> None:
-    manager = source_manager(name, config, worker)
+    manager = source_manager(name, source_plugin(config["connector.class"]), config, worker)
     try:
         while manager.tick() == 0.0:
             pass

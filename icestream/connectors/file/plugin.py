@@ -6,13 +6,15 @@ says, and that switches them on here, too.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import ClassVar, Final
 
 from icestream.api.config import Config
 from icestream.api.connector import ConnectorPlugin, JavaClass
 from icestream.api.errors import Problem
+from icestream.api.offset_admin import OffsetEntry
 from icestream.api.sink import SinkPlugin
-from icestream.api.source import SourcePlugin
+from icestream.api.source import Source, SourcePlugin
 from icestream.connectors.file.settings import (
     ENABLED,
     FILE_STREAM_SINK,
@@ -66,6 +68,16 @@ class FileSourcePlugin(_FilePlugin, SourcePlugin):
         ),
     )
     settings = FILE_STREAM_SOURCE
+
+    def open(self, task: Config) -> Source:
+        from icestream.connectors.file.source import open_source
+
+        return open_source(task)
+
+    def check_offsets(self, config: Config, entries: Sequence[OffsetEntry]) -> None:
+        from icestream.connectors.file.source import check_offsets
+
+        check_offsets(config, entries)
 
     def exactly_once_problem(self, config: Config) -> str | None:
         """A file is only read on; standard input is gone once it is read."""

@@ -1,20 +1,21 @@
-"""The file of `offset.storage.file.filename`, in Kafka Connect's own format, so that it can be taken over and
-handed back: a `HashMap<byte[], byte[]>` as Java serializes it. Only this one type is understood.
+"""The forms in which Kafka Connect stores offsets of sources, so that they can be taken over and handed back.
+
+In its topic and in its file, an offset is a key and a value of JSON. The file is a `HashMap<byte[], byte[]>`
+of them as Java serializes it; only this one type is understood. Pure; used by `source_offsets`.
 """
 
 from __future__ import annotations
 
-import os
+import json
+import logging
 import struct
-import threading
-from collections import defaultdict
-from collections.abc import Mapping, Sequence
-from pathlib import Path
+from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from icestream.api.errors import PreconditionError
+from icestream.api.jackson import jackson_bytes
 from icestream.api.offset_admin import OffsetEntry
-from icestream.jobs.offset_records import entries_of, offset_key, offset_value
+
+_log = logging.getLogger(__name__)
 
 _HEAD: Final = b"\xac\xed\x00\x05"
 _NULL, _REFERENCE, _OBJECT, _ARRAY, _BLOCK, _END = 0x70, 0x71, 0x73, 0x75, 0x77, 0x78
@@ -27,66 +28,57 @@ _BYTES_CLASS: Final = b"\x72\x00\x02[B\xac\xf3\x17\xf8\x06\x08\x54\xe0\x02\x00\x
 _BYTES_HANDLE: Final = _FIRST_HANDLE + 2
 """The map's class and the map itself come before it."""
 
-_LOCKS: Final[dict[Path, threading.Lock]] = defaultdict(threading.Lock)
-"""Jobs of one worker share the file: each change reads, changes and replaces it whole."""
+
+def offset_key(connector: str, partition: Mapping[str, Any]) -> bytes:
+    return jackson_bytes([connector, partition])
 
 
-class OffsetFile:
-    """The source offsets of a standalone worker."""
+def offset_records(connector: str, entries: Iterable[OffsetEntry]) -> list[tuple[bytes, bytes | None]]:
+    """Keys and values; a null removes what is stored under its key."""
+    return [
+        (
+            offset_key(connector, entry.partition),
+            None if entry.offset is None else jackson_bytes(entry.offset),
+        )
+        for entry in entries
+    ]
 
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self._lock = _LOCKS[path.absolute()]
 
-    def read(self, connector: str) -> list[OffsetEntry]:
-        with self._lock:
-            return entries_of(connector, self._load().items())
+def entries_of(connector: str, stored: Iterable[tuple[bytes, bytes | None]]) -> list[OffsetEntry]:
+    """What is stored for one connector; a later record of the same key wins, a null removes."""
+    found: dict[bytes, OffsetEntry] = {}
+    for key, value in stored:
+        partition = _partition(connector, key)
+        if partition is None:
+            continue
+        same = json.dumps(partition, sort_keys=True).encode()
+        offset = None if value is None else _offset(connector, value)
+        if offset is None:
+            found.pop(same, None)
+        else:
+            found[same] = OffsetEntry(partition, offset)
+    return list(found.values())
 
-    def write(self, connector: str, entries: Sequence[OffsetEntry]) -> None:
-        with self._lock:
-            stored = self._load()
-            for entry in entries:
-                key, value = offset_key(connector, entry.partition), offset_value(entry.offset)
-                stored.pop(key, None)
-                if value is not None:
-                    stored[key] = value
-            self._replace(serialized(stored))
 
-    def close(self) -> None:
-        pass
+def _partition(connector: str, key: bytes) -> dict[str, Any] | None:
+    try:
+        decoded = json.loads(key)
+    except ValueError:
+        return None
+    if not isinstance(decoded, list) or len(decoded) != 2 or decoded[0] != connector:
+        return None
+    return decoded[1] if isinstance(decoded[1], dict) else None
 
-    def _load(self) -> dict[bytes, bytes | None]:
-        try:
-            content = self._path.read_bytes()
-        except FileNotFoundError:
-            return {}
-        except OSError as error:
-            raise PreconditionError(
-                f"cannot read {self._path}: {error.strerror}; check the owner and mode of "
-                "offset.storage.file.filename"
-            ) from error
-        try:
-            # Kafka Connect takes an empty file for a new one.
-            return parsed(content) if content else {}
-        except (ValueError, IndexError, struct.error) as error:
-            raise PreconditionError(
-                f"{self._path} does not hold offsets of Kafka Connect ({error}); move it, or name another "
-                "offset.storage.file.filename"
-            ) from error
 
-    def _replace(self, content: bytes) -> None:
-        temporary = self._path.with_name(f".{self._path.name}.tmp")
-        try:
-            with temporary.open("wb") as file:
-                file.write(content)
-                file.flush()
-                os.fsync(file.fileno())
-            temporary.replace(self._path)
-        except OSError as error:
-            raise PreconditionError(
-                f"cannot write {self._path}: {error.strerror}; free or allow it, or name another "
-                "offset.storage.file.filename"
-            ) from error
+def _offset(connector: str, value: bytes) -> dict[str, Any] | None:
+    try:
+        decoded = json.loads(value)
+    except ValueError:
+        decoded = None
+    if isinstance(decoded, dict):
+        return decoded
+    _log.warning("a stored offset of '%s' is no JSON object and is passed over", connector)
+    return None
 
 
 def serialized(stored: Mapping[bytes, bytes | None]) -> bytes:

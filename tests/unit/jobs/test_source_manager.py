@@ -1,49 +1,88 @@
-"""A source job's turns, over a source and an outlet that fail when told to."""
+"""A source manager's turns, over sources and a writer that fail when told to."""
 
 from __future__ import annotations
 
 import datetime as dt
+import threading
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
-from icestream.api.errors import IcestreamError, PreconditionError, RecordRejected, SourceUnavailable
+from icestream.api.errors import (
+    FatalError,
+    IcestreamError,
+    PreconditionError,
+    RecordRejected,
+    SourceUnavailable,
+)
 from icestream.api.offset_admin import OffsetEntry
-from icestream.api.source import SourceSlice
-from icestream.jobs.source_job import SourceJob, SourceManager
+from icestream.api.source import SourceBatch
+from icestream.jobs.source_manager import SourceJob, SourceManager
 from icestream.jobs.source_records import source_path_from
 from icestream.kafka.bulk_producer import Outgoing
+from icestream.records.column import Column
+from icestream.records.records import Records
+from icestream.records.schema import STRING
 
 LINES = [f"line {number}" for number in range(10)]
+NOW_MS = 1_763_222_400_000
+
+
+def strings(lines: Sequence[str], first_row: int = 0, **facts: object) -> Records:
+    return Records(
+        **{  # type: ignore[arg-type]
+            "rows": np.arange(first_row, first_row + len(lines)),
+            "topic": "t",
+            "partitions": None,
+            "timestamps": pa.array([NOW_MS] * len(lines), pa.int64()),
+            "key": None,
+            "value": Column(pa.array(lines), STRING),
+            **facts,
+        }
+    )
 
 
 class ListSource:
-    """Lines of a list; its offset is an index."""
+    """Lines of a list, at most four at a time; its offset is an index. Raises `error` once, if it has one."""
 
-    def __init__(self, lines: Sequence[str]) -> None:
+    def __init__(self, lines: Sequence[str], number: int = 1) -> None:
         self.lines = lines
+        self.number = number
         self.at = 0
+        self.error: Exception | None = None
         self.is_closed = False
+        self.together: threading.Barrier | None = None
 
     def seek(self, offsets: Sequence[OffsetEntry]) -> None:
-        self.at = next((entry.offset["at"] for entry in offsets if entry.offset), 0)
+        self.fail()
+        stored = {entry.partition["list"]: entry.offset for entry in offsets}
+        self.at = (stored.get(self.number) or {"at": 0})["at"]
 
-    def read(self, limit: int) -> SourceSlice | None:
-        part = self.lines[self.at : self.at + limit]
+    def read(self, limit: int) -> SourceBatch | None:
+        if self.together is not None:
+            self.together.wait(60)
+        self.fail()
+        part = self.lines[self.at : self.at + min(limit, 4)]
         if not part:
             return None
         self.at += len(part)
-        return SourceSlice("t", pa.array(part), OffsetEntry({"list": 1}, {"at": self.at}))
+        return SourceBatch([strings(part)], [OffsetEntry({"list": self.number}, {"at": self.at})])
 
     def close(self) -> None:
         self.is_closed = True
 
+    def fail(self) -> None:
+        error, self.error = self.error, None
+        if error is not None:
+            raise error
+
 
 @dataclass
 class Kafka:
-    """What outlets have made durable; the next call of a name in `failing` raises."""
+    """What writers have made durable; the next call of a name in `failing` raises."""
 
     error: type[IcestreamError] = SourceUnavailable
     sent: list[bytes | None] = field(default_factory=list)
@@ -59,7 +98,7 @@ class Kafka:
             raise self.error(name)
 
 
-class FakeOutlet:
+class FakeWriter:
     has_room = True
 
     def __init__(self, kafka: Kafka) -> None:
@@ -77,7 +116,11 @@ class FakeOutlet:
         self._kafka.meet("commit")
         if self._kafka.is_silent:
             return False
-        self._kafka.offsets = list(entries)
+        changed = [entry.partition for entry in entries]
+        self._kafka.offsets = [
+            *(entry for entry in self._kafka.offsets if entry.partition not in changed),
+            *entries,
+        ]
         return True
 
     def close(self) -> None: ...
@@ -87,22 +130,20 @@ class FakeOutlet:
 
 
 class World:
-    def __init__(self, *, tolerates_all: bool = False, **settings: str) -> None:
+    def __init__(
+        self, *sources: ListSource, tolerates_all: bool = False, commit_seconds: float = 60.0, **settings: str
+    ) -> None:
         self.kafka = Kafka()
-        self.source = ListSource(LINES)
+        self.sources = sources or (ListSource(LINES),)
         self.now = 0.0
-        self.created: list[str] = []
-
         config = {"value__converter": "StringConverter", **settings}
-        path = source_path_from({key.replace("__", "."): value for key, value in config.items()})
         self.manager = SourceManager(
-            SourceJob("job", 4, 60.0, tolerates_all, False),
-            self.source,
-            lambda found: path.ready(found, 0),
-            self.created.append,
-            lambda: FakeOutlet(self.kafka),
-            lambda: self.now,
-            lambda: dt.datetime(2026, 1, 1, tzinfo=dt.UTC),
+            SourceJob("job", commit_seconds, tolerates_all, False),
+            self.sources,
+            source_path_from({key.replace("__", "."): value for key, value in config.items()}),
+            lambda: FakeWriter(self.kafka),
+            clock=lambda: self.now,
+            wall=lambda: dt.datetime(2026, 1, 1, tzinfo=dt.UTC),
         )
 
     def drain(self) -> None:
@@ -114,14 +155,13 @@ def at(position: int) -> list[OffsetEntry]:
     return [OffsetEntry({"list": 1}, {"at": position})]
 
 
-def test_records_are_sent_in_slices_and_the_offset_follows_when_the_source_is_at_its_end() -> None:
+def test_records_are_sent_in_batches_and_the_offset_follows_when_the_source_is_at_its_end() -> None:
     world = World()
     world.manager.tick()
     assert (len(world.kafka.sent), world.kafka.offsets) == (4, [])
     world.drain()
     assert world.kafka.sent == [line.encode() for line in LINES]
     assert world.kafka.offsets == at(10)
-    assert world.created == ["t"]
     assert world.manager.progress.topics == ("t",)
     assert (world.manager.progress.rows, world.manager.progress.batches) == (10, 1)
 
@@ -168,7 +208,7 @@ def test_the_end_of_the_job_saves_the_offset() -> None:
     world.manager.tick()
     world.manager.close()
     assert world.kafka.offsets == at(4)
-    assert world.source.is_closed
+    assert world.sources[0].is_closed
 
 
 def test_what_the_converter_refuses_fails_the_job_or_is_counted() -> None:
@@ -192,15 +232,14 @@ def test_an_offset_that_cannot_be_saved_at_the_end_is_only_told(
     world.manager.tick()
     world.kafka.error, world.kafka.failing = error, ["commit"]
     world.manager.close()
-    assert "the last offset was not saved" in caplog.text
-    assert (world.kafka.abandoned, world.source.is_closed) == (1, True)
+    assert "the last offsets were not saved" in caplog.text
+    assert (world.kafka.abandoned, world.sources[0].is_closed) == (1, True)
 
 
-def sent_by(**settings: str) -> list[Outgoing]:
+def sent_by(*groups: Records, **settings: str) -> list[Outgoing]:
     config = {"value__converter": "StringConverter", **settings}
     path = source_path_from({key.replace("__", "."): value for key, value in config.items()})
-    found = SourceSlice("t", pa.array(["a", "b", "c"]), OffsetEntry({}, {}))
-    return path.ready(found, 1_763_222_400_000).outgoing
+    return path.convert(groups or [strings(["a", "b", "c"])]).outgoing
 
 
 TRANSFORMS = "org.apache.kafka.connect.transforms."
@@ -228,6 +267,18 @@ def test_transforms_and_converters_make_the_record() -> None:
     assert sent.values == [b'{"line":"a"}', b'{"line":"b"}', b'{"line":"c"}']
     assert sent.keys == [b'{"line":"a"}', b'{"line":"b"}', b'{"line":"c"}']
     assert sent.headers == [(("n", b"[1,2]"),)] * 3
+    assert (sent.timestamps, sent.partitions) == ([NOW_MS] * 3, None)
+
+
+def test_groups_of_one_topic_are_sent_in_the_order_of_their_rows() -> None:
+    keyed = strings(["b", "d"], key=Column(pa.array(["x", "y"]), STRING), rows=np.array([1, 3]))
+    placed = strings(["a", "c"], rows=np.array([0, 2]), partitions=np.array([5, 6]))
+    other = strings(["e"], first_row=4, topic="u")
+    first, second = sent_by(keyed, placed, other, key__converter="StringConverter")
+    assert (first.topic, first.values) == ("t", [b"a", b"b", b"c", b"d"])
+    assert first.keys == [None, b"x", None, b"y"]
+    assert first.partitions == [5, -1, 6, -1]
+    assert (second.topic, second.values) == ("u", [b"e"])
 
 
 def test_records_that_a_transform_drops_are_not_sent() -> None:
@@ -243,3 +294,66 @@ def test_what_a_transform_refuses_fails_the_job() -> None:
     )
     with pytest.raises(RecordRejected, match=r"\(TRANSFORMATION\); change the converter or the transform"):
         world.manager.tick()
+
+
+def two_tasks() -> World:
+    return World(ListSource(LINES[:3], 0), ListSource(LINES[3:], 1), commit_seconds=0.0)
+
+
+def test_the_tasks_of_a_connector_share_a_commit() -> None:
+    world = two_tasks()
+    world.manager.tick()
+    assert world.kafka.sent == [line.encode() for line in LINES[:7]]
+    assert world.kafka.offsets == [OffsetEntry({"list": 0}, {"at": 3}), OffsetEntry({"list": 1}, {"at": 4})]
+    assert world.manager.progress.batches == 1
+    world.drain()
+    assert world.kafka.sent == [line.encode() for line in LINES]
+    assert world.kafka.offsets == [OffsetEntry({"list": 0}, {"at": 3}), OffsetEntry({"list": 1}, {"at": 7})]
+
+
+def test_tasks_read_at_the_same_time() -> None:
+    world = two_tasks()
+    barrier = threading.Barrier(2)
+    for source in world.sources:
+        source.together = barrier
+    world.manager.tick()
+    assert len(world.kafka.sent) == 7
+
+
+@pytest.mark.parametrize("error", [SourceUnavailable("the disk is away"), FatalError("the disk is away")])
+def test_a_task_that_fails_is_named_and_what_the_others_read_is_saved(error: IcestreamError) -> None:
+    world = two_tasks()
+    world.manager.tick()
+    world.sources[0].error = error
+    with pytest.raises(type(error), match="task 0: the disk is away"):
+        world.manager.tick()
+    assert world.kafka.offsets[-1] == OffsetEntry({"list": 1}, {"at": 7})
+    world.drain()
+    assert world.kafka.sent == [line.encode() for line in LINES]
+    assert world.kafka.opened == 2
+
+
+def test_the_error_that_cannot_be_waited_out_comes_first() -> None:
+    world = two_tasks()
+    world.manager.tick()
+    world.sources[0].error, world.sources[1].error = SourceUnavailable("later"), FatalError("never")
+    with pytest.raises(FatalError, match="task 1: never"):
+        world.manager.tick()
+
+
+def test_a_task_that_cannot_begin_is_named() -> None:
+    world = two_tasks()
+    world.sources[1].error = SourceUnavailable("no such folder")
+    with pytest.raises(SourceUnavailable, match="task 1: no such folder"):
+        world.manager.tick()
+    assert world.kafka.abandoned == 1
+    world.drain()
+    assert world.kafka.sent == [line.encode() for line in LINES]
+
+
+def test_an_error_that_is_not_ours_keeps_its_words_and_names_the_task() -> None:
+    world = two_tasks()
+    world.sources[1].error = OSError(5, "input/output error")
+    with pytest.raises(OSError, match="input/output error") as raised:
+        world.manager.tick()
+    assert raised.value.__notes__ == ["in task 1 of connector 'job'"]
