@@ -122,3 +122,12 @@ def test_every_dependency_is_pinned_with_hashes(name: str) -> None:
     entries = re.split(r"\n(?=\S)", text.strip())
     assert [entry for entry in entries if "--hash=sha256:" not in entry] == [], "run: make lock"
     assert "://" not in text
+
+
+def test_the_guide_to_connectors_shows_the_toys_as_they_are() -> None:
+    guide = (ROOT / "docs" / "write-a-connector.md").read_text()
+    toys = [path.read_text() for path in (ROOT / "tests" / "toys").glob("*/*") if path.is_file()]
+    shown = re.findall(r"```(?:python|toml)\n(.*?)```", guide, re.DOTALL)
+    assert shown
+    for code in shown:
+        assert any(code in toy for toy in toys), code
