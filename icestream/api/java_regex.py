@@ -7,9 +7,9 @@ engine without backtracking cannot do is refused (docs/decisions/019-patterns.md
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, Protocol
+from typing import Final, Protocol
 
 import re2
 
@@ -23,14 +23,15 @@ _LONGEST: Final = 10_000
 class Match(Protocol):
     """What RE2 found; of Python's own the part that is used here."""
 
-    re: Any
-
     def start(self) -> int: ...
     def end(self) -> int: ...
     def __getitem__(self, group: int | str) -> str | None: ...
 
 
 class _Engine(Protocol):
+    groups: int
+    groupindex: Mapping[str, int]
+
     def fullmatch(self, text: str) -> Match | None: ...
     def match(self, text: str) -> Match | None: ...
     def search(self, text: str) -> Match | None: ...
@@ -44,6 +45,15 @@ class JavaPattern:
     _main: _Engine = field(repr=False, compare=False)
     _ahead: Sequence[tuple[bool, _Engine]] = field(default=(), repr=False, compare=False)
     """What must begin the text, or must not: look-aheads at the pattern's own beginning."""
+
+    @property
+    def groups(self) -> int:
+        return int(self._main.groups)
+
+    @property
+    def names(self) -> Mapping[str, int]:
+        """The numbers of the groups that have a name."""
+        return dict(self._main.groupindex)
 
     def fullmatch(self, text: str) -> Match | None:
         """Java's `matches`."""

@@ -29,7 +29,7 @@ from icestream.cluster.version_judge import version_problems
 from icestream.converters.catalog import converter_from
 from icestream.logs import masked
 from icestream.plugins import Connector, find_connector
-from icestream.transforms.build import chain_from
+from icestream.transforms.chain import chain_from
 from icestream.transforms.declared import PREDICATES, TRANSFORMS, Declared, declared
 from icestream.validation.settings import SETTINGS as VALIDATION
 from icestream.validation.settings import problems as schema_problems

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.types as pt
 
 from icestream.records.column import Column
-from icestream.records.java_text import Verbatim, hash_order, java_double, java_float, java_long
+from icestream.records.java_text import Verbatim, java_double, java_float, java_long
 from icestream.records.plain import plain
 from icestream.records.records import Converted
 from icestream.records.schema import DATE, TIME, TIMESTAMP, ConnectSchema, Kind
@@ -127,7 +127,7 @@ def _shown(value: Any, embedded: bool) -> str | None:
         text = base64.b64encode(value).decode()
         return _in_quotes(text) if embedded else text
     if isinstance(value, Mapping):
-        value = _Pairs([(key, value[key]) for key in hash_order(value)])
+        value = _Pairs(list(value.items()))
     if isinstance(value, _Pairs):
         return "{" + ",".join(f"{_shown(key, True)}:{_shown(item, True)}" for key, item in value.items) + "}"
     if isinstance(value, list):

@@ -13,7 +13,6 @@ import pyarrow.types as pt
 from icestream.records.column import Column
 from icestream.records.java_text import (
     Verbatim,
-    hash_order,
     java_date,
     java_double,
     java_float,
@@ -121,7 +120,7 @@ def _map(schema: ConnectSchema, value: Sequence[tuple[Any, Any]]) -> str:
     assert schema.key is not None and schema.value is not None
     of_key, of_value = schema.key, schema.value
     shown = {_shown(of_key, key): _shown(of_value, item) for key, item in value}
-    return "{" + ", ".join(f"{key}={shown[key]}" for key in hash_order(shown)) + "}"
+    return "{" + ", ".join(f"{key}={text}" for key, text in shown.items()) + "}"
 
 
 _LOGICAL: Final[Mapping[str | None, Callable[[Any], str]]] = {

@@ -13,8 +13,7 @@ from icestream.converters.catalog import converter_from
 from icestream.kafka.bulk_producer import ANY_PARTITION, Outgoing
 from icestream.records.records import ConversionError, Converter, Failure, Header, Records
 from icestream.records.values import Value
-from icestream.transforms.build import chain_from
-from icestream.transforms.chain import Chain
+from icestream.transforms.chain import Chain, chain_from
 
 _Headers = tuple[tuple[str, bytes | None], ...]
 _KEY, _VALUE, _HEADER = "KEY_CONVERTER", "VALUE_CONVERTER", "HEADER_CONVERTER"

@@ -19,8 +19,7 @@ from icestream.kafka.chunk import Chunk
 from icestream.pipeline.assembly import assembled
 from icestream.records.records import Converted, Converter, Failure, Records
 from icestream.rows.growth import GrowthLimit
-from icestream.transforms.build import chain_from
-from icestream.transforms.chain import Chain
+from icestream.transforms.chain import Chain, chain_from
 from icestream.validation.settings import schemas_of
 from icestream.validation.validator import Schemas, Validator
 

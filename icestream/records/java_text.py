@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -37,7 +37,7 @@ def java_text(value: Any) -> str:
 
 
 def java_map(value: Mapping[str, Any]) -> str:
-    return "{" + ", ".join(f"{key}={java_text(value[key])}" for key in hash_order(value)) + "}"
+    return "{" + ", ".join(f"{key}={java_text(item)}" for key, item in value.items()) + "}"
 
 
 def java_long(value: int) -> int:
@@ -84,21 +84,3 @@ def _decimal(shortest: str) -> str:
             return f"{sign}0.{'0' * -point}{digits}"
         return f"{sign}{padded[:point]}.{padded[point:] or '0'}"
     return f"{sign}{digits[0]}.{digits[1:] or '0'}E{point - 1}"
-
-
-def hash_order(keys: Iterable[str]) -> list[str]:
-    """Keys in the order in which a `java.util.HashMap` with them is walked."""
-    known = list(dict.fromkeys(keys))
-    buckets = 16
-    while buckets * 3 // 4 < len(known):
-        buckets *= 2
-    return sorted(known, key=lambda key: _spread(key) & (buckets - 1))
-
-
-def _spread(key: str) -> int:
-    """How HashMap mixes `String.hashCode`, which counts UTF-16 units."""
-    units = np.frombuffer(key.encode("utf-16-le", "surrogatepass"), np.uint16)
-    code = 0
-    for unit in units.tolist():
-        code = (31 * code + unit) & 0xFFFFFFFF
-    return code ^ (code >> 16)

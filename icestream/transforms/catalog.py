@@ -1,6 +1,6 @@
 """The transforms and predicates that we have: class names as in configs, settings, and where the code is.
 
-The control plane validates and lists with it; `build` makes a chain from it. Code is imported late.
+The control plane validates and lists with it; `chain` makes a chain from it. Code is imported late.
 """
 
 from __future__ import annotations
@@ -13,9 +13,8 @@ from typing import Any, Final
 
 from icestream.api.config import ConfigDef
 from icestream.records.records import Predicate, Transform
-from icestream.transforms.iceberg.settings import ICEBERG_SETTINGS
+from icestream.transforms.groups import Side
 from icestream.transforms.settings import PREDICATES, TRANSFORMS
-from icestream.transforms.side import Side
 
 KAFKA: Final = "org.apache.kafka.connect.transforms."
 ICEBERG: Final = "org.apache.iceberg.connect.transforms."
@@ -106,7 +105,7 @@ def _kafka(
 def _iceberg(name: str, module: str, *, reads_key: bool = False) -> list[TransformPlugin]:
     """Under its name of today, and under that of the connector's first home."""
     factory = f"icestream.transforms.iceberg.{module}:{name}"
-    settings = ICEBERG_SETTINGS[name]
+    settings = TRANSFORMS[name]
     return [
         TransformPlugin(package + name, settings, factory, reads_key=reads_key, version=ICEBERG_VERSION)
         for package in (ICEBERG, TABULAR)

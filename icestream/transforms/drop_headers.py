@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Self
 
 from icestream.records.records import Applied, Records
-from icestream.transforms.side import Side
+from icestream.transforms.groups import Side
 
 
 @dataclass(frozen=True)

@@ -13,9 +13,9 @@ from icestream.records.json_source import ABSENT
 from icestream.records.records import Applied, Failure, Records
 from icestream.records.schema import ConnectSchema, Kind
 from icestream.records.values import Fields, Node, Text, Typed, Value, typed
+from icestream.transforms.failures import is_null, not_a_map, not_a_struct
 from icestream.transforms.field_paths import FIELD, field_path
-from icestream.transforms.requirements import is_null, not_a_map, not_a_struct
-from icestream.transforms.side import Side, all_failed, merged
+from icestream.transforms.groups import Side, all_failed, merged
 from icestream.transforms.structs import read_fields
 
 _PURPOSE: Final = "field extraction"

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from icestream.transforms.refusals import refused_setting
+from icestream.transforms.failures import refused_setting
 
 FIELD: Final = "field"
 

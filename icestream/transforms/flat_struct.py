@@ -11,8 +11,8 @@ import pyarrow as pa
 from icestream.records.column import Column, children
 from icestream.records.records import Failure
 from icestream.records.schema import ConnectSchema, Kind
+from icestream.transforms.failures import GroupFailed
 from icestream.transforms.flat_text import Join
-from icestream.transforms.refusals import Refused
 from icestream.transforms.structs import defaulted, nulls_refused, rebuilt, rebuilt_column
 
 
@@ -41,7 +41,7 @@ class _Around:
 
 
 def flattened(column: Column, schema: ConnectSchema, join: Join) -> FlatStructs:
-    """Raises Refused if the schema cannot be flattened."""
+    """Raises GroupFailed if the schema cannot be flattened."""
     around = _Around("", schema.optional, schema.default)
     leaves = list(_leaves(column, schema, around, join))
     flat = rebuilt(schema, [(leaf.name, leaf.schema) for leaf in leaves])
@@ -62,7 +62,7 @@ def _leaves(column: Column, schema: ConnectSchema, around: _Around, join: Join) 
         if inner.kind is Kind.STRUCT:
             yield from _leaves(child, inner, within, join)
         elif inner.kind is Kind.MAP:
-            raise Refused(
+            raise GroupFailed(
                 f"Flatten transformation does not support {inner.kind} for record with schemas (for field "
                 f"{within.prefix})."
             )

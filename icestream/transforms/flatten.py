@@ -18,11 +18,10 @@ from icestream.records.records import Applied, Failure, Records
 from icestream.records.rows import Indexes
 from icestream.records.schema import ConnectSchema, Kind
 from icestream.records.values import Fields, Node, Text
+from icestream.transforms.failures import GroupFailed, is_null, not_a_map, not_a_struct
 from icestream.transforms.flat_struct import flattened
 from icestream.transforms.flat_text import Join, LearnedShape, Scattered, flat_text, leaves
-from icestream.transforms.refusals import Refused
-from icestream.transforms.requirements import is_null, not_a_map, not_a_struct
-from icestream.transforms.side import Side, all_failed, kept, merged
+from icestream.transforms.groups import Side, all_failed, kept, merged
 
 _PURPOSE: Final = "flattening"
 _TOO_DEEP: Final = Failure("Flatten transformation was passed a value that is nested too deeply")
@@ -54,7 +53,7 @@ class Flatten:
             return all_failed(records, not_a_struct(value, _PURPOSE))
         try:
             flat = flattened(value, schema, self._join)
-        except Refused as refused:
+        except GroupFailed as refused:
             return all_failed(records, refused.failure)
         return kept(self.side.put(records, flat.column), flat.failed)
 

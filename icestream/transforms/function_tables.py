@@ -20,7 +20,7 @@ from icestream.records.rows import Indexes
 from icestream.records.schema import MOMENT, ConnectSchema
 from icestream.records.values import Fields, Node, Text, Typed, Value
 from icestream.transforms.arrow_schemas import held, schema_of
-from icestream.transforms.picked_fields import Picked
+from icestream.transforms.groups import Picked
 from icestream.transforms.structs import rebuilt, rebuilt_column
 
 ROW: Final = "__row"

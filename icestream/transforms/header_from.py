@@ -12,10 +12,8 @@ from icestream.records.column import Column
 from icestream.records.records import Applied, Failure, Header, Records
 from icestream.records.schema import ConnectSchema, Kind
 from icestream.records.values import Fields
-from icestream.transforms.picked_fields import Picked, got, picked
-from icestream.transforms.refusals import refused_setting
-from icestream.transforms.requirements import is_null, not_a_map, not_a_struct, schema_text
-from icestream.transforms.side import Side, all_failed, kept
+from icestream.transforms.failures import is_null, not_a_map, not_a_struct, refused_setting, schema_text
+from icestream.transforms.groups import Picked, Side, all_failed, got, kept, picked
 from icestream.transforms.structs import nulls_in_required, read_fields, rebuilt, rebuilt_column
 
 _MOVE: Final = "move"

@@ -10,8 +10,8 @@ from icestream.records.column import Column, nulls, struct_column
 from icestream.records.records import Applied, Records
 from icestream.records.schema import struct
 from icestream.records.values import Fields
-from icestream.transforms.refusals import Refused
-from icestream.transforms.side import Side, all_failed, kept
+from icestream.transforms.failures import GroupFailed
+from icestream.transforms.groups import Side, all_failed, kept
 from icestream.transforms.structs import nulls_refused, rebuilt
 
 
@@ -29,7 +29,7 @@ class HoistField:
         if isinstance(value, Column) and value.schema is not None:
             try:
                 schema = rebuilt(struct(), [(self.field, value.schema)])
-            except Refused as refused:
+            except GroupFailed as refused:
                 return all_failed(records, refused.failure)
             hoisted = struct_column(schema, [value.values])
             return kept(self.side.put(records, hoisted), nulls_refused(self.field, value))

@@ -12,11 +12,17 @@ import pyarrow as pa
 from icestream.records.column import Column
 from icestream.records.records import Applied, Records
 from icestream.records.schema import MOMENT, STRING, ConnectSchema, Kind, timestamp
-from icestream.transforms.refusals import Refused, invalid_setting, refused_setting
-from icestream.transforms.requirements import is_null, require_map, require_struct
-from icestream.transforms.schema_cache import SchemaCache
-from icestream.transforms.side import Side, all_failed, has_schema, kept
-from icestream.transforms.structs import field_arrays, nulls_in_required, rebuilt, rebuilt_column
+from icestream.transforms.failures import (
+    GroupFailed,
+    has_schema,
+    invalid_setting,
+    is_null,
+    refused_setting,
+    require_map,
+    require_struct,
+)
+from icestream.transforms.groups import Side, all_failed, kept
+from icestream.transforms.structs import SchemaCache, field_arrays, nulls_in_required, rebuilt, rebuilt_column
 
 _PURPOSE: Final = "field insertion"
 _SCHEMAS: Final[Mapping[str, ConnectSchema]] = {
@@ -72,7 +78,7 @@ class InsertField:
             if has_schema(value):
                 return self._with_schema(records)
             return self._schemaless(records)
-        except Refused as why:
+        except GroupFailed as why:
             return all_failed(records, why.failure)
 
     def _values(self, records: Records) -> dict[str, pa.Array | None]:
@@ -87,7 +93,7 @@ class InsertField:
                 case "offset.field":
                     if records.offsets is None:
                         source = "org.apache.kafka.connect.source.SourceRecord"
-                        raise Refused(f"Only SinkRecord supported for [{_PURPOSE}], found: {source}")
+                        raise GroupFailed(f"Only SinkRecord supported for [{_PURPOSE}], found: {source}")
                     found[key] = pa.array(records.offsets, pa.int64())
                 case "timestamp.field":
                     found[key] = records.timestamps

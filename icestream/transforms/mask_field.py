@@ -15,14 +15,12 @@ import pyarrow.types as pt
 
 from icestream.records.column import Column, nulls
 from icestream.records.java_classes import java_class
-from icestream.records.java_text import hash_order
 from icestream.records.json_source import JsonSource
-from icestream.records.records import Applied, Failure, Records
+from icestream.records.records import Applied, Records
 from icestream.records.values import Fields, Listing, Text, Typed
-from icestream.transforms.refusals import Refused, values_failed
-from icestream.transforms.requirements import is_null, require_map, require_struct
-from icestream.transforms.side import Changed, Side, all_failed, change_field, has_schema, kept, merged
-from icestream.transforms.structs import field_arrays, nulls_refused, rebuilt_column
+from icestream.transforms.failures import GroupFailed, is_null, values_failed
+from icestream.transforms.groups import Changed, Side, all_failed
+from icestream.transforms.structs import change_fields
 
 _PURPOSE: Final = "mask fields"
 _NUMBER: Final = re.compile(r"[-+]?(\d+(?:\.\d*)?|\.\d+)([eE][-+]?\d+)?")
@@ -39,53 +37,36 @@ class MaskField:
 
     @classmethod
     def configured(cls, settings: Mapping[str, Any], side: Side) -> Self:
-        names = tuple(hash_order(settings["fields"]))
+        names = tuple(settings["fields"])
         return cls(side, names, settings.get("replacement"), settings["replace.null.with.default"])
 
     def apply(self, records: Records) -> Applied:
-        value = self.side.get(records)
         try:
-            if has_schema(value):
-                return self._with_schema(records)
-            require_map(value, _PURPOSE)
-        except Refused as why:
+            return change_fields(
+                records,
+                self.side,
+                dict.fromkeys(self.fields, self._masked_or_failed),
+                _PURPOSE,
+                schema_after=lambda schema: schema,
+                defaults=self.replace_null_with_default,
+            )
+        except GroupFailed as why:
             return all_failed(records, why.failure)
-        applied = Applied([records])
-        for name in self.fields:
-            more = [change_field(one, self.side, name, self._masked_or_failed) for one in applied.records]
-            applied = merged([*more, Applied([], applied.failed)])
-        return applied
 
     def _masked_or_failed(self, value: Typed) -> Changed:
         if is_null(value):
             return Changed(nulls(len(value)))
         try:
             return Changed(self._masked(value))
-        except Refused as why:
+        except GroupFailed as why:
             return Changed(nulls(len(value)), values_failed(value, why.failure))
-
-    def _with_schema(self, records: Records) -> Applied:
-        column, schema = require_struct(self.side.get(records), _PURPOSE)
-        arrays = field_arrays(column, self.replace_null_with_default)
-        failed: dict[int, Failure] = {}
-        for position, one in enumerate(schema.fields):
-            child = Column(arrays[position], one.schema)
-            if one.name in self.fields and not is_null(child):
-                try:
-                    masked = self._masked(child)
-                    assert isinstance(masked, Column)
-                    arrays[position] = masked.values
-                except Refused as why:
-                    failed = {**values_failed(child, why.failure), **failed}
-            failed = {**nulls_refused(one.name, child), **failed}
-        return kept(self.side.put(records, rebuilt_column(schema, arrays, len(records))), failed)
 
     def _masked(self, value: Typed) -> Typed:
         if self.replacement is None:
             return _emptied(value)
         name = java_class(value)
         if not isinstance(value, Column) or not _is_replaceable(value.values.type):
-            raise Refused(f"Cannot mask value of type class {name} with custom replacement.")
+            raise GroupFailed(f"Cannot mask value of type class {name} with custom replacement.")
         return _filled(value, _replacement(self.replacement, value.values.type))
 
 
@@ -113,7 +94,7 @@ def _emptied(value: Typed) -> Typed:
 def _empty(column: Column) -> pa.Scalar:
     kind = column.values.type
     if pt.is_binary(kind) or pt.is_struct(kind):
-        raise Refused(f"Cannot mask value of type: class {java_class(column)}")
+        raise GroupFailed(f"Cannot mask value of type: class {java_class(column)}")
     if pt.is_boolean(kind):
         return pa.scalar(False)
     if pt.is_string(kind):
@@ -134,7 +115,7 @@ def _replacement(text: str, kind: pa.DataType) -> pa.Scalar:
         return _decimal(text, kind)
     number = _parsed(text)
     if number is None:
-        raise Refused(f"Unable to convert {text} (class java.lang.String) to a number")
+        raise GroupFailed(f"Unable to convert {text} (class java.lang.String) to a number")
     if pt.is_floating(kind):
         return pa.scalar(float(number)).cast(kind, safe=False)
     width: int = kind.bit_width
@@ -145,12 +126,12 @@ def _replacement(text: str, kind: pa.DataType) -> pa.Scalar:
 def _decimal(text: str, kind: pa.DataType) -> pa.Scalar:
     number = _parsed(text)
     if number is None:
-        raise Refused(f"Unable to convert {text} (class java.lang.String) to number")
+        raise GroupFailed(f"Unable to convert {text} (class java.lang.String) to number")
     try:
         return pa.scalar(number, kind)
     except pa.ArrowInvalid:
         exponent = number.as_tuple().exponent
-        raise Refused(
+        raise GroupFailed(
             "Decimal value has mismatching scale for given Decimal schema. "
             f"Schema has scale {kind.scale}, value has scale {-int(exponent)}."
         ) from None

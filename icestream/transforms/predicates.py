@@ -12,7 +12,7 @@ from icestream.api.java_regex import JavaPattern, JavaRegexError, java_pattern
 from icestream.records.column import Column
 from icestream.records.records import Records
 from icestream.records.rows import Flags
-from icestream.transforms.refusals import invalid_setting
+from icestream.transforms.failures import invalid_setting
 
 
 def _all(records: Records, answer: bool) -> Flags:

@@ -12,18 +12,22 @@ import pyarrow as pa
 
 from icestream.records.column import Column
 from icestream.records.java_classes import java_class
-from icestream.records.java_text import hash_order
 from icestream.records.json_source import ABSENT
 from icestream.records.records import Applied, Failure, Records
 from icestream.records.rows import Flags
 from icestream.records.schema import ConnectSchema, Field
 from icestream.records.values import Fields, Node, Text
-from icestream.transforms.refusals import Refused, values_failed
-from icestream.transforms.requirements import is_null, require_map, require_struct
-from icestream.transforms.schema_cache import SchemaCache
-from icestream.transforms.setting_rules import at_colons
-from icestream.transforms.side import Side, all_failed, has_schema, kept
-from icestream.transforms.structs import field_arrays, nulls_in_required, rebuilt, rebuilt_column
+from icestream.transforms.failures import (
+    GroupFailed,
+    has_schema,
+    is_null,
+    require_map,
+    require_struct,
+    values_failed,
+)
+from icestream.transforms.groups import Side, all_failed, kept
+from icestream.transforms.settings import at_colons
+from icestream.transforms.structs import SchemaCache, field_arrays, nulls_in_required, rebuilt, rebuilt_column
 
 _PURPOSE: Final = "field replacement"
 
@@ -54,7 +58,7 @@ class ReplaceField:
             side,
             frozenset(settings["include"]),
             frozenset(settings["exclude"]),
-            {name: renames[name] for name in hash_order(renames)},
+            renames,
             settings["replace.null.with.default"],
         )
 
@@ -67,7 +71,7 @@ class ReplaceField:
                 return self._with_schema(records)
             require_map(value, _PURPOSE)
             return self._schemaless(records)
-        except Refused as why:
+        except GroupFailed as why:
             return all_failed(records, why.failure)
 
     def _passes(self, name: str) -> bool:
@@ -75,15 +79,16 @@ class ReplaceField:
 
     @functools.cached_property
     def _sources(self) -> Mapping[str, Sequence[str]]:
-        """New name → the keys that may become it, those later in Java's order winning over earlier ones."""
+        """New name → the keys that may become it, those that come later in `renames` winning over earlier
+        ones."""
         sources: dict[str, list[str]] = {}
         for old, new in self.renames.items():
             if self._passes(old):
                 sources.setdefault(new, []).append(old)
         for new, olds in sources.items():
             if self._passes(new) and new not in self.renames:
-                olds.append(new)
-        return {new: hash_order(olds) for new, olds in sources.items()}
+                olds.insert(0, new)
+        return sources
 
     def _schemaless(self, records: Records) -> Applied:
         groups: list[tuple[Records, Mapping[str, str]]] = [(records, {})]
@@ -153,7 +158,7 @@ def _misfit(field: Field, column: Column) -> Failure:
 
 def _position(schema: ConnectSchema, name: str) -> int:
     if name not in schema:
-        raise Refused(f"{name} is not a valid field name")
+        raise GroupFailed(f"{name} is not a valid field name")
     return schema.position(name)
 
 

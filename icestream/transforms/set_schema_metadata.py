@@ -9,9 +9,8 @@ from typing import Any, Self
 from icestream.records.column import Column, nulls
 from icestream.records.records import Applied, Failure, Records
 from icestream.records.schema import ConnectSchema, Kind
-from icestream.transforms.refusals import refused_setting
-from icestream.transforms.requirements import is_null
-from icestream.transforms.side import Side, all_failed, kept
+from icestream.transforms.failures import is_null, refused_setting
+from icestream.transforms.groups import Side, all_failed, kept
 from icestream.transforms.structs import field_arrays, nulls_in_required, rebuilt_column
 
 

@@ -1,17 +1,95 @@
-"""Structs taken apart and put together, as Java's `Struct.get` and `put` do it; shared by transforms."""
+"""Structs taken apart and put together, as Java's `Struct.get` and `put` do it, and fields changed in structs
+and schemaless maps alike; shared by transforms."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Generic, TypeVar
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.types as pt
 
 from icestream.records.column import Column, children, filled, struct_column
-from icestream.records.records import Failure
+from icestream.records.records import Applied, Failure, Records
 from icestream.records.rows import Flags
 from icestream.records.schema import ConnectSchema, Field, Kind
-from icestream.transforms.refusals import SCHEMA_BUILDER_EXCEPTION, Refused
+from icestream.records.values import Typed
+from icestream.transforms.failures import (
+    SCHEMA_BUILDER_EXCEPTION,
+    GroupFailed,
+    has_schema,
+    require_map,
+    require_struct,
+)
+from icestream.transforms.groups import Changed, Side, change_field, kept, merged
+
+_MOST_SCHEMAS = 64
+T = TypeVar("T")
+Change = Callable[[Typed], Changed]
+
+
+@dataclass
+class SchemaCache(Generic[T]):
+    """What was made of each schema, as groups of the same schema come again and again."""
+
+    _made: dict[ConnectSchema, T] = field(default_factory=dict)
+    _last: tuple[ConnectSchema, T] | None = None
+
+    def get(self, schema: ConnectSchema, make: Callable[[ConnectSchema], T]) -> T:
+        if self._last is not None and self._last[0] is schema:
+            return self._last[1]
+        if schema not in self._made:
+            if len(self._made) >= _MOST_SCHEMAS:
+                self._made.clear()
+            self._made[schema] = make(schema)
+        self._last = (schema, self._made[schema])
+        return self._made[schema]
+
+
+def change_fields(
+    records: Records,
+    side: Side,
+    changes: Mapping[str, Change],
+    purpose: str,
+    *,
+    schema_after: Callable[[ConnectSchema], ConnectSchema],
+    defaults: bool,
+) -> Applied:
+    """Fields of structs or of schemaless maps changed, each by one function that gets and gives columns with
+    a schema or without. Raises GroupFailed if the values are neither."""
+    if has_schema(side.get(records)):
+        return _change_struct(records, side, changes, purpose, schema_after, defaults)
+    require_map(side.get(records), purpose)
+    applied = Applied([records])
+    for name, change in changes.items():
+        more = [change_field(one, side, name, change) for one in applied.records]
+        applied = merged([*more, Applied([], applied.failed)])
+    return applied
+
+
+def _change_struct(
+    records: Records,
+    side: Side,
+    changes: Mapping[str, Change],
+    purpose: str,
+    schema_after: Callable[[ConnectSchema], ConnectSchema],
+    defaults: bool,
+) -> Applied:
+    column, schema = require_struct(side.get(records), purpose)
+    after = schema_after(schema)
+    arrays = field_arrays(column, defaults)
+    failed: dict[int, Failure] = {}
+    for position, one in enumerate(schema.fields):
+        if one.name in changes:
+            changed = changes[one.name](Column(arrays[position], one.schema))
+            assert isinstance(changed.value, Column)
+            values = changed.value.values
+            arrays[position] = values.cast(after[one.name].arrow_type) if pt.is_null(values.type) else values
+            failed = {**changed.failed, **failed}
+        failed = {**nulls_refused(one.name, Column(arrays[position], after[one.name])), **failed}
+    return kept(side.put(records, rebuilt_column(after, arrays, len(records))), failed)
 
 
 def read_fields(column: Column, *, defaults: bool) -> dict[str, Column]:
@@ -43,10 +121,10 @@ def rebuilt(schema: ConnectSchema, fields: Sequence[tuple[str, ConnectSchema]]) 
     names: set[str] = set()
     for name, _ in fields:
         if not name:
-            raise Refused("fieldName cannot be null.", SCHEMA_BUILDER_EXCEPTION)
+            raise GroupFailed("fieldName cannot be null.", SCHEMA_BUILDER_EXCEPTION)
         if name in names:
             reason = f"Cannot create field because of field name duplication {name}"
-            raise Refused(reason, SCHEMA_BUILDER_EXCEPTION)
+            raise GroupFailed(reason, SCHEMA_BUILDER_EXCEPTION)
         names.add(name)
     return ConnectSchema(
         Kind.STRUCT,

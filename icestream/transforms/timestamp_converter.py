@@ -6,11 +6,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, Self
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.types as pt
 
 from icestream.records.column import Column, nulls
 from icestream.records.java_classes import java_class
 from icestream.records.records import Applied, Failure, Records
+from icestream.records.rows import Flags
 from icestream.records.schema import (
     DATE,
     MOMENT,
@@ -24,13 +28,18 @@ from icestream.records.schema import (
     timestamp,
 )
 from icestream.records.values import Typed
-from icestream.transforms.java_dates import JavaDateFormat
-from icestream.transforms.refusals import CONNECT_EXCEPTION, Refused, refused_setting, values_failed
-from icestream.transforms.requirements import is_null, require_map, require_struct, schema_text
-from icestream.transforms.schema_cache import SchemaCache
-from icestream.transforms.side import Changed, Side, all_failed, change_field, has_schema, kept
-from icestream.transforms.structs import field_arrays, nulls_refused, rebuilt, rebuilt_column
-from icestream.transforms.timestamps import Converted, from_moments, held, to_moments
+from icestream.transforms.dates import DAY, DateFormat, milliseconds
+from icestream.transforms.failures import (
+    CONNECT_EXCEPTION,
+    GroupFailed,
+    has_schema,
+    is_null,
+    refused_setting,
+    schema_text,
+    values_failed,
+)
+from icestream.transforms.groups import Changed, Side, all_failed, kept
+from icestream.transforms.structs import SchemaCache, change_fields, rebuilt
 
 _PURPOSE: Final = "converting timestamp formats"
 _TARGETS: Final[Mapping[str, ConnectSchema]] = {
@@ -41,6 +50,17 @@ _TARGETS: Final[Mapping[str, ConnectSchema]] = {
     "Timestamp": timestamp(),
 }
 _LOGICAL: Final = (TIMESTAMP, DATE, TIME)
+_PER_SECOND: Final[Mapping[str, int]] = {
+    "seconds": 1,
+    "milliseconds": 1_000,
+    "microseconds": 1_000_000,
+    "nanoseconds": 1_000_000_000,
+}
+_LEAST, _MOST = -(2**63), 2**63 - 1
+_NO_FORMAT: Final = Failure(
+    'Cannot invoke "java.text.SimpleDateFormat.parse(String)" because "config.format" is null',
+    "java.lang.NullPointerException",
+)
 
 
 @dataclass(frozen=True)
@@ -49,7 +69,7 @@ class TimestampConverter:
     target: str
     name: str = ""
     """Empty: the whole value."""
-    format: JavaDateFormat | None = None
+    format: DateFormat | None = None
     precision: str = "milliseconds"
     replace_null_with_default: bool = True
     _schemas: SchemaCache[ConnectSchema] = field(default_factory=SchemaCache, compare=False)
@@ -72,26 +92,41 @@ class TimestampConverter:
     def apply(self, records: Records) -> Applied:
         value = self.side.get(records)
         try:
-            if has_schema(value):
-                assert isinstance(value, Column)
-                return self._whole(records, value) if not self.name else self._struct(records, value)
-            return self._schemaless(records)
-        except Refused as why:
-            return all_failed(records, why.failure)
-
-    def _schemaless(self, records: Records) -> Applied:
-        value = self.side.get(records)
-        if value is None or is_null(value):
-            return Applied([self.side.put(records, None)])
-        if not self.name:
+            if is_null(value):
+                return Applied([self._of_null(records)])
+            if self.name:
+                return change_fields(
+                    records,
+                    self.side,
+                    {self.name: self._changed},
+                    _PURPOSE,
+                    schema_after=self._schema_after,
+                    defaults=self.replace_null_with_default,
+                )
+            assert value is not None
             changed = self._changed(value)
             assert isinstance(changed.value, Column)
             return kept(self.side.put(records, changed.value), changed.failed)
-        require_map(value, _PURPOSE)
-        return change_field(records, self.side, self.name, self._changed)
+        except GroupFailed as why:
+            return all_failed(records, why.failure)
+
+    def _of_null(self, records: Records) -> Records:
+        value = self.side.get(records)
+        if not has_schema(value):
+            return self.side.put(records, None)
+        assert isinstance(value, Column) and value.schema is not None
+        if self.name:
+            return self.side.put(records, nulls(len(records), self._schema_after(value.schema)))
+        _require_timestamp(value.schema)
+        return self.side.put(records, nulls(len(records), self._target(value.schema)))
 
     def _changed(self, value: Typed) -> Changed:
         """Without a schema, a timestamp is what its Java class says."""
+        if isinstance(value, Column) and value.schema is not None:
+            _require_timestamp(value.schema)
+            schema = self._target(value.schema)
+            values, failed = self._converted(value.values, schema.arrow_type)
+            return Changed(Column(values, schema), failed)
         if is_null(value):
             return Changed(nulls(len(value)))
         if not isinstance(value, Column) or value.values.type not in (MOMENT, pa.int64(), pa.string()):
@@ -101,39 +136,15 @@ class TimestampConverter:
         values, failed = self._converted(value.values, MOMENT)
         return Changed(Column(values), failed)
 
-    def _converted(self, values: pa.Array, moments: pa.DataType) -> Converted:
-        """To the target; what is a java.util.Date there, in the given type."""
-        raw, failed = to_moments(values, self.format, self.precision)
-        target = from_moments(raw, self.target, self.format, self.precision)
-        return (target if self.target in ("string", "unix") else held(target, moments)), failed
+    def _target(self, schema: ConnectSchema) -> ConnectSchema:
+        return replace(_TARGETS[self.target], optional=schema.optional)
 
-    def _whole(self, records: Records, value: Column) -> Applied:
-        assert value.schema is not None
-        _require_timestamp(value.schema)
-        schema = replace(_TARGETS[self.target], optional=value.schema.optional)
-        values, failed = self._converted(value.values, schema.arrow_type)
-        return kept(self.side.put(records, Column(values, schema)), failed)
-
-    def _struct(self, records: Records, value: Column) -> Applied:
-        assert value.schema is not None
-        if not is_null(value):
-            require_struct(value, _PURPOSE)
-        changed = self._schemas.get(value.schema, self._changed_schema)
-        if is_null(value):
-            return Applied([self.side.put(records, nulls(len(records), changed))])
-        arrays = field_arrays(value, self.replace_null_with_default)
-        failed: dict[int, Failure] = {}
-        for position, one in enumerate(value.schema.fields):
-            if one.name == self.name:
-                _require_timestamp(one.schema)
-                arrays[position], bad = self._converted(arrays[position], changed[one.name].arrow_type)
-                failed = {**bad, **failed}
-            failed = {**nulls_refused(one.name, Column(arrays[position], changed[one.name])), **failed}
-        return kept(self.side.put(records, rebuilt_column(changed, arrays, len(records))), failed)
+    def _schema_after(self, schema: ConnectSchema) -> ConnectSchema:
+        return self._schemas.get(schema, self._changed_schema)
 
     def _changed_schema(self, schema: ConnectSchema) -> ConnectSchema:
         if schema.kind is not Kind.STRUCT:
-            raise Refused("Cannot list fields on non-struct type")
+            raise GroupFailed("Cannot list fields on non-struct type")
         fields = [
             (one.name, self._target(one.schema) if one.name == self.name else one.schema)
             for one in schema.fields
@@ -141,23 +152,46 @@ class TimestampConverter:
         changed = replace(rebuilt(schema, fields), optional=schema.optional)
         return changed if schema.default is None else replace(changed, default=self._default(schema, changed))
 
-    def _target(self, schema: ConnectSchema) -> ConnectSchema:
-        return replace(_TARGETS[self.target], optional=schema.optional)
-
     def _default(self, schema: ConnectSchema, changed: ConnectSchema) -> Any:
         if self.name not in schema:
             return schema.default
-        before = pa.array([schema.default.get(self.name)], schema[self.name].arrow_type)
         _require_timestamp(schema[self.name])
+        before = pa.array([schema.default.get(self.name)], schema[self.name].arrow_type)
         after, failed = self._converted(before, changed[self.name].arrow_type)
         for failure in failed.values():
-            raise Refused(failure.reason, failure.exception)
+            raise GroupFailed(failure)
         return {**schema.default, self.name: after[0].as_py()}
 
+    def _converted(self, values: pa.Array, kind: pa.DataType) -> tuple[pa.Array, Mapping[int, Failure]]:
+        """To the target; what is a java.util.Date there, in the given type."""
+        moments, failed = self._moments(values)
+        match self.target:
+            case "string":
+                assert self.format is not None
+                return self.format.format(moments), failed
+            case "unix":
+                return _scaled(moments, "milliseconds", self.precision), failed
+            case "Date":
+                moments = pc.subtract(moments, _time_of_day(moments))
+            case "Time":
+                moments = _time_of_day(moments)
+        return _in_type(moments, kind), failed
 
-def _format(pattern: str) -> JavaDateFormat:
+    def _moments(self, values: pa.Array) -> tuple[pa.Array, Mapping[int, Failure]]:
+        """Text, Unix time or any java.util.Date as milliseconds since 1970."""
+        if pt.is_integer(values.type):
+            return _scaled(values, self.precision, "milliseconds"), {}
+        if not pt.is_string(values.type):
+            return milliseconds(values), {}
+        if self.format is None:
+            return pa.nulls(len(values), pa.int64()), values_failed(Column(values), _NO_FORMAT)
+        moments, bad = self.format.parse(values)
+        return moments, {row: _unparsable(values[row].as_py(), self.format.pattern) for row in bad}
+
+
+def _format(pattern: str) -> DateFormat:
     try:
-        return JavaDateFormat.of(pattern)
+        return DateFormat.of(pattern)
     except ValueError as error:
         needed = "TimestampConverter requires a SimpleDateFormat-compatible pattern for string timestamps"
         # Java mixes up the arguments of its exception
@@ -166,9 +200,40 @@ def _format(pattern: str) -> JavaDateFormat:
 
 
 def _require_timestamp(schema: ConnectSchema) -> None:
-    if schema.name in _LOGICAL or schema.kind in (Kind.STRING, Kind.INT64):
-        return
-    raise Refused(
-        f"Schema {schema_text(schema)} does not correspond to a known timestamp type format",
-        CONNECT_EXCEPTION,
-    )
+    if schema.name not in _LOGICAL and schema.kind not in (Kind.STRING, Kind.INT64):
+        what = f"Schema {schema_text(schema)} does not correspond to a known timestamp type format"
+        raise GroupFailed(what, CONNECT_EXCEPTION)
+
+
+def _unparsable(text: str, pattern: str) -> Failure:
+    return Failure(f"Could not parse timestamp: value ({text}) does not match pattern ({pattern})")
+
+
+def _time_of_day(moments: pa.Array) -> pa.Array:
+    numbers = moments.fill_null(0).to_numpy(zero_copy_only=False)
+    return pa.array(numbers % DAY, pa.int64(), mask=_nulls(moments))
+
+
+def _in_type(moments: pa.Array, kind: pa.DataType) -> pa.Array:
+    """A date beyond the range keeps the low bits of its day, as Java's `int` does."""
+    if kind == MOMENT:
+        return moments.cast(MOMENT)
+    whole = pc.divide(moments, DAY) if pt.is_date(kind) else moments
+    return whole.cast(pa.int32(), safe=False).cast(kind)
+
+
+def _scaled(values: pa.Array, unit: str, wanted: str) -> pa.Array:
+    """As java.util.concurrent.TimeUnit converts: cuts off towards zero, stops at the ends of the range."""
+    per_second, target = _PER_SECOND[unit], _PER_SECOND[wanted]
+    if per_second >= target:
+        return pc.divide(values, per_second // target)
+    factor = target // per_second
+    numbers = values.fill_null(0).to_numpy(zero_copy_only=False)
+    most = _MOST // factor
+    inside = np.clip(numbers, -most, most) * factor
+    scaled = np.where(numbers > most, _MOST, np.where(numbers < -most, _LEAST, inside))
+    return pa.array(scaled, pa.int64(), mask=_nulls(values))
+
+
+def _nulls(values: pa.Array) -> Flags | None:
+    return values.is_null().to_numpy(zero_copy_only=False) if values.null_count else None

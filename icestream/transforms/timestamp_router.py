@@ -9,21 +9,21 @@ from typing import Any, Self
 import numpy as np
 
 from icestream.records.records import Applied, Failure, Records
-from icestream.transforms.java_dates import JavaDateFormat
-from icestream.transforms.refusals import invalid_setting
-from icestream.transforms.side import Side, kept
+from icestream.transforms.dates import DateFormat
+from icestream.transforms.failures import invalid_setting
+from icestream.transforms.groups import Side, kept
 
 
 @dataclass(frozen=True)
 class TimestampRouter:
     topic_format: str
-    timestamp_format: JavaDateFormat
+    timestamp_format: DateFormat
 
     @classmethod
     def configured(cls, settings: Mapping[str, Any], side: Side) -> Self:
         pattern = settings["timestamp.format"]
         try:
-            return cls(settings["topic.format"], JavaDateFormat.of(pattern))
+            return cls(settings["topic.format"], DateFormat.of(pattern))
         except ValueError as error:
             raise invalid_setting("timestamp.format", pattern, str(error)) from None
 

@@ -24,11 +24,9 @@ from icestream.records.rows import Indexes
 from icestream.records.schema import Kind
 from icestream.records.values import Fields
 from icestream.transforms.catalog import USER_GROUP
+from icestream.transforms.failures import GroupFailed, is_null, refused_setting
 from icestream.transforms.function_tables import ROW, Misuse, SchemalessTable, StructTable, Tabular
-from icestream.transforms.picked_fields import picked
-from icestream.transforms.refusals import Refused, refused_setting
-from icestream.transforms.requirements import is_null
-from icestream.transforms.side import Side, all_failed, kept, merged
+from icestream.transforms.groups import Side, all_failed, kept, merged, picked
 
 _MOST_FIELDS: Final = 1000
 _TAKEN: Final = f"the records have a field {ROW}, the name of the column that numbers them; rename it"
@@ -100,7 +98,7 @@ class UserFunction:
             made = [self._made(records, tabular, one) for one in _of_one_schema(results)]
         except Misuse as misuse:
             return all_failed(records, self._failure(str(misuse)))
-        except Refused as refused:
+        except GroupFailed as refused:
             return all_failed(records, refused.failure)
         why = {int(records.rows[at]): failure for at, failure in failed.items()}
         seen = {*why, *(row for group in made for row in group.rows.tolist())}

@@ -10,10 +10,8 @@ from icestream.records.column import Column
 from icestream.records.records import Applied, Failure, Records
 from icestream.records.schema import ConnectSchema, Kind, struct
 from icestream.records.values import Fields
-from icestream.transforms.picked_fields import Picked, got, picked
-from icestream.transforms.refusals import Refused
-from icestream.transforms.requirements import is_null, not_a_map, not_a_struct
-from icestream.transforms.side import Side, all_failed, kept
+from icestream.transforms.failures import GroupFailed, is_null, not_a_map, not_a_struct
+from icestream.transforms.groups import Picked, Side, all_failed, got, kept, picked
 from icestream.transforms.structs import nulls_in_required, read_fields, rebuilt, rebuilt_column
 
 _PURPOSE = "copying fields from value to key"
@@ -48,7 +46,7 @@ class ValueToKey:
             return all_failed(records, Failure(f"Field does not exist: {unknown}"))
         try:
             key_schema = rebuilt(struct(), [(name, schema[name]) for name in self.fields])
-        except Refused as refusal:
+        except GroupFailed as refusal:
             return all_failed(records, refusal.failure)
         columns = read_fields(value, defaults=self.replace_null_with_default)
         arrays = [columns[name].values for name in self.fields]

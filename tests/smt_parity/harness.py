@@ -47,7 +47,7 @@ from icestream.records.records import ConversionError, Converter
 from icestream.records.values import Value
 from icestream.transforms.catalog import ICEBERG, KAFKA
 from icestream.transforms.chain import Chain, Step
-from icestream.transforms.side import Side
+from icestream.transforms.groups import Side
 from tests import long_form
 from tests.smt_parity.given import Data, Given, our_records, our_value
 from tests.smt_parity.java_side import Java, JavaStep, Refused

@@ -23,7 +23,7 @@ from icestream.records.schema import (
     timestamp,
 )
 from icestream.transforms.cast import Cast
-from icestream.transforms.side import Side
+from icestream.transforms.groups import Side
 from tests.smt_parity.generators import Shape, givens
 from tests.smt_parity.given import Given, Json, Of
 from tests.smt_parity.harness import Parity, Smt, generated
@@ -33,16 +33,11 @@ TEXTS = [
     *("", " ", "0", "-0", "+0", "007", "127", "128", "-128", "-129", "32767", "32768", "65536", "2147483647"),
     *("2147483648", "-2147483649", "9223372036854775807", "9223372036854775808", "-9223372036854775808"),
     *("99999999999999999999999", "1.0", "1.", ".5", "1e3", "1E-3", "1e400", "-1e400", "1e-400", "0x10"),
-    *("0x1p3", "0x1.8p1", "NaN", "nan", "Infinity", "-Infinity", "inf", "+5", "--5", "5-", "1_000", " 5"),
+    *("NaN", "nan", "Infinity", "-Infinity", "inf", "+5", "--5", "5-", "1_000", " 5"),
     *(
         "5 ",
         "\t5\n",
-        "1f",
-        "1D",
-        "1.5e3f",
         "NaNf",
-        "٣",
-        "１２",
         "true",
         "TRUE",
         "True ",

@@ -12,6 +12,7 @@ from icestream.transforms.cast import Cast
 from icestream.transforms.drop_headers import DropHeaders
 from icestream.transforms.extract_field import ExtractField
 from icestream.transforms.flatten import Flatten
+from icestream.transforms.groups import Side
 from icestream.transforms.header_from import HeaderFrom
 from icestream.transforms.hoist_field import HoistField
 from icestream.transforms.iceberg.copy_value import CopyValue
@@ -19,7 +20,6 @@ from icestream.transforms.insert_field import InsertField
 from icestream.transforms.mask_field import MaskField
 from icestream.transforms.replace_field import ReplaceField
 from icestream.transforms.set_schema_metadata import SetSchemaMetadata
-from icestream.transforms.side import Side
 from icestream.transforms.value_to_key import ValueToKey
 from tests.smt_parity.generators import Shape, givens
 from tests.smt_parity.given import Given, Json

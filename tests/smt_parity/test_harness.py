@@ -26,7 +26,7 @@ from icestream.records.schema import (
     timestamp,
 )
 from icestream.records.schema import date as date_schema
-from icestream.transforms.side import Side, all_failed
+from icestream.transforms.groups import Side, all_failed
 from tests.smt_parity.generators import givens
 from tests.smt_parity.given import Data, Given, Json, Of
 from tests.smt_parity.harness import Parity, Smt, Tally, generated

@@ -67,7 +67,7 @@ ODD_EVENTS: list[dict[str, Any]] = [
     {"source": {"db": "shop", "schema": None, "table": "orders"}},
     {"source": {"db": "{table}", "table": "{db}"}},
     {"source": {"db": 5, "table": 0.1}},
-    {"source": {"db": True, "table": {"b": [1, None, "x"], "a": 1e10}}},
+    {"source": {"db": True, "table": {"a": [1, None, "x"], "b": 1e10}}},
     {"source": {"db": [], "table": None}},
 ]
 WITHOUT = ["op", "ts_ms", "before", "after", "source"]
@@ -240,7 +240,7 @@ ODD_METADATA: list[Any] = [
     {"operation": "delete"},
     {"operation": "load", "timestamp": 5},
     {"operation": 5, "timestamp": {"x": 1}, "schema-name": 1.5, "table-name": [None, True]},
-    {"operation": {"a": 1}, "timestamp": [1], "schema-name": {"b": 1, "a": "x"}},
+    {"operation": {"a": 1}, "timestamp": [1], "schema-name": {"a": "x", "b": 1}},
 ]
 
 

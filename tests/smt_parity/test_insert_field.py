@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from icestream.records.schema import ConnectSchema, Kind, struct
+from icestream.transforms.groups import Side
 from icestream.transforms.insert_field import InsertField
-from icestream.transforms.side import Side
 from tests.smt_parity.generators import Shape, givens
 from tests.smt_parity.given import Given, Json, Of
 from tests.smt_parity.harness import Parity, Smt, generated

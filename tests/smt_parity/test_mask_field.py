@@ -21,8 +21,8 @@ from icestream.records.schema import (
     timestamp,
 )
 from icestream.transforms.cast import Cast
+from icestream.transforms.groups import Side
 from icestream.transforms.mask_field import MaskField
-from icestream.transforms.side import Side
 from icestream.transforms.timestamp_converter import TimestampConverter
 from tests.smt_parity.generators import Shape, givens
 from tests.smt_parity.given import Given, Json, Of

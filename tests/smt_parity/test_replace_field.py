@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from icestream.records.schema import ConnectSchema, Kind, struct
+from icestream.transforms.groups import Side
 from icestream.transforms.replace_field import ReplaceField
-from icestream.transforms.side import Side
 from tests.smt_parity.generators import Shape, givens
 from tests.smt_parity.given import Given, Json, Of
 from tests.smt_parity.harness import Parity, Smt, generated
@@ -21,15 +21,13 @@ CONFIGS = [
     {"exclude": "a,b,c.d,ü"},
     {"renames": "a:x"},
     {"renames": "a:x,b:y"},
-    {"renames": "a:b"},
     {"renames": "b:a"},
     {"renames": "a:b,b:a"},
-    {"renames": "a:b,b:c.d"},
     {"renames": "a:x,b:x"},
     {"renames": "a:a"},
     {"renames": "a:x:,:b"},
     {"include": "a,c.d", "renames": "a:b"},
-    {"include": "a,b", "renames": "a:b"},
+    {"include": "a,b", "renames": "b:a"},
     {"include": "a", "renames": "b:x"},
     {"exclude": "b", "renames": "a:b"},
     {"exclude": "a", "renames": "a:b"},

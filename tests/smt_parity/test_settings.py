@@ -10,8 +10,8 @@ from typing import Any, Final
 import pytest
 
 from icestream.api.errors import ConfigError
-from icestream.transforms.build import chain_from
 from icestream.transforms.catalog import ALL_PREDICATES, KAFKA_TRANSFORMS
+from icestream.transforms.chain import chain_from
 from icestream.transforms.declared import declared
 from tests.smt_parity.harness import Parity
 from tests.smt_parity.java_side import Refused
@@ -45,6 +45,8 @@ CLASSES: Final = [
 ]
 EARLIER: Final = "timestamp.format"
 """Of TimestampRouter: what is no pattern fails each record in Java, and the config here."""
+EARLIER_TEXTS: Final = (("replacement", "${topic}"), ("value.literal", "[a"))
+"""Of RegexRouter and InsertHeader: no such group, and what begins as a list does; refused here."""
 REFUSED: Final = "refused"
 
 
@@ -54,8 +56,9 @@ def test_settings(parity: Parity, family: str, class_name: str, settings: Any) -
     configs: list[dict[str, str]] = [needed]
     for one in settings.settings:
         if one.name != EARLIER:
+            taken = [text for text in TEXTS if (one.name, text) not in EARLIER_TEXTS]
             configs.append({key: text for key, text in needed.items() if key != one.name})
-            configs.extend({**needed, one.name: text} for text in TEXTS)
+            configs.extend({**needed, one.name: text} for text in taken)
     ours = [_ours(family, class_name, config) for config in configs]
     theirs = [_theirs(parity, class_name, config) for config in configs]
     parity.compare("settings", ours, theirs, given=configs)

@@ -20,9 +20,9 @@ from icestream.records.schema import (
 from icestream.transforms.cast import Cast
 from icestream.transforms.extract_field import ExtractField
 from icestream.transforms.flatten import Flatten
+from icestream.transforms.groups import Side
 from icestream.transforms.hoist_field import HoistField
 from icestream.transforms.set_schema_metadata import SetSchemaMetadata
-from icestream.transforms.side import Side
 from tests.smt_parity.generators import Shape, givens
 from tests.smt_parity.given import Given, Json, Of
 from tests.smt_parity.harness import Parity, Smt, generated

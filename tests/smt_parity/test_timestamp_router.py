@@ -14,7 +14,7 @@ TOPICS = [
     *("${topic}-${timestamp}", "${timestamp}", "x", "${topic}${topic}"),
     *("$topic ${timestamp}${topic}", "", "$1\\"),
 ]
-PATTERNS = ["yyyyMMdd", "yyyy-MM-dd'T'HH", "'${topic}'yyyy", "YYYY.ww", "$", ""]
+PATTERNS = ["yyyyMMdd", "yyyy-MM-dd'T'HH", "'${topic}'yyyy", "yyyy.MM", "$", ""]
 
 
 @pytest.mark.parametrize("topic", TOPICS)

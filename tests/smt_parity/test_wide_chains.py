@@ -15,6 +15,7 @@ from icestream.transforms.drop_headers import DropHeaders
 from icestream.transforms.extract_field import ExtractField
 from icestream.transforms.filter import Filter
 from icestream.transforms.flatten import Flatten
+from icestream.transforms.groups import Side
 from icestream.transforms.header_from import HeaderFrom
 from icestream.transforms.hoist_field import HoistField
 from icestream.transforms.insert_field import InsertField
@@ -24,7 +25,6 @@ from icestream.transforms.predicates import HasHeaderKey, RecordIsTombstone, Top
 from icestream.transforms.regex_router import RegexRouter
 from icestream.transforms.replace_field import ReplaceField
 from icestream.transforms.set_schema_metadata import SetSchemaMetadata
-from icestream.transforms.side import Side
 from icestream.transforms.timestamp_converter import TimestampConverter
 from icestream.transforms.timestamp_router import TimestampRouter
 from icestream.transforms.value_to_key import ValueToKey
@@ -54,7 +54,7 @@ STEPS: Final = [
         {"timestamp.field": "a", "partition.field": "b", "static.field": "s", "static.value": "x"},
     ),
     Smt(InsertField, {"offset.field": "o", "timestamp.field": "t!"}, Side.KEY),
-    Smt(InsertHeader, {"header": "h", "value.literal": "[1,2]"}, None),
+    Smt(InsertHeader, {"header": "h", "value.literal": "1.5"}, None),
     Smt(MaskField, {"fields": "a"}),
     Smt(MaskField, {"fields": 'b,q"\\', "replacement": "7"}),
     Smt(MaskField, {"fields": "b"}, Side.KEY),

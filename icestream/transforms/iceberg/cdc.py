@@ -16,7 +16,7 @@ from icestream.records.json_source import ABSENT
 from icestream.records.plain import plain
 from icestream.records.rows import Flags
 from icestream.records.values import Fields, Node, typed
-from icestream.transforms.iceberg.sieve import null_result
+from icestream.transforms.failures import null_result
 
 CDC, OP, TS, OFFSET, SOURCE, TARGET, KEY = "_cdc", "op", "ts", "offset", "source", "target", "key"
 INSERT, UPDATE, DELETE = "I", "U", "D"

@@ -9,14 +9,16 @@ from typing import Any, Final, Self
 from icestream.records.column import struct_column
 from icestream.records.records import Applied, Records
 from icestream.records.schema import ConnectSchema
-from icestream.transforms.iceberg.settings import SOURCE_FIELD, TARGET_FIELD
-from icestream.transforms.iceberg.sieve import null_result
-from icestream.transforms.picked_fields import got, picked
-from icestream.transforms.refusals import Refused
-from icestream.transforms.requirements import is_null, require_map, require_struct
-from icestream.transforms.schema_cache import SchemaCache
-from icestream.transforms.side import Side, all_failed, has_schema, kept
-from icestream.transforms.structs import field_arrays, nulls_in_required, rebuilt
+from icestream.transforms.failures import (
+    GroupFailed,
+    has_schema,
+    is_null,
+    null_result,
+    require_map,
+    require_struct,
+)
+from icestream.transforms.groups import Side, all_failed, got, kept, picked
+from icestream.transforms.structs import SchemaCache, field_arrays, nulls_in_required, rebuilt
 
 _PURPOSE: Final = "copy value"
 _NO_SUCH_FIELD: Final = null_result(
@@ -32,14 +34,14 @@ class CopyValue:
 
     @classmethod
     def configured(cls, settings: Mapping[str, Any], side: Side) -> Self:
-        return cls(settings[SOURCE_FIELD], settings[TARGET_FIELD])
+        return cls(settings["source.field"], settings["target.field"])
 
     def apply(self, records: Records) -> Applied:
         if is_null(records.value):
             return Applied([records])
         try:
             return self._with_schema(records) if has_schema(records.value) else self._schemaless(records)
-        except Refused as refused:
+        except GroupFailed as refused:
             return all_failed(records, refused.failure)
 
     def _schemaless(self, records: Records) -> Applied:
@@ -60,6 +62,6 @@ class CopyValue:
 
     def _changed(self, schema: ConnectSchema) -> ConnectSchema:
         if self.source not in schema:
-            raise Refused(_NO_SUCH_FIELD.reason, _NO_SUCH_FIELD.exception)
+            raise GroupFailed(_NO_SUCH_FIELD)
         fields = [(one.name, one.schema) for one in schema.fields]
         return rebuilt(schema, [*fields, (self.target, schema[self.source])])

@@ -14,14 +14,18 @@ from icestream.records.column import Column
 from icestream.records.records import Applied, Records
 from icestream.records.schema import Kind
 from icestream.records.values import Fields, Node
+from icestream.transforms.failures import (
+    GroupFailed,
+    has_schema,
+    is_null,
+    not_a_map,
+    require_map,
+    require_struct,
+)
+from icestream.transforms.groups import Checks, Side, all_failed, held, merged, parted
 from icestream.transforms.iceberg import cdc
 from icestream.transforms.iceberg.debezium_structs import flattened_structs
-from icestream.transforms.iceberg.settings import CDC_TARGET_PATTERN
-from icestream.transforms.iceberg.sieve import Sieve, held, parted
 from icestream.transforms.iceberg.targets import Targets
-from icestream.transforms.refusals import Refused
-from icestream.transforms.requirements import is_null, not_a_map, require_map, require_struct
-from icestream.transforms.side import Side, all_failed, has_schema, merged
 
 _PURPOSE: Final = "Debezium transform"
 
@@ -32,7 +36,7 @@ class DebeziumTransform:
 
     @classmethod
     def configured(cls, settings: Mapping[str, Any], side: Side) -> Self:
-        return cls(Targets(settings[CDC_TARGET_PATTERN]))
+        return cls(Targets(settings["cdc.target.pattern"]))
 
     def apply(self, records: Records) -> Applied:
         if is_null(records.value):
@@ -42,21 +46,21 @@ class DebeziumTransform:
                 require_struct(records.value, _PURPOSE)
                 return flattened_structs(records, self.targets)
             return self._schemaless(records, require_map(records.value, _PURPOSE))
-        except Refused as refused:
+        except GroupFailed as refused:
             return all_failed(records, refused.failure)
 
     def _schemaless(self, records: Records, fields: Fields) -> Applied:
-        sieve = Sieve(records)
+        checks = Checks(records)
         texts = cdc.field_texts(fields, "op")
         unknown = cdc.nulls(texts)
-        sieve.fail(unknown, cdc.NOTHING_TO_PRINT)
+        checks.fail(unknown, cdc.NOTHING_TO_PRINT)
         operations = cdc.operations(texts.filter(pa.array(~unknown)), "u", "d")
         deleted = operations.to_numpy(zero_copy_only=False) == cdc.DELETE
-        outcomes = [Applied([], sieve.failed)]
+        outcomes = [Applied([], checks.failed)]
         for payload, mine in (("before", deleted), ("after", ~deleted)):
             rows = np.flatnonzero(mine)
             if len(rows):
-                group = sieve.records.take(rows)
+                group = checks.records.take(rows)
                 outcomes += self._of_operation(group, operations.take(pa.array(rows)), payload)
         return merged(outcomes)
 
@@ -76,16 +80,16 @@ class DebeziumTransform:
         source = held(group, cdc.SOURCE)
         if not isinstance(source, Fields):
             return _no_source(group)
-        sieve = Sieve(group)
+        checks = Checks(group)
         databases, tables = _names(source)
         unnamed = cdc.nulls(databases) | cdc.nulls(tables)
-        sieve.fail(unnamed, cdc.NOTHING_TO_PRINT)
+        checks.fail(unnamed, cdc.NOTHING_TO_PRINT)
         named = pa.array(~unnamed)
-        facts = self._facts(sieve.records, databases.filter(named), tables.filter(named))
-        payload = held(sieve.records, "payload")
+        facts = self._facts(checks.records, databases.filter(named), tables.filter(named))
+        payload = held(checks.records, "payload")
         assert isinstance(payload, Fields)
         changed = payload.put({cdc.CDC: Fields(facts, None, len(payload))})
-        return sieve.done(replace(sieve.records, value=changed))
+        return checks.done(replace(checks.records, value=changed))
 
     def _facts(self, group: Records, databases: pa.Array, tables: pa.Array) -> dict[str, Node | None]:
         facts: dict[str, Node | None] = {cdc.OP: held(group, cdc.OP), cdc.TS: held(group, cdc.TS)}
@@ -108,12 +112,12 @@ def _names(source: Fields) -> tuple[pa.Array, pa.Array]:
 
 
 def _no_source(group: Records) -> Applied:
-    sieve = Sieve(group)
+    checks = Checks(group)
     source = held(group, cdc.SOURCE)
     nulls = source.nulls if isinstance(source, Column) else np.zeros(len(group), np.bool_)
-    if not sieve.fail(nulls, not_a_map(None, _PURPOSE)):
-        return Applied([], sieve.failed)
-    return sieve.fail_all(not_a_map(held(sieve.records, cdc.SOURCE), _PURPOSE))
+    if not checks.fail(nulls, not_a_map(None, _PURPOSE)):
+        return Applied([], checks.failed)
+    return checks.fail_all(not_a_map(held(checks.records, cdc.SOURCE), _PURPOSE))
 
 
 def _is_map(records: Records) -> bool:

@@ -19,11 +19,10 @@ from icestream.records.schema import (
     struct,
     timestamp,
 )
+from icestream.transforms.failures import NULL_POINTER, GroupFailed, null_result
+from icestream.transforms.groups import Checks, merged
 from icestream.transforms.iceberg import cdc
-from icestream.transforms.iceberg.sieve import NULL_POINTER, Sieve, null_result
 from icestream.transforms.iceberg.targets import Targets
-from icestream.transforms.refusals import Refused
-from icestream.transforms.side import merged
 from icestream.transforms.structs import field_arrays, nulls_refused, rebuilt
 
 _STRUCT: Final = "org.apache.kafka.connect.data.Struct"
@@ -45,18 +44,18 @@ _A_DATE: Final = Failure(
 
 
 def flattened_structs(records: Records, targets: Targets) -> Applied:
-    """Raises Refused if no record can be taken."""
+    """Raises GroupFailed if no record can be taken."""
     operations = _field(records, "op")
-    sieve = Sieve(records)
+    checks = Checks(records)
     unknown = operations.nulls
-    sieve.fail(unknown, _NO_OPERATION)
+    checks.fail(unknown, _NO_OPERATION)
     known = _operations(operations).filter(pa.array(~unknown))
     deleted = known.to_numpy(zero_copy_only=False) == cdc.DELETE
-    outcomes = [Applied([], sieve.failed)]
+    outcomes = [Applied([], checks.failed)]
     for payload, mine in (("before", deleted), ("after", ~deleted)):
         rows = np.flatnonzero(mine)
         if len(rows):
-            group = sieve.records.take(rows)
+            group = checks.records.take(rows)
             outcomes.append(_of_operation(group, known.take(pa.array(rows)), payload, targets))
     return merged(outcomes)
 
@@ -68,49 +67,49 @@ def _operations(column: Column) -> pa.Array:
 
 
 def _of_operation(records: Records, operations: pa.Array, payload: str, targets: Targets) -> Applied:
-    sieve = Sieve(records)
+    checks = Checks(records)
     try:
-        return _flattened(sieve, operations, payload, targets)
-    except Refused as refused:
-        return sieve.fail_all(refused.failure)
+        return _flattened(checks, operations, payload, targets)
+    except GroupFailed as refused:
+        return checks.fail_all(refused.failure)
 
 
-def _flattened(sieve: Sieve, operations: pa.Array, payload: str, targets: Targets) -> Applied:
-    """The checks are in Java's order. Raises Refused for all records that are left."""
-    _require(sieve.records, payload, Kind.STRUCT)
-    first = sieve.records.rows
-    _check_times(sieve)
-    _check_names(sieve, targets)
-    key = sieve.records.key
+def _flattened(checks: Checks, operations: pa.Array, payload: str, targets: Targets) -> Applied:
+    """The checks are in Java's order. Raises GroupFailed for all records that are left."""
+    _require(checks.records, payload, Kind.STRUCT)
+    first = checks.records.rows
+    _check_times(checks)
+    _check_names(checks, targets)
+    key = checks.records.key
     if isinstance(key, Column) and key.schema is not None:
         for why in list(nulls_refused(cdc.KEY, key).values())[:1]:
-            return sieve.fail_all(why)
-    row = _require(sieve.records, payload, Kind.STRUCT)
+            return checks.fail_all(why)
+    row = _require(checks.records, payload, Kind.STRUCT)
     assert row.schema is not None
     changed = rebuilt(
         row.schema, [*((one.name, one.schema) for one in row.schema.fields), (cdc.CDC, _schema(key))]
     )
     if row.schema.fields:
-        sieve.fail(row.nulls, _NO_PAYLOAD)
-    left = operations.filter(pa.array(np.isin(first, sieve.records.rows)))
-    row = _require(sieve.records, payload, Kind.STRUCT)
-    arrays = [*field_arrays(row, defaults=True), _metadata(sieve.records, left, targets)]
-    return sieve.done(replace(sieve.records, value=struct_column(changed, arrays)))
+        checks.fail(row.nulls, _NO_PAYLOAD)
+    left = operations.filter(pa.array(np.isin(first, checks.records.rows)))
+    row = _require(checks.records, payload, Kind.STRUCT)
+    arrays = [*field_arrays(row, defaults=True), _metadata(checks.records, left, targets)]
+    return checks.done(replace(checks.records, value=struct_column(changed, arrays)))
 
 
-def _check_times(sieve: Sieve) -> None:
-    times = _require(sieve.records, "ts_ms", Kind.INT64)
-    sieve.fail(times.nulls, _NO_TIME)
+def _check_times(checks: Checks) -> None:
+    times = _require(checks.records, "ts_ms", Kind.INT64)
+    checks.fail(times.nulls, _NO_TIME)
     if times.schema is not None and times.schema.name == TIMESTAMP:
-        raise Refused(_A_DATE.reason, _A_DATE.exception)
+        raise GroupFailed(_A_DATE)
 
 
-def _check_names(sieve: Sieve, targets: Targets) -> None:
-    source = _require(sieve.records, "source", Kind.STRUCT)
-    sieve.fail(source.nulls, _NO_SOURCE)
-    databases, tables = _names(sieve.records)
+def _check_names(checks: Checks, targets: Targets) -> None:
+    source = _require(checks.records, "source", Kind.STRUCT)
+    checks.fail(source.nulls, _NO_SOURCE)
+    databases, tables = _names(checks.records)
     if targets.has_pattern:
-        sieve.fail(databases.nulls | tables.nulls, _NO_NAME)
+        checks.fail(databases.nulls | tables.nulls, _NO_NAME)
 
 
 def _names(records: Records) -> tuple[Column, Column]:
@@ -159,7 +158,7 @@ def _require(records: Records, name: str, kind: Kind) -> Column:
     """As `Struct.getString` and its like find it: without a default."""
     column = _found(records, name)
     if column.schema is None or column.schema.kind is not kind:
-        raise Refused(f"Field '{name}' is not of type {kind}")
+        raise GroupFailed(f"Field '{name}' is not of type {kind}")
     return column
 
 
@@ -167,5 +166,5 @@ def _found(records: Records, name: str) -> Column:
     assert isinstance(records.value, Column)
     found = children(records.value)
     if name not in found:
-        raise Refused(f"{name} is not a valid field name")
+        raise GroupFailed(f"{name} is not a valid field name")
     return found[name]

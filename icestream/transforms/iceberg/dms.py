@@ -9,11 +9,9 @@ from typing import Any, Final, Self
 from icestream.records.column import Column
 from icestream.records.records import Applied, Failure, Records
 from icestream.records.values import Fields
+from icestream.transforms.failures import GroupFailed, has_schema, is_null, require_map
+from icestream.transforms.groups import Checks, Side, all_failed, held, merged, parted
 from icestream.transforms.iceberg import cdc
-from icestream.transforms.iceberg.sieve import Sieve, held, parted
-from icestream.transforms.refusals import Refused
-from icestream.transforms.requirements import is_null, require_map
-from icestream.transforms.side import Side, all_failed, has_schema, merged
 
 _NO_SCHEMAS: Final = Failure("Schema not support for DMS records", "java.lang.UnsupportedOperationException")
 
@@ -31,7 +29,7 @@ class DmsTransform:
             return all_failed(records, _NO_SCHEMAS)
         try:
             fields = require_map(records.value, "DMS transform")
-        except Refused as refused:
+        except GroupFailed as refused:
             return all_failed(records, refused.failure)
         nodes = {name: fields.get(name) for name in ("data", "metadata")}
         return merged([_promoted(group) for group in parted(records, nodes)])
@@ -46,14 +44,18 @@ def _promoted(group: Records) -> Applied:
 
 
 def _with_cdc(group: Records) -> Applied:
-    sieve = Sieve(group)
+    checks = Checks(group)
     metadata = held(group, "metadata")
     assert isinstance(metadata, Fields)
-    sieve.fail(cdc.nulls(cdc.field_texts(metadata, "operation")), cdc.NOTHING_TO_PRINT)
-    data, metadata = held(sieve.records, "data"), held(sieve.records, "metadata")
+    checks.fail(cdc.nulls(cdc.field_texts(metadata, "operation")), cdc.NOTHING_TO_PRINT)
+    data, metadata = held(checks.records, "data"), held(checks.records, "metadata")
     assert isinstance(data, Fields) and isinstance(metadata, Fields)
     operations = cdc.operations(cdc.field_texts(metadata, "operation"), "update", "delete")
     source = cdc.joined(cdc.field_texts(metadata, "schema-name"), cdc.field_texts(metadata, "table-name"))
-    facts = {cdc.OP: Column(operations), cdc.TS: held(sieve.records, "timestamp"), cdc.SOURCE: Column(source)}
+    facts = {
+        cdc.OP: Column(operations),
+        cdc.TS: held(checks.records, "timestamp"),
+        cdc.SOURCE: Column(source),
+    }
     changed = data.put({cdc.CDC: Fields(facts, None, len(data))})
-    return sieve.done(replace(sieve.records, value=changed))
+    return checks.done(replace(checks.records, value=changed))

@@ -16,8 +16,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from icestream.transforms.failures import GroupFailed
 from icestream.transforms.iceberg.jackson import encodable
-from icestream.transforms.refusals import Refused
 
 INVALID_OPERATION: Final = "org.bson.BsonInvalidOperationException"
 _PARSE_EXCEPTION: Final = "org.bson.json.JsonParseException"
@@ -97,16 +97,16 @@ def kind(value: Any) -> str:
 
 
 def parse(text: str) -> Document:
-    """The document at the start of a text. Raises Refused."""
+    """The document at the start of a text. Raises GroupFailed."""
     text = text.lstrip()
     try:
         value = _DECODER.raw_decode(text)[0] if text else Other("END_OF_DOCUMENT")
     except (ValueError, KeyError, TypeError, RecursionError, decimal.InvalidOperation) as error:
-        raise Refused(f"The value is no Extended JSON: {error}", _PARSE_EXCEPTION) from None
+        raise GroupFailed(f"The value is no Extended JSON: {error}", _PARSE_EXCEPTION) from None
     if type(value) is dict:
         _check_depth(value)
         return value
-    raise Refused(
+    raise GroupFailed(
         "readStartDocument can only be called when CurrentBSONType is DOCUMENT, "
         f"not when CurrentBSONType is {kind(value)}.",
         INVALID_OPERATION,
@@ -121,13 +121,13 @@ def _check_depth(document: Document) -> None:
         level = [item for item in inner if type(item) in (dict, list)]
         if not level:
             return
-    raise Refused(f"The document is nested in more than {_DEEPEST} levels")
+    raise GroupFailed(f"The document is nested in more than {_DEEPEST} levels")
 
 
 def _integer(text: str) -> int:
     value = int(text) if len(text) < 100 else 2**63
     if not -(2**63) <= value < 2**63:
-        raise Refused(f'For input string: "{text}"', "java.lang.NumberFormatException")
+        raise GroupFailed(f'For input string: "{text}"', "java.lang.NumberFormatException")
     return value if -(2**31) <= value < 2**31 else Int64(value)
 
 
@@ -155,7 +155,9 @@ def _text(value: Any) -> str:
 
 def _object_id(value: Any) -> ObjectId:
     if not _OBJECT_ID.fullmatch(_text(value)):
-        raise Refused("state should be: hexString has 24 characters", "java.lang.IllegalArgumentException")
+        raise GroupFailed(
+            "state should be: hexString has 24 characters", "java.lang.IllegalArgumentException"
+        )
     return ObjectId(value.lower())
 
 

@@ -20,8 +20,8 @@ from icestream.records.schema import (
     decimal,
     map_of,
 )
+from icestream.transforms.failures import GroupFailed
 from icestream.transforms.iceberg.jackson import encodable, text
-from icestream.transforms.refusals import Refused
 
 MAP_OF_TEXTS: Final = map_of(STRING, STRING, optional=True)
 _LARGEST: Final = 10**76
@@ -85,10 +85,10 @@ def schema(code: str) -> ConnectSchema:
 
 
 def fitted(value: Any, code: str) -> Any:
-    """A value as a column of its kind takes it. Raises Refused."""
+    """A value as a column of its kind takes it. Raises GroupFailed."""
     if code.startswith(_ARRAY):
         if code.count(_ARRAY) > _DEEPEST:
-            raise Refused(f"Arrays are nested in more than {_DEEPEST} levels")
+            raise GroupFailed(f"Arrays are nested in more than {_DEEPEST} levels")
         return [fitted(item, code[1:]) for item in value]
     return _FITTED[code](value) if code in _FITTED else value
 
@@ -100,7 +100,7 @@ def texts(value: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 def _decimal(value: int) -> Decimal:
     if not -_LARGEST < value < _LARGEST:
-        raise Refused("A number has more than 76 digits, which is the most that a decimal can have")
+        raise GroupFailed("A number has more than 76 digits, which is the most that a decimal can have")
     return Decimal(value)
 
 

@@ -15,12 +15,10 @@ import pyarrow as pa
 from icestream.records.column import Column, struct_column
 from icestream.records.records import Applied, Failure, Records
 from icestream.records.schema import struct
+from icestream.transforms.failures import SCHEMA_BUILDER_EXCEPTION, GroupFailed, is_null
+from icestream.transforms.groups import Side, all_failed
 from icestream.transforms.iceberg import json_shapes
 from icestream.transforms.iceberg.jackson import NoJson, encodable, read
-from icestream.transforms.iceberg.settings import JSON_ROOT
-from icestream.transforms.refusals import SCHEMA_BUILDER_EXCEPTION, Refused
-from icestream.transforms.requirements import is_null
-from icestream.transforms.side import Side, all_failed
 
 _EXCEPTION: Final = "org.apache.iceberg.connect.transforms.JsonToMapException"
 _NO_STRING: Final = Failure("record value is not a string, use StringConverter", _EXCEPTION)
@@ -39,7 +37,7 @@ class JsonToMapTransform:
 
     @classmethod
     def configured(cls, settings: Mapping[str, Any], side: Side) -> Self:
-        return cls(settings[JSON_ROOT])
+        return cls(settings["json.root"])
 
     def apply(self, records: Records) -> Applied:
         value = records.value
@@ -53,7 +51,7 @@ class JsonToMapTransform:
             try:
                 shape, row = self._shaped(_object(text, records, position))
                 shapes.setdefault(shape, {})[position] = row
-            except Refused as refused:
+            except GroupFailed as refused:
                 failed[int(records.rows[position])] = refused.failure
             except RecursionError:
                 failed[int(records.rows[position])] = _TOO_DEEP
@@ -65,7 +63,7 @@ class JsonToMapTransform:
         coded = ((name, json_shapes.code(one)) for name, one in value.items())
         shape = tuple((name, code) for name, code in coded if code is not None)
         if any(not name for name, _ in shape):
-            raise Refused("fieldName cannot be null.", SCHEMA_BUILDER_EXCEPTION)
+            raise GroupFailed("fieldName cannot be null.", SCHEMA_BUILDER_EXCEPTION)
         return shape, [json_shapes.fitted(value[name], code) for name, code in shape]
 
 
@@ -78,7 +76,7 @@ def _object(text: str, records: Records, position: int) -> Mapping[str, Any]:
         if isinstance(value, dict):
             return value
         reason = "Expected json object for record.value after parsing"
-    raise Refused(f"{reason}: {_place(records, position)}", _EXCEPTION)
+    raise GroupFailed(f"{reason}: {_place(records, position)}", _EXCEPTION)
 
 
 def _place(records: Records, position: int) -> str:

@@ -12,12 +12,16 @@ from icestream.records.column import Column, struct_column
 from icestream.records.records import Applied, Failure, Records
 from icestream.records.schema import STRING, ConnectSchema, Kind, struct
 from icestream.records.values import Fields, Node
-from icestream.transforms.iceberg.settings import EXTERNAL_FIELD, FIELD_NAME, NESTED
-from icestream.transforms.refusals import Refused, refused_setting
-from icestream.transforms.requirements import is_null, require_map, require_struct
-from icestream.transforms.schema_cache import SchemaCache
-from icestream.transforms.side import Side, all_failed, has_schema
-from icestream.transforms.structs import field_arrays, rebuilt
+from icestream.transforms.failures import (
+    GroupFailed,
+    has_schema,
+    is_null,
+    refused_setting,
+    require_map,
+    require_struct,
+)
+from icestream.transforms.groups import Side, all_failed
+from icestream.transforms.structs import SchemaCache, field_arrays, rebuilt
 
 _INT64_OPTIONAL: Final = ConnectSchema(Kind.INT64, optional=True)
 _TOPIC, _PARTITION, _OFFSET, _TIMESTAMP = "topic", "partition", "offset", "timestamp"
@@ -37,11 +41,11 @@ class KafkaMetadataTransform:
 
     @classmethod
     def configured(cls, settings: Mapping[str, Any], side: Side) -> Self:
-        made = cls(settings[FIELD_NAME], settings[NESTED], _pair(settings[EXTERNAL_FIELD]))
+        made = cls(settings["field_name"], settings["nested"], _pair(settings["external_field"]))
         try:
             rebuilt(struct(), made._facts())
-        except Refused as refused:
-            raise refused_setting(EXTERNAL_FIELD, str(refused)) from None
+        except GroupFailed as refused:
+            raise refused_setting("external_field", str(refused)) from None
         return made
 
     def apply(self, records: Records) -> Applied:
@@ -51,7 +55,7 @@ class KafkaMetadataTransform:
             return all_failed(records, _NO_SINK_RECORD)
         try:
             changed = self._with_schema(records) if has_schema(records.value) else self._schemaless(records)
-        except Refused as refused:
+        except GroupFailed as refused:
             return all_failed(records, refused.failure)
         return Applied([changed])
 
@@ -109,5 +113,5 @@ def _pair(text: str | None) -> tuple[str, str] | None:
         return None
     name, comma, value = text.partition(",")
     if not comma or "," in value:
-        raise refused_setting(EXTERNAL_FIELD, f"Could not parse {text} for {EXTERNAL_FIELD}")
+        raise refused_setting("external_field", f"Could not parse {text} for external_field")
     return name, value

@@ -17,15 +17,12 @@ from icestream.records.column import Column, children, filled, struct_column
 from icestream.records.records import Applied, Failure, Records
 from icestream.records.schema import ConnectSchema, Kind, struct
 from icestream.records.values import Value
+from icestream.transforms.failures import NULL_POINTER, GroupFailed, is_null, not_a_struct, null_result
+from icestream.transforms.groups import Side, all_failed
 from icestream.transforms.iceberg.cdc import texts
 from icestream.transforms.iceberg.extended_json import Document, parse
 from icestream.transforms.iceberg.mongo_schemas import Schemas
 from icestream.transforms.iceberg.mongo_values import Values
-from icestream.transforms.iceberg.settings import ARRAY_HANDLING_MODE
-from icestream.transforms.iceberg.sieve import NULL_POINTER, null_result
-from icestream.transforms.refusals import Refused
-from icestream.transforms.requirements import is_null, not_a_struct
-from icestream.transforms.side import Side, all_failed
 
 _AFTER, _BEFORE, _UPDATE = "after", "before", "updateDescription"
 _UPDATED, _REMOVED = "updatedFields", "removedFields"
@@ -65,7 +62,7 @@ class MongoDebeziumTransform:
 
     @classmethod
     def configured(cls, settings: Mapping[str, Any], side: Side) -> Self:
-        as_documents = (settings[ARRAY_HANDLING_MODE] or "").strip().lower() == "document"
+        as_documents = (settings["array_handling_mode"] or "").strip().lower() == "document"
         return cls(Schemas(as_documents), Values(as_documents))
 
     def apply(self, records: Records) -> Applied:
@@ -75,7 +72,7 @@ class MongoDebeziumTransform:
             return Applied([replace(records, key=None, value=None)])
         try:
             events = Events.of(records)
-        except Refused as refused:
+        except GroupFailed as refused:
             return all_failed(records, refused.failure)
         failed: dict[int, Failure] = {}
         groups: dict[tuple[int, int, int], tuple[Shape, dict[int, Documents]]] = {}
@@ -83,7 +80,7 @@ class MongoDebeziumTransform:
             try:
                 shape, documents = self._read(events, position)
                 groups.setdefault(shape.identity, (shape, {}))[1][position] = documents
-            except Refused as refused:
+            except GroupFailed as refused:
                 failed[int(records.rows[position])] = refused.failure
         return Applied([events.group(shape, rows) for shape, rows in groups.values()], failed)
 
@@ -112,7 +109,7 @@ class Events:
 
     @classmethod
     def of(cls, records: Records) -> Self:
-        """Raises Refused in the order in which Java extracts the fields."""
+        """Raises GroupFailed in the order in which Java extracts the fields."""
         length = len(records)
         key = _texts(_extracted(records.key, "id"), length)
         after, before = (_texts(_extracted(records.value, name), length) for name in (_AFTER, _BEFORE))
@@ -121,10 +118,10 @@ class Events:
     def documents(self, position: int) -> Documents:
         before, after, update = self.before[position], self.after[position], self.updates.values[position]
         if before is None and after is None and not update.is_valid:
-            raise Refused(f"malformed record {_place(self.records, position)}", _ILLEGAL_ARGUMENT)
+            raise GroupFailed(f"malformed record {_place(self.records, position)}", _ILLEGAL_ARGUMENT)
         key_text = self.keys[position]
         if key_text is None:
-            raise Refused(_NO_KEY.reason, _NO_KEY.exception)
+            raise GroupFailed(_NO_KEY)
         key = parse(f'{{ "id" : {key_text}}}')
         first = None if before is None else parse(before)
         if after is not None:
@@ -137,14 +134,14 @@ class Events:
         """The document after an update that tells of nothing but the changes."""
         schema = self.updates.schema
         if schema is None or schema.kind is not Kind.STRUCT:
-            raise Refused(not_a_struct(self.updates, _UPDATE).reason)
+            raise GroupFailed(not_a_struct(self.updates, _UPDATE))
         for name, wanted in ((_UPDATED, Kind.STRING), (_REMOVED, Kind.ARRAY)):
             if name not in schema:
-                raise Refused(f"{name} is not a valid field name")
+                raise GroupFailed(f"{name} is not a valid field name")
             if schema[name].kind is not wanted:
-                raise Refused(f"Field '{name}' is not of type {wanted}")
+                raise GroupFailed(f"Field '{name}' is not of type {wanted}")
         if update[_UPDATED] is None:
-            raise Refused(_NO_UPDATE, NULL_POINTER)
+            raise GroupFailed(_NO_UPDATE, NULL_POINTER)
         document.update(parse(update[_UPDATED]))
         for name in update[_REMOVED] or ():
             document.pop(name, None)
@@ -183,9 +180,9 @@ def _extracted(value: Value, name: str) -> Column:
     """As ExtractField does it."""
     assert isinstance(value, Column) and value.schema is not None
     if value.schema.kind is not Kind.STRUCT:
-        raise Refused(not_a_struct(value, _EXTRACTION).reason)
+        raise GroupFailed(not_a_struct(value, _EXTRACTION))
     if name not in value.schema:
-        raise Refused(f"Unknown field: {name}", _ILLEGAL_ARGUMENT)
+        raise GroupFailed(f"Unknown field: {name}", _ILLEGAL_ARGUMENT)
     found = children(value)[name]
     return found if is_null(value) else filled(found)
 

@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from icestream.records.java_text import hash_order
 from icestream.records.schema import (
     OPTIONAL_BYTES,
     OPTIONAL_STRING,
@@ -16,6 +15,7 @@ from icestream.records.schema import (
     struct,
     timestamp,
 )
+from icestream.transforms.failures import SCHEMA_BUILDER_EXCEPTION, GroupFailed
 from icestream.transforms.iceberg.extended_json import (
     INVALID_OPERATION,
     Document,
@@ -23,7 +23,6 @@ from icestream.transforms.iceberg.extended_json import (
     ScopedJavaScript,
     kind,
 )
-from icestream.transforms.refusals import SCHEMA_BUILDER_EXCEPTION, Refused
 
 _MOST_SHAPES: Final = 1000
 _RUNTIME_EXCEPTION: Final = "java.lang.RuntimeException"
@@ -46,27 +45,26 @@ _REGULAR_EXPRESSION: Final = struct(
 
 
 def elements(values: Sequence[Any]) -> dict[str, Any]:
-    """An array as a document: `_0`, `_1` and so on, in the order of Java's HashMap."""
-    named = {f"_{position}": value for position, value in enumerate(values)}
-    return {name: named[name] for name in hash_order(named)}
+    """An array as a document: `_0`, `_1` and so on."""
+    return {f"_{position}": value for position, value in enumerate(values)}
 
 
 def require(value: Any, wanted: str) -> Any:
     if kind(value) != wanted:
         reason = f"Value expected to be of type {wanted} is of unexpected type {kind(value)}"
-        raise Refused(reason, INVALID_OPERATION)
+        raise GroupFailed(reason, INVALID_OPERATION)
     return value
 
 
 def first(values: Sequence[Any]) -> Any:
     if not values:
-        raise Refused("Index 0 out of bounds for length 0", "java.lang.IndexOutOfBoundsException")
+        raise GroupFailed("Index 0 out of bounds for length 0", "java.lang.IndexOutOfBoundsException")
     return values[0]
 
 
 @dataclass(frozen=True)
 class Schemas:
-    """All methods raise Refused for documents that have no schema."""
+    """All methods raise GroupFailed for documents that have no schema."""
 
     arrays_as_documents: bool
     _known: dict[tuple[Any, bool], ConnectSchema] = field(default_factory=dict, compare=False)
@@ -99,7 +97,7 @@ class Schemas:
             if schema is None:
                 continue
             if not key:
-                raise Refused("fieldName cannot be null.", SCHEMA_BUILDER_EXCEPTION)
+                raise GroupFailed("fieldName cannot be null.", SCHEMA_BUILDER_EXCEPTION)
             fields.append((key, schema))
         return struct(*fields, name=name, optional=optional)
 
@@ -137,7 +135,7 @@ class Schemas:
             return self._documents(values, _nested(parent, key))
         if found == "ARRAY":
             return array(self._element(key, values[0], parent), optional=True)
-        raise Refused(
+        raise GroupFailed(
             f"The value type '{found} is not yet supported inside for a subSchema.",
             "java.lang.IllegalArgumentException",
         )
@@ -180,7 +178,7 @@ def _check_alike(key: str, values: list[Any], parent: str | None) -> None:
             first(require(value, "ARRAY"))
             _check_alike(key, value, parent)
     elif any(kind(value) != found for value in values):
-        raise Refused(
+        raise GroupFailed(
             f"Field {key} of schema {_shown(parent)} is not a homogenous array.\n{_ADVICE}",
             _RUNTIME_EXCEPTION,
         )
@@ -195,7 +193,7 @@ def _check_same(key: str, value: Any, name: str | None, kinds: dict[str, str]) -
     elif found not in (before, "NULL"):
         where = f"Field {key} of schema {_shown(name)}"
         reason = f"{where} is not the same type for all documents in the array.\n{_ADVICE}"
-        raise Refused(reason, _RUNTIME_EXCEPTION)
+        raise GroupFailed(reason, _RUNTIME_EXCEPTION)
 
 
 def _shown(name: str | None) -> str:

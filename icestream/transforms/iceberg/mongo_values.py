@@ -8,10 +8,9 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from icestream.records.schema import TIMESTAMP, ConnectSchema, Kind
+from icestream.transforms.failures import GroupFailed, schema_text
 from icestream.transforms.iceberg.extended_json import DateTime, Document, Int64, Timestamp, kind
 from icestream.transforms.iceberg.mongo_schemas import elements, first
-from icestream.transforms.refusals import Refused
-from icestream.transforms.requirements import schema_text
 
 _SCALARS: Final = {
     *("STRING", "OBJECT_ID", "DECIMAL128", "JAVASCRIPT", "BINARY", "BOOLEAN", "DOUBLE", "INT32", "INT64"),
@@ -43,7 +42,7 @@ _CLASSES_OF_KINDS: Final[Mapping[Kind, str]] = {
 
 @dataclass(frozen=True)
 class Values:
-    """All methods raise Refused for documents that do not fit."""
+    """All methods raise GroupFailed for documents that do not fit."""
 
     arrays_as_documents: bool
 
@@ -53,7 +52,7 @@ class Values:
         """A document as a struct. Java looks for the schemas of nested fields in `lookup`."""
         if schema is None or schema.kind is not Kind.STRUCT:
             assert schema is not None
-            raise Refused(f"Not a struct schema: {schema_text(schema)}")
+            raise GroupFailed(f"Not a struct schema: {schema_text(schema)}")
         made: Document = dict.fromkeys((one.name for one in schema.fields), None)
         for key, value in document.items():
             found = kind(value)
@@ -61,7 +60,7 @@ class Values:
                 continue
             fitted = None if found == "NULL" else self._field(key, value, found, lookup or schema)
             if key not in schema:
-                raise Refused(f"{key} is not a valid field name")
+                raise GroupFailed(f"{key} is not a valid field name")
             _check(schema[key], fitted, f'field: "{key}"')
             made[key] = fitted
         return made
@@ -77,7 +76,7 @@ class Values:
                 return {"code": value.code, "scope": self.of(value.scope, schema["scope"], schema)}
             case "DOCUMENT":
                 if key not in lookup:
-                    raise Refused(f"Failed to find field '{key}' in schema {lookup.name or 'null'}")
+                    raise GroupFailed(f"Failed to find field '{key}' in schema {lookup.name or 'null'}")
                 return self.of(value, lookup[key])
         return self._array(key, value, lookup)
 
@@ -125,7 +124,7 @@ def _check(schema: ConnectSchema, value: Any, location: str) -> None:
     if found != (_DATE if schema.name == TIMESTAMP else _CLASSES_OF_KINDS[schema.kind]):
         named = "" if schema.name is None else f' "{schema.name}"'
         wanted = f"schema{named} with type {schema.kind}"
-        raise Refused(f"Invalid Java object for {wanted}: class {found} for {location}")
+        raise GroupFailed(f"Invalid Java object for {wanted}: class {found} for {location}")
     if schema.kind is Kind.ARRAY and schema.value is not None:
         for item in value:
             _check(schema.value, item, f"element of array {location}")

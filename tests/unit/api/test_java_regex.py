@@ -8,7 +8,6 @@ import re
 import pytest
 
 from icestream.api.java_regex import JavaRegexError, java_pattern
-from icestream.transforms.java_replacement import BadReplacement, replaced_first
 
 
 @pytest.mark.parametrize(
@@ -106,29 +105,3 @@ def test_a_pattern_crosses_processes() -> None:
     again = pickle.loads(pickle.dumps(java_pattern("(?!b)(a+)")))
     assert again.fullmatch("aa")[1] == "aa"
     assert again == java_pattern("(?!b)(a+)")
-
-
-@pytest.mark.parametrize(
-    ("replacement", "result"),
-    [("$1$2", "ab"), ("${first}", "a"), ("\\$1", "$1"), ("$0$10", "abca0"), ("$3", ""), ("", "")],
-)
-def test_replacements(replacement: str, result: str) -> None:
-    assert replaced_first(java_pattern("(?<first>a)(b)(x)?c"), "abc", replacement) == result
-
-
-@pytest.mark.parametrize(
-    ("replacement", "reason"),
-    [
-        ("$", "Illegal group reference: group index is missing"),
-        ("$x", "Illegal group reference"),
-        ("$2", "No group 2"),
-        ("${x}", "No group with name {x}"),
-        ("${x", "named capturing group is missing trailing '}'"),
-        ("${}", "named capturing group has 0 length name"),
-        ("${1}", "capturing group name {1} starts with digit character"),
-        ("\\", "character to be escaped is missing"),
-    ],
-)
-def test_replacements_that_java_refuses(replacement: str, reason: str) -> None:
-    with pytest.raises(BadReplacement, match=re.escape(reason)):
-        replaced_first(java_pattern("(a)"), "a", replacement)

@@ -254,7 +254,7 @@ def test_transforms_and_converters_make_the_record() -> None:
         transforms__key__fields="line",
         transforms__header__type=f"{TRANSFORMS}InsertHeader",
         transforms__header__header="n",
-        transforms__header__value__literal="[1,2]",
+        transforms__header__value__literal="12",
         transforms__route__type=f"{TRANSFORMS}RegexRouter",
         transforms__route__regex="t",
         transforms__route__replacement="u",
@@ -266,7 +266,7 @@ def test_transforms_and_converters_make_the_record() -> None:
     assert sent.topic == "u"
     assert sent.values == [b'{"line":"a"}', b'{"line":"b"}', b'{"line":"c"}']
     assert sent.keys == [b'{"line":"a"}', b'{"line":"b"}', b'{"line":"c"}']
-    assert sent.headers == [(("n", b"[1,2]"),)] * 3
+    assert sent.headers == [(("n", b"12"),)] * 3
     assert (sent.timestamps, sent.partitions) == ([NOW_MS] * 3, None)
 
 

@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from icestream.api.errors import ConfigError
-from icestream.transforms.build import chain_from
 from icestream.transforms.catalog import (
     ICEBERG,
     KAFKA,
@@ -16,7 +15,8 @@ from icestream.transforms.catalog import (
     find_predicate,
     find_transform,
 )
-from icestream.transforms.side import Side
+from icestream.transforms.chain import chain_from
+from icestream.transforms.groups import Side
 from icestream.transforms.user_functions import UserFunction
 
 

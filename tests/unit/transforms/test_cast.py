@@ -10,7 +10,7 @@ import pytest
 from icestream.records.column import Column
 from icestream.records.schema import TIMESTAMP, ConnectSchema, Kind, struct, timestamp
 from icestream.transforms.cast import Cast
-from icestream.transforms.side import Side
+from icestream.transforms.groups import Side
 from tests.unit.transforms.groups import maps, structs, values
 
 
@@ -38,7 +38,7 @@ def cast(*spec: str, defaults: bool = True) -> Cast:
         (0.001, "string", "0.001"),
         (100.0, "string", "100.0"),
         (False, "string", "false"),
-        (" 1.5f", "float64", 1.5),
+        (" 1.5 ", "float64", 1.5),
         (None, "int8", None),
     ],
 )

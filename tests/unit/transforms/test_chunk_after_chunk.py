@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 from icestream.records.json_source import JsonSource, Learned
 from icestream.records.plain import plain
 from icestream.records.values import object_fields
-from icestream.transforms.build import chain_from
-from icestream.transforms.chain import Chain
+from icestream.transforms.chain import Chain, chain_from
 from tests.unit.transforms.groups import group
 
 KAFKA: Final = "org.apache.kafka.connect.transforms."

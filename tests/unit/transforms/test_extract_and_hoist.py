@@ -13,9 +13,9 @@ from icestream.records.schema import OPTIONAL_STRING, STRING, ConnectSchema, Kin
 from icestream.records.values import Fields
 from icestream.transforms.extract_field import ExtractField
 from icestream.transforms.field_paths import field_path
+from icestream.transforms.groups import Side
 from icestream.transforms.hoist_field import HoistField
 from icestream.transforms.set_schema_metadata import SetSchemaMetadata
-from icestream.transforms.side import Side
 from tests.unit.transforms.groups import group, maps, structs, values
 
 

@@ -15,7 +15,7 @@ from icestream.records.records import Records
 from icestream.records.schema import MOMENT, OPTIONAL_STRING, STRING, ConnectSchema, Kind, struct
 from icestream.records.values import Fields, Text, object_fields
 from icestream.transforms.flatten import Flatten
-from icestream.transforms.side import Side
+from icestream.transforms.groups import Side
 from tests.unit.transforms.groups import group, maps, structs, values
 
 INT = ConnectSchema(Kind.INT32)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import date
 from typing import Any
 
 import pytest
@@ -11,15 +12,16 @@ from icestream.api.errors import ConfigError
 from icestream.records.column import Column
 from icestream.records.plain import plain
 from icestream.records.records import Applied
-from icestream.records.schema import STRING, ConnectSchema, Kind, array, decimal, struct
+from icestream.records.schema import STRING, ConnectSchema, Kind, decimal, struct
+from icestream.records.schema import date as date_schema
 from icestream.transforms.drop_headers import DropHeaders
 from icestream.transforms.filter import Filter
+from icestream.transforms.groups import Side
 from icestream.transforms.header_from import HeaderFrom
 from icestream.transforms.insert_header import InsertHeader
 from icestream.transforms.regex_router import RegexRouter
-from icestream.transforms.side import Side
 from icestream.transforms.value_to_key import ValueToKey
-from tests.unit.transforms.groups import group, maps, structs, values
+from tests.unit.transforms.groups import maps, structs, values
 
 REQUIRED_DEFAULT = struct(("a", ConnectSchema(Kind.INT32, default=7)), ("b", STRING))
 
@@ -104,9 +106,9 @@ def _inserted(literal: str) -> Column:
     [
         ("5", ConnectSchema(Kind.INT8), 5),
         ("text", STRING, "text"),
-        ("[1, 300]", array(ConnectSchema(Kind.INT16)), [1, 300]),
-        ("[1, null]", STRING, "[1, null]"),
-        ("[]", ConnectSchema(Kind.ARRAY), []),
+        ("1.5", ConnectSchema(Kind.FLOAT32), 1.5),
+        ("true", ConnectSchema(Kind.BOOLEAN), True),
+        ("2026-11-15", date_schema(), date(2026, 11, 15)),
         ("12345678901234567890", decimal(0), 12345678901234567890),
         ("null", None, None),
     ],
@@ -116,9 +118,18 @@ def test_the_same_header_for_all(literal: str, schema: ConnectSchema | None, val
     assert (column.schema, column.values.to_pylist()) == (schema, [value, value])
 
 
-@pytest.mark.parametrize("literal", ['[1, "x"]', '{"a": 1, "b": "x"}', "9" * 80, "1e400", "[[1], []]"])
-def test_literals_that_no_column_holds_are_refused(literal: str) -> None:
-    with pytest.raises(ConfigError, match=r"for configuration value\.literal: Values in a list or map must"):
+@pytest.mark.parametrize(
+    ("literal", "reason"),
+    [
+        ("[1, 2]", "Lists and maps cannot be headers"),
+        (' {"a": 1}', "Lists and maps cannot be headers"),
+        ("12:30", "read only the number or date"),
+        ("9" * 80, "at most 76 digits"),
+        ("1e400", "at most 76 digits"),
+    ],
+)
+def test_literals_that_are_refused(literal: str, reason: str) -> None:
+    with pytest.raises(ConfigError, match=reason):
         _inserted(literal)
 
 
@@ -147,13 +158,30 @@ def test_a_pattern_that_cannot_be_used_is_refused() -> None:
         _router("(", "x")
 
 
-def test_a_bad_replacement_fails_the_records_that_match() -> None:
-    router = _router("orders", "$1")
-    failed = router.apply(group(None, 2)).failed
-    assert [(why.reason, why.exception) for why in failed.values()] == [
-        ("No group 1", "java.lang.IndexOutOfBoundsException")
-    ] * 2
-    assert router.apply(group(None, 2, "others")).records
+@pytest.mark.parametrize(
+    ("replacement", "topic"),
+    [("$1$2", "ab"), ("${first}", "a"), ("\\$1", "$1"), ("$0$10", "abca0"), ("$3", ""), ("", "")],
+)
+def test_replacements(replacement: str, topic: str) -> None:
+    records = replace(maps({}), topic="abc")
+    (routed,) = _router("(?<first>a)(b)(x)?c", replacement).apply(records).records
+    assert routed.topic == topic
+
+
+@pytest.mark.parametrize(
+    ("replacement", "reason"),
+    [
+        ("$", "'\\$' must be followed"),
+        ("$x", "'\\$' must be followed"),
+        ("$2", "No group 2"),
+        ("${x}", "No group with name {x}"),
+        ("${1}", "'\\$' must be followed"),
+        ("a\\", "must be followed"),
+    ],
+)
+def test_replacements_that_java_would_fail_at_are_refused(replacement: str, reason: str) -> None:
+    with pytest.raises(ConfigError, match=f"for configuration replacement: .*{reason}"):
+        _router("(a)", replacement)
 
 
 def test_everything_is_dropped() -> None:

@@ -14,8 +14,8 @@ from icestream.api.errors import ConfigError
 from icestream.records.column import Column
 from icestream.records.records import Records
 from icestream.records.schema import STRING, ConnectSchema, Kind, struct, timestamp
+from icestream.transforms.groups import Side
 from icestream.transforms.insert_field import InsertField
-from icestream.transforms.side import Side
 from tests.unit.transforms.groups import maps, structs, values
 
 KEYS = ("topic.field", "partition.field", "offset.field", "timestamp.field", "static.field", "static.value")

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from icestream.records.schema import ConnectSchema, Kind, array, decimal, struct
+from icestream.transforms.groups import Side
 from icestream.transforms.mask_field import MaskField
-from icestream.transforms.side import Side
 from tests.unit.transforms.groups import maps, structs, values
 
 

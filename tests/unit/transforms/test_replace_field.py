@@ -9,9 +9,9 @@ import pytest
 from icestream.records.json_source import JsonSource
 from icestream.records.schema import ConnectSchema, Kind, struct
 from icestream.records.values import Fields
+from icestream.transforms.failures import is_null
+from icestream.transforms.groups import Side
 from icestream.transforms.replace_field import ReplaceField
-from icestream.transforms.requirements import is_null
-from icestream.transforms.side import Side
 from tests.unit.transforms.groups import group, maps, structs, values
 
 
@@ -41,7 +41,7 @@ def test_a_new_name_that_some_records_have_already() -> None:
     applied = replace_field(renames=["z:a"]).apply(maps({"z": 1}, {"z": 1, "a": 2}, {"a": 2}, {}))
     assert values(applied) == {0: {"a": 1}, 1: {"a": 1}, 2: {"a": 2}, 3: {}}
     applied = replace_field(renames=["a:z"]).apply(maps({"z": 1}, {"z": 1, "a": 2}, {"a": 2}, {}))
-    assert values(applied) == {0: {"z": 1}, 1: {"z": 1}, 2: {"z": 2}, 3: {}}
+    assert values(applied) == {0: {"z": 1}, 1: {"z": 2}, 2: {"z": 2}, 3: {}}
 
 
 def test_dropping_a_key_decodes_nothing() -> None:

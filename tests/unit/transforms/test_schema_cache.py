@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from icestream.records.schema import STRING, ConnectSchema, Kind, struct
-from icestream.transforms.schema_cache import SchemaCache
+from icestream.transforms.structs import SchemaCache
 
 
 def test_a_schema_is_changed_once_however_often_it_comes() -> None:

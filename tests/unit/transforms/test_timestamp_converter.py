@@ -12,7 +12,7 @@ from icestream.records.column import Column
 from icestream.records.schema import STRING, ConnectSchema, Kind, struct, timestamp
 from icestream.records.schema import date as date_schema
 from icestream.records.schema import time as time_schema
-from icestream.transforms.side import Side
+from icestream.transforms.groups import Side
 from icestream.transforms.timestamp_converter import TimestampConverter
 from tests.unit.transforms.groups import group, maps, structs, values
 

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from icestream.api.errors import ConfigError
-from icestream.transforms.side import Side
+from icestream.transforms.groups import Side
 from icestream.transforms.timestamp_router import TimestampRouter
 from tests.unit.transforms.groups import maps
 

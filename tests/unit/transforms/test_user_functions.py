@@ -31,7 +31,7 @@ from icestream.records.schema import (
     timestamp,
 )
 from icestream.records.values import Fields, Text
-from icestream.transforms.build import chain_from
+from icestream.transforms.chain import chain_from
 from icestream.transforms.user_functions import UserFunction
 from tests.unit.transforms.groups import group, maps, structs, values
 

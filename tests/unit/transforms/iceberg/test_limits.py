@@ -14,13 +14,13 @@ from icestream.records.plain import plain
 from icestream.records.records import Records, Transform
 from icestream.records.schema import OPTIONAL_STRING, STRING, struct
 from icestream.records.values import Value, object_fields
-from icestream.transforms.build import chain_from
+from icestream.transforms.chain import chain_from
+from icestream.transforms.groups import Side
 from icestream.transforms.iceberg.debezium import DebeziumTransform
 from icestream.transforms.iceberg.json_to_map import JsonToMapTransform
 from icestream.transforms.iceberg.kafka_metadata import KafkaMetadataTransform
 from icestream.transforms.iceberg.mongo_debezium import MongoDebeziumTransform
 from icestream.transforms.iceberg.targets import Targets
-from icestream.transforms.side import Side
 
 DEEP = 10_000
 

@@ -1,8 +1,9 @@
-"""What transforms share: which part of a record they work on, and how rows part ways or fail."""
+"""Groups of records as transforms take them: the side they work on, groups parted by the Java types of their
+fields, and the rows that fail, check by check. Shared by all transforms."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
 
@@ -11,6 +12,7 @@ import pyarrow as pa
 
 from icestream.records.column import Column
 from icestream.records.records import Applied, Failure, Records
+from icestream.records.rows import Flags
 from icestream.records.values import Fields, Node, Part, Typed, Value, typed
 
 
@@ -25,10 +27,6 @@ class Side(Enum):
 
     def put(self, records: Records, value: Value) -> Records:
         return replace(records, key=value) if self is Side.KEY else replace(records, value=value)
-
-
-def has_schema(value: Value) -> bool:
-    return isinstance(value, Column) and value.schema is not None
 
 
 def kept(records: Records, failed: Mapping[int, Failure]) -> Applied:
@@ -103,3 +101,78 @@ def merged(outcomes: list[Applied]) -> Applied:
         failed,
         [row for outcome in outcomes for row in outcome.dropped],
     )
+
+
+@dataclass(frozen=True)
+class Picked:
+    """A group of records, and some fields of its schemaless maps, in the order of the names asked for: each
+    has one Java type."""
+
+    records: Records
+    values: Sequence[Typed]
+
+
+def picked(records: Records, side: Side, names: Sequence[str]) -> list[Picked]:
+    groups = [Picked(records, ())]
+    for name in names:
+        groups = [more for group in groups for more in _with(group, side, name)]
+    return groups
+
+
+def _with(group: Picked, side: Side, name: str) -> list[Picked]:
+    fields = side.get(group.records)
+    assert isinstance(fields, Fields)
+    grown = []
+    for part in typed(fields.get(name), len(group.records)):
+        if part.rows is None:
+            grown.append(Picked(group.records, [*group.values, part.value]))
+        else:
+            before = [one.take(part.rows) for one in group.values]
+            grown.append(Picked(group.records.take(part.rows), [*before, part.value]))
+    return grown
+
+
+def got(value: Typed) -> Typed:
+    """As `Map.get` answers: null for a key that is absent."""
+    return replace(value, absent=None) if isinstance(value, Column) else value
+
+
+def parted(records: Records, nodes: Mapping[str, Node | None]) -> list[Records]:
+    """Groups in which each node has one Java type; they have the nodes for their value, see `held`."""
+    groups = picked(replace(records, value=Fields(nodes, None, len(records))), Side.VALUE, list(nodes))
+    return [replace(one.records, value=_fields(nodes, one)) for one in groups]
+
+
+def _fields(names: Iterable[str], group: Picked) -> Fields:
+    return Fields(dict(zip(names, map(got, group.values), strict=True)), None, len(group.records))
+
+
+def held(records: Records, name: str) -> Typed:
+    """One of the nodes of a parted group."""
+    assert isinstance(records.value, Fields)
+    node = records.value.named[name]
+    assert isinstance(node, Typed)
+    return node
+
+
+class Checks:
+    """A group that loses the records that fail, check by check: the first check that fails a record names the
+    reason."""
+
+    def __init__(self, records: Records) -> None:
+        self.records = records
+        self.failed: dict[int, Failure] = {}
+
+    def fail(self, bad: Flags, why: Failure) -> bool:
+        """Whether records are left."""
+        if bad.any():
+            self.failed.update(dict.fromkeys(self.records.rows[bad].tolist(), why))
+            self.records = self.records.take(np.flatnonzero(~bad))
+        return len(self.records) > 0
+
+    def fail_all(self, why: Failure) -> Applied:
+        self.fail(np.ones(len(self.records), np.bool_), why)
+        return Applied([], self.failed)
+
+    def done(self, records: Records) -> Applied:
+        return Applied([records], self.failed)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from icestream.transforms.java_dates import JavaDateFormat
+from icestream.transforms.dates import DateFormat
 
 MOMENT = 1_794_738_030_123
 """2026-11-15T10:20:30.123Z, a Sunday."""
@@ -18,9 +18,8 @@ MOMENT = 1_794_738_030_123
         ("yy.M.d", "26.11.15"),
         ("yyyyy", "02026"),
         ("EEE, d MMM yyyy HH:mm:ss z", "Sun, 15 Nov 2026 10:20:30 UTC"),
-        ("EEEE MMMM G", "Sunday November AD"),
-        ("h a K k", "10 AM 10 10"),
-        ("D w W F u YYYY", "319 47 3 3 7 2026"),
+        ("EEEE MMMM", "Sunday November"),
+        ("h a", "10 AM"),
         ("Z X XXX zzzz", "+0000 Z Z Coordinated Universal Time"),
         ("S SSSSS", "123 00123"),
         ("'o''clock' ''yyyy''", "o'clock '2026'"),
@@ -28,18 +27,12 @@ MOMENT = 1_794_738_030_123
     ],
 )
 def test_formatting(pattern: str, wanted: str) -> None:
-    texts = JavaDateFormat.of(pattern).format(pa.array([MOMENT, None], pa.int64()))
+    texts = DateFormat.of(pattern).format(pa.array([MOMENT, None], pa.int64()))
     assert texts.to_pylist() == [wanted, None]
 
 
-def test_dates_before_the_gregorian_calendar() -> None:
-    first = -12_219_292_800_000
-    texts = JavaDateFormat.of("yyyy-MM-dd G").format(pa.array([first, first - 1, -62_135_769_600_001]))
-    assert texts.to_pylist() == ["1582-10-15 AD", "1582-10-04 AD", "0001-12-31 BC"]
-
-
 def test_moments_far_apart_are_formatted_without_a_table_of_all_between() -> None:
-    texts = JavaDateFormat.of("yyyy HH:mm:ss.SSS").format(pa.array([0, 10**16]))
+    texts = DateFormat.of("yyyy HH:mm:ss.SSS").format(pa.array([0, 10**16]))
     assert texts.to_pylist() == ["1970 00:00:00.000", "318857 17:46:40.000"]
 
 
@@ -64,18 +57,21 @@ def test_moments_far_apart_are_formatted_without_a_table_of_all_between() -> Non
         ("EEE, dd MMM yyyy HH:mm:ss z", "Sun, 15 Nov 2026 10:20:30 GMT", MOMENT - 123),
         ("M/d/yyyy h:mm a", "11/15/2026 12:00 AM", 1_794_700_800_000),
         ("hh:mm a", "12:30 PM", 45_000_000),
-        ("D yyyy", "319 2026", 1_794_700_800_000),
-        ("YYYY-'W'ww-u", "2026-W47-7", 1_794_700_800_000),
+        ("yyMMdd", "261115", 1_794_700_800_000),
+        ("d/M/yy", "15/11/26", 1_794_700_800_000),
+        ("d/M/yy", "15/11/2026", 1_794_700_800_000),
+        ("HH:mm z", "12:00 CET", 39_600_000),
+        ("HH:mm z", "12:00 GMT+1:00", 39_600_000),
         ("HH:mm", "25:61", 93_660_000),
-        ("SSS", "1E" + "9" * 5_000, 2**31 - 1),
-        ("SSS", "9" * 5_000, 2**31 - 1),
-        ("SSS", "1E-" + "9" * 5_000, 0),
-        ("yyyy-MM-dd", "٢٠٢٦-11-15", 1_794_700_800_000),
+        ("SSS", "123456", 123_456),
+        ("SSS", "9" * 5_000, None),
+        ("yyyy-MM-dd", "2026-11--5", None),
+        ("yyyy-MM-dd", "٢٠٢٦-11-15", None),
     ],
 )
 def test_parsing(pattern: str, text: str, wanted: int | None) -> None:
     """The same alone, beside a text that is written in the usual width, and beside a null."""
-    format = JavaDateFormat.of(pattern)
+    format = DateFormat.of(pattern)
     usual = format.format(pa.array([0]))[0].as_py()
     for texts in ([text], [usual, text], [None, text]):
         values, bad = format.parse(pa.array(texts, pa.string()))
@@ -85,7 +81,7 @@ def test_parsing(pattern: str, text: str, wanted: int | None) -> None:
 
 def test_a_sliced_column() -> None:
     texts = pa.array(["2026-11-14", "2026-11-15", None, "2026-11-16"]).slice(1)
-    values, bad = JavaDateFormat.of("yyyy-MM-dd").parse(texts)
+    values, bad = DateFormat.of("yyyy-MM-dd").parse(texts)
     assert values.to_pylist() == [1_794_700_800_000, None, 1_794_787_200_000]
     assert not bad
 
@@ -96,16 +92,16 @@ def test_a_sliced_column() -> None:
         ("yyyy-e", "Illegal pattern character 'e'"),
         ("yyyy 'open", "Unterminated quote"),
         ("XXXX", "invalid ISO 8601 format: length=4"),
+        ("YYYY-MM-dd", "The letter 'Y' of SimpleDateFormat is not supported; write y for the year"),
+        ("yyyyDDD", "The letter 'D' of SimpleDateFormat is not supported; only y, M, d, H, h"),
     ],
 )
 def test_patterns_that_are_refused(pattern: str, reason: str) -> None:
     with pytest.raises(ValueError, match=reason):
-        JavaDateFormat.of(pattern)
+        DateFormat.of(pattern)
 
 
-@pytest.mark.parametrize("pattern", ["yyyy", "YYYY", "yyyy w", "yyyy D", "yyyy MM F E", "d"])
-def test_numbers_at_the_ends_of_the_range_break_nothing(pattern: str) -> None:
-    format = JavaDateFormat.of(pattern)
-    texts = ["2147483647 2147483647 2147483647 Sun", "-2147483648 -2147483648 -2147483648 Sun"]
-    values, bad = format.parse(pa.array(texts))
-    assert not bad and not values.null_count
+def test_large_numbers_break_nothing() -> None:
+    for pattern in ("yyyy", "d", "SSSSSS"):
+        values, bad = DateFormat.of(pattern).parse(pa.array(["999999999"]))
+        assert not bad and not values.null_count
