@@ -25,12 +25,13 @@ from bench.one_core import CHUNK_ROWS, Case, Speed, chunks_of, in_turn
 from bench.record_kinds import KINDS
 from icestream.api.offsets import Offsets, Partition
 from icestream.connectors.iceberg.catalogs import open_catalog
+from icestream.connectors.iceberg.origins import RowOrigins
 from icestream.connectors.iceberg.stage import TablePlan
 from icestream.connectors.iceberg.table import IcebergTable
 from icestream.embedded.minio_logs import generate
 from icestream.embedded.minio_tables import LOG_TABLES, sqlite_catalog
-from icestream.kafka.reader import Chunk
-from icestream.pipeline.plan import TableTask
+from icestream.kafka.chunk import Chunk, Part
+from icestream.pipeline.plan import Plan, TableTask
 from icestream.pipeline.record_path import RecordPath, RecordSettings, record_path_from
 from icestream.pipeline.worker import TableWork
 from icestream.records.records import Converter
@@ -131,7 +132,7 @@ class Result:
 
 
 def held(records: Sequence[bytes]) -> list[HeldChunk]:
-    return [HeldChunk(_SOURCE, (), chunk) for chunk in chunks_of(records)]
+    return [HeldChunk((Part(_SOURCE, 0, len(chunk)),), (), held=chunk) for chunk in chunks_of(records)]
 
 
 def decodes(converter: Converter, records: Sequence[bytes], plan: TablePlan) -> Case:
@@ -152,15 +153,17 @@ def decodes(converter: Converter, records: Sequence[bytes], plan: TablePlan) -> 
 def lands(path: RecordPath, chunks: Sequence[HeldChunk], plan: TablePlan) -> Case:
     """Bytes to Parquet files, by partition; all chunks of a round make one task."""
     task = TableTask(plan, Offsets({}))
-    table = TableWork(task, evolves=False, value_class="")
+    batch = Plan({}, RecordSettings({}), [task], [], evolves=False)
+    table = TableWork(task, batch, value_class="")
 
     def case(number: int) -> None:
         nonlocal table
         for records in path.prepare(chunks[number]).records:
-            table.write(table.fit(records), _SOURCE, chunks[number].offsets())
+            origins = RowOrigins([_SOURCE], chunks[number].sources, chunks[number].offsets())
+            table.write(table.fit(records), origins, table.fresh(origins))
         if number == len(chunks) - 1:
             table.close()
-            table = TableWork(task, evolves=False, value_class="")
+            table = TableWork(task, batch, value_class="")
 
     return case
 
