@@ -1,4 +1,4 @@
-"""Puts the tables of a result into docs/benchmark.md, between the checkpoints of their section."""
+"""Puts the tables of a result into docs/benchmark.md, between the marks of their section."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ def table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 def with_section(page: str, section: str, text: str) -> str:
     """The page with the text of a section replaced."""
-    checkpoints = re.compile(rf"(<!-- {section} -->\n).*?(\n<!-- end of {section} -->)", re.DOTALL)
-    if not checkpoints.search(page):
+    marks = re.compile(rf"(<!-- {section} -->\n).*?(\n<!-- end of {section} -->)", re.DOTALL)
+    if not marks.search(page):
         raise ValueError(f"the page has no section '{section}'")
-    return checkpoints.sub(lambda found: f"{found[1]}{text}{found[2]}", page)
+    return marks.sub(lambda found: f"{found[1]}{text}{found[2]}", page)
 
 
 def publish(section: str, text: str) -> None:

@@ -105,7 +105,7 @@ def _drain(
     name = f"bench-{side.name}-{number}"
     config = connector_config(side, table, topic=load.topic, evolve_schema=load.evolve_schema)
     watch = _Watch(worker, name, table, on_progress)
-    worker.meter.checkpoint()
+    worker.meter.mark()
     foreign = Foreign([load.broker_pid])
     watch.started = time.monotonic()
     worker.create(name, config)

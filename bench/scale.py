@@ -297,9 +297,9 @@ def _idle(
 ) -> dict[str, Any]:
     requests, asked = meter.counts(), counted.read(statements)
     foreign = Foreign([broker_pid])
-    worker.meter.checkpoint()
+    worker.meter.mark()
     time.sleep(seconds)
-    cpu = worker.meter.cpu_since_checkpoint()
+    cpu = worker.meter.cpu_since_mark()
     share = foreign.share(cpu)
     made = {kind: count / seconds for kind, count in (meter.counts() - requests).items()}
     catalog = (counted.read(statements) - asked) / seconds

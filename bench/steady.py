@@ -202,7 +202,7 @@ def _load(
             if pointer not in pointers:
                 pointers[pointer] = last = now
             if foreign is None and now - began >= options.warm_up:
-                worker.meter.checkpoint()
+                worker.meter.mark()
                 foreign, marked = Foreign([broker.pid]), now
             if load.poll() is None and now - began > seconds + _AFTER_S:
                 raise RunFailed(f"the broker does not take {rate:,} records a second")

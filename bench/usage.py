@@ -59,7 +59,7 @@ class CpuCounter:
 
 @dataclass(frozen=True)
 class Usage:
-    """From `checkpoint` to the reading; memory and processes since the meter was started."""
+    """From `mark` to the reading; memory and processes since the meter was started."""
 
     cpu_seconds: float
     peak_memory_bytes: int
@@ -73,7 +73,7 @@ class TreeMeter:
         process = psutil.Process(root)
         self._known: dict[Key, psutil.Process] = {Key(root, process.create_time()): process}
         self._cpu = CpuCounter()
-        self._checkpoint = 0.0
+        self._mark = 0.0
         self._peak = 0
         self._most = 0
         self._lock = threading.Lock()
@@ -90,20 +90,20 @@ class TreeMeter:
         self._end.set()
         self._thread.join()
 
-    def checkpoint(self) -> None:
+    def mark(self) -> None:
         """CPU counts from here."""
         with self._lock:
             self._sample_cpu()
-            self._checkpoint = self._cpu.seconds
+            self._mark = self._cpu.seconds
 
-    def cpu_since_checkpoint(self) -> float:
+    def cpu_since_mark(self) -> float:
         with self._lock:
             self._sample_cpu()
-            return self._cpu.seconds - self._checkpoint
+            return self._cpu.seconds - self._mark
 
     def read(self) -> Usage:
         """The usage up to this moment."""
-        cpu = self.cpu_since_checkpoint()
+        cpu = self.cpu_since_mark()
         with self._lock:
             self._sample_memory()
             return Usage(cpu, self._peak, self._most)
