@@ -12,7 +12,7 @@ from icestream.api.config import trimmed
 from icestream.converters.registry.avro_connect import Options, connect_schema
 from icestream.converters.registry.avro_read import decode, decode_bare
 from icestream.converters.registry.avro_schema import AvroType, BadSchema, parse
-from icestream.converters.registry.client import RegisteredSchema, UnusableSchema, texts
+from icestream.converters.registry.client import RegisteredSchema, UnusableSchema
 from icestream.converters.registry.converter import Read
 from icestream.converters.registry.wire import Bodies
 from icestream.converters.registry.writing import Writing
@@ -54,7 +54,7 @@ class AvroFormat:
 
     def reader(self, schema: RegisteredSchema) -> AvroReader:
         try:
-            kind = parse(schema.text, tuple(texts(schema.references)))
+            kind = parse(schema.text, [one.text for one in schema.references])
             return AvroReader(schema.id, kind, connect_schema(kind, self.options), self.refuses_trailing)
         except BadSchema as error:
             raise UnusableSchema(str(error)) from None

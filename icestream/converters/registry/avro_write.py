@@ -15,7 +15,7 @@ from icestream.converters.registry import wire
 from icestream.converters.registry.avro_connect import UNION, Options
 from icestream.converters.registry.avro_from_connect import avro_schema, unscaled
 from icestream.converters.registry.avro_schema import AvroType, BadSchema, parse
-from icestream.converters.registry.client import UnusableSchema, texts
+from icestream.converters.registry.client import UnusableSchema
 from icestream.converters.registry.writing import Writing, differs
 from icestream.records.column import Column
 from icestream.records.records import ConversionError, Failure
@@ -54,7 +54,7 @@ def _target(topic: str, schema: ConnectSchema, options: Options, writing: Writin
         return writing.schema_id(topic, name, "AVRO", text), kind
     latest = writing.latest(topic, name)
     try:
-        newest = parse(latest.text, tuple(texts(latest.references)))
+        newest = parse(latest.text, [one.text for one in latest.references])
     except BadSchema as error:
         raise UnusableSchema(str(error)) from None
     if newest != kind:

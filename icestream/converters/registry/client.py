@@ -7,11 +7,11 @@ is tried again; an id that it does not know is an error of the records that name
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 from urllib.parse import quote
 
 from icestream.api.errors import FatalError, SourceUnavailable
@@ -20,10 +20,11 @@ from icestream.converters.registry.access import Access, tls_context
 if TYPE_CHECKING:
     import httpx
 
+T = TypeVar("T")
 _CONTENT: Final = "application/vnd.schemaregistry.v1+json"
 _TRY_AGAIN: Final = frozenset((408, 425, 429, 500, 502, 503, 504))
 _REFUSED: Final = frozenset((401, 403))
-_ERRORS: Final[Mapping[Any, str]] = {
+_ERRORS: Final[Mapping[int, str]] = {
     409: "Incompatible schema",
     40401: "Subject not found",
     40402: "Version not found",
@@ -94,7 +95,7 @@ class RegistryClient:
     def reach(self) -> None:
         """Raises SourceUnavailable or FatalError unless a registry answers us."""
         with suppress(UnknownSchema):  # an answer, too: not every registry tells its config
-            self._get("/config")
+            self._ask("GET", "/config")
 
     def by_id(self, schema_id: int) -> RegisteredSchema:
         """Raises UnknownSchema, or SourceUnavailable for the whole batch."""
@@ -104,8 +105,7 @@ class RegistryClient:
         if reason and time.monotonic() - since < _FORGET_S:
             raise UnknownSchema(reason)
         try:
-            found = self._get(f"/schemas/ids/{schema_id}")
-            made = self._registered(schema_id, found)
+            made = self._registered(schema_id, self._ask("GET", f"/schemas/ids/{schema_id}"))
         except UnknownSchema as error:
             self._note_unknown(schema_id, str(error))
             raise
@@ -118,8 +118,8 @@ class RegistryClient:
         self._unknown[schema_id] = time.monotonic(), reason
 
     def latest(self, subject: str) -> RegisteredSchema:
-        found = self._get(f"/subjects/{quote(subject, safe='')}/versions/latest")
-        return self._registered(int(_told(found, "id")), found)
+        found = self._ask("GET", f"/subjects/{quote(subject, safe='')}/versions/latest")
+        return self._registered(_told(found, "id", int), found)
 
     def register(self, subject: str, kind: str, text: str) -> int:
         """The id of a schema of a subject, new or not."""
@@ -134,31 +134,26 @@ class RegistryClient:
         if key not in self._ids:
             body = {"schema": text} | ({} if kind == "AVRO" else {"schemaType": kind})
             answer = self._ask("POST", f"/subjects/{quote(subject, safe='')}{action}", body)
-            self._ids[key] = int(_told(answer, "id"))
+            self._ids[key] = _told(answer, "id", int)
         return self._ids[key]
 
     def _registered(self, schema_id: int, found: Mapping[str, Any]) -> RegisteredSchema:
         references: dict[str, Reference] = {}
         self._resolve(found.get("references") or (), references, ())
         kind = str(found.get("schemaType") or "AVRO")
-        return RegisteredSchema(schema_id, kind, str(_told(found, "schema")), tuple(references.values()))
+        return RegisteredSchema(schema_id, kind, _told(found, "schema", str), tuple(references.values()))
 
-    def _resolve(
-        self, wanted: Sequence[Mapping[str, Any]], into: dict[str, Reference], above: tuple[str, ...]
-    ) -> None:
+    def _resolve(self, wanted: Sequence[object], into: dict[str, Reference], above: tuple[str, ...]) -> None:
         for one in wanted:
-            name = str(_told(one, "name"))
+            name = _told(one, "name", str)
             if name in into:
                 continue
             if name in above:
                 raise UnknownSchema(f"the schema reference {name} leads to itself")
-            subject, version = quote(str(_told(one, "subject")), safe=""), _told(one, "version")
-            found = self._get(f"/subjects/{subject}/versions/{version}")
+            subject, version = quote(_told(one, "subject", str), safe=""), _told(one, "version", int)
+            found = self._ask("GET", f"/subjects/{subject}/versions/{version}")
             self._resolve(found.get("references") or (), into, (*above, name))
-            into[name] = Reference(name, str(_told(found, "schema")))
-
-    def _get(self, path: str) -> Mapping[str, Any]:
-        return self._ask("GET", path)
+            into[name] = Reference(name, _told(found, "schema", str))
 
     def _ask(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> Mapping[str, Any]:
         troubles = []
@@ -200,7 +195,7 @@ def _content(answer: httpx.Response, url: str) -> Mapping[str, Any]:
     if isinstance(content, dict) and "message" in content:
         # Not its words: what answers may be any host that the worker reaches.
         code = content.get("error_code")
-        if code in _ERRORS:
+        if isinstance(code, int) and code in _ERRORS:
             raise UnknownSchema(f"{_ERRORS[code]}; error code: {code}")
         raise UnknownSchema(f"the Schema Registry at {url} refuses the request (HTTP {answer.status_code})")
     raise SourceUnavailable(
@@ -208,11 +203,8 @@ def _content(answer: httpx.Response, url: str) -> Mapping[str, Any]:
     )
 
 
-def _told(answer: Mapping[str, Any], name: str) -> Any:
-    if name not in answer:
+def _told(answer: object, name: str, kind: type[T]) -> T:
+    value = answer.get(name) if isinstance(answer, dict) else None
+    if not isinstance(value, kind):
         raise SourceUnavailable(f"the Schema Registry answers without '{name}'; check schema.registry.url")
-    return answer[name]
-
-
-def texts(references: Sequence[Reference]) -> Iterator[str]:
-    return (one.text for one in references)
+    return value

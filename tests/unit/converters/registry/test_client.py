@@ -118,6 +118,7 @@ def test_an_unknown_id_is_told_apart_from_trouble(canned: Any) -> None:
     canned.answers[("GET", "/schemas/ids/5")] = 503, {}
     canned.answers[("GET", "/schemas/ids/6")] = 403, {}
     canned.answers[("GET", "/schemas/ids/7")] = 200, b"<html>hello</html>"
+    canned.answers[("GET", "/schemas/ids/8")] = 404, {"error_code": [], "message": "inner words"}
     asking = client(canned.url)
     for _ in range(2):  # the second time without asking
         with pytest.raises(UnknownSchema, match="Schema not found; error code: 40403"):
@@ -129,12 +130,16 @@ def test_an_unknown_id_is_told_apart_from_trouble(canned: Any) -> None:
         asking.by_id(6)
     with pytest.raises(SourceUnavailable, match="is no Schema Registry"):
         asking.by_id(7)
+    with pytest.raises(UnknownSchema, match=r"refuses the request \(HTTP 404\)$"):
+        asking.by_id(8)
 
 
 def test_an_answer_that_no_registry_gives_is_trouble(canned: Any) -> None:
     canned.answers[("GET", "/schemas/ids/3")] = (200, {"status": "up"})
     canned.answers[("GET", "/schemas/ids/4")] = (200, {"schema": "s", "references": [{"name": "n"}]})
-    for schema_id, missing in ((3, "schema"), (4, "subject")):
+    canned.answers[("GET", "/schemas/ids/5")] = (200, {"schema": "s", "references": ["name"]})
+    canned.answers[("GET", "/schemas/ids/6")] = (200, {"schema": {}})
+    for schema_id, missing in ((3, "schema"), (4, "subject"), (5, "name"), (6, "schema")):
         with pytest.raises(SourceUnavailable, match=f"without '{missing}'"):
             client(canned.url).by_id(schema_id)
 
