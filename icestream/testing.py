@@ -1,81 +1,95 @@
-"""Public test kit: jobs that only pretend, for tests of everything above the data plane."""
+"""Public test kit: managers that only pretend, for tests of everything above the data plane."""
 
 from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from icestream.api.status import JobStatus, Progress, RunningJob, State
+from icestream.api.manager import Manager
+from icestream.api.status import Progress
+
+_PATIENCE = 60.0
+_IDLE = 3600.0
 
 
 @dataclass
-class FakeJob:
-    """A job that remembers what it was told. `stop_takes` seconds make a slow one."""
+class FakeManager:
+    """A manager that does nothing until a test says so. `close_takes` seconds make one that ends slowly."""
 
     name: str
     config: Mapping[str, str]
-    state: State = State.RUNNING
+    wake: Callable[[], None] = lambda: None
+    close_takes: float = 0.0
     progress: Progress = field(default_factory=Progress)
-    trace: str | None = None
-    is_fenced: bool = False
-    stop_takes: float = 0.0
-    calls: list[str] = field(default_factory=list)
+    is_closed: bool = False
+    _changed: threading.Condition = field(default_factory=threading.Condition)
+    _ticks: int = 0
+    _failure: Exception | None = None
 
-    def pause(self) -> None:
-        self.calls.append("pause")
-        self.state = State.PAUSED
+    def tick(self) -> float:
+        with self._changed:
+            self._ticks += 1
+            self._changed.notify_all()
+            if self._failure is not None:
+                raise self._failure
+        return _IDLE
 
-    def resume(self) -> None:
-        self.calls.append("resume")
-        self.state = State.RUNNING
+    def close(self) -> None:
+        time.sleep(self.close_takes)
+        with self._changed:
+            self.is_closed = True
+            self._changed.notify_all()
 
-    def stop(self) -> None:
-        self.calls.append("stop")
-        time.sleep(self.stop_takes)
-        self.state = State.STOPPED
+    def cancel(self) -> None:
+        """There is never anything to give up."""
 
-    def status(self) -> JobStatus:
-        return JobStatus(self.state, self.trace, self.progress, self.is_fenced)
+    def allow(self) -> None:
+        """There is never anything to give up."""
 
-    def fail(self, trace: str) -> None:
-        """From now on the job is FAILED with this trace."""
-        self.trace = trace
-        self.state = State.FAILED
+    def fail(self, message: str, error: type[Exception] = ValueError) -> None:
+        """From now on the job is FAILED, because of this. Returns when that shows."""
+        with self._changed:
+            self._failure = error(message)
+        self.wake()
+        self._wait_for(lambda: self.is_closed)
 
     def advance(self, progress: Progress) -> None:
-        """From now on the job is this far."""
+        """From now on the job is this far. Returns when that shows, unless the job is paused or has ended."""
         self.progress = progress
+        # The first of two turns has been told of when the second begins.
+        for _ in range(2):
+            ticks = self._ticks
+            self.wake()
+            self._wait_for(lambda: self._ticks > ticks or self.is_closed)  # noqa: B023
+
+    def _wait_for(self, holds: Callable[[], bool]) -> None:
+        with self._changed:
+            self._changed.wait_for(holds, _PATIENCE)
 
 
 @dataclass
-class FakeStarter:
-    """A JobStarter that keeps every job it made; `broken` makes the start of a connector fail."""
+class FakeManagers:
+    """A `MakeManager` that keeps every manager it made; `broken` makes the start of a connector fail."""
 
-    jobs: list[FakeJob] = field(default_factory=list)
+    made: list[FakeManager] = field(default_factory=list)
     broken: dict[str, Exception] = field(default_factory=dict)
-    start_takes: float = 0.0
-    stop_takes: float = 0.0
-    is_closed: bool = False
+    close_takes: float = 0.0
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def __call__(self, name: str, config: Mapping[str, str], *, paused: bool) -> RunningJob:
-        time.sleep(self.start_takes)
+    def __call__(self, name: str, config: Mapping[str, str], wake: Callable[[], None]) -> Manager:
         if name in self.broken:
             raise self.broken[name]
-        job = FakeJob(name, config, State.PAUSED if paused else State.RUNNING, stop_takes=self.stop_takes)
+        manager = FakeManager(name, config, wake, self.close_takes)
         with self._lock:
-            self.jobs.append(job)
-        return job
+            self.made.append(manager)
+        return manager
 
-    def close(self) -> None:
-        self.is_closed = True
+    def latest(self, name: str) -> FakeManager:
+        """The manager that was made last for a connector."""
+        return next(manager for manager in reversed(self.made) if manager.name == name)
 
-    def latest(self, name: str) -> FakeJob:
-        """The job that was started last for a connector."""
-        return next(job for job in reversed(self.jobs) if job.name == name)
-
-    def alive(self, name: str) -> list[FakeJob]:
-        """Jobs of a connector that were not stopped; more than one is a bug."""
-        return [job for job in self.jobs if job.name == name and "stop" not in job.calls]
+    def alive(self, name: str) -> list[FakeManager]:
+        """Managers of a connector that were not closed; more than one is a bug."""
+        return [manager for manager in self.made if manager.name == name and not manager.is_closed]

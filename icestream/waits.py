@@ -1,4 +1,4 @@
-"""What each thread waits for, and since when. Whoever asks somebody else says so; `JobThread` shows it.
+"""What each thread waits for, and since when. Whoever asks somebody else says so; statuses show it.
 
 A call that never returns cannot tell of itself: another thread has to.
 """

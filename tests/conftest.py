@@ -28,8 +28,8 @@ from tests.tally import Tally
 from tests.work_units import work_unit
 
 if TYPE_CHECKING:
-    from icestream.api.status import JobStarter, RunningJob
     from icestream.pipeline.run import SparkPlane
+    from tests.running import RunningConnector, StartConnector
 
 Produce = Callable[[str, Sequence[Mapping[str, Any]]], None]
 
@@ -143,13 +143,13 @@ def spark() -> SparkPlane:
 
 
 @pytest.fixture(scope="session")
-def start_job(broker: Broker) -> JobStarter:
+def start_job(broker: Broker) -> StartConnector:
     """Starts jobs in this process, on its Spark session; values are JSON without schemas."""
-    from icestream.jobs.build import job_starter
+    from tests.running import connector_starter
 
-    start = job_starter({"bootstrap.servers": broker.bootstrap, **SPARK})
+    start = connector_starter({"bootstrap.servers": broker.bootstrap, **SPARK})
 
-    def start_plain_json(name: str, config: Mapping[str, str], *, paused: bool) -> RunningJob:
+    def start_plain_json(name: str, config: Mapping[str, str], *, paused: bool) -> RunningConnector:
         return start(name, {**config, "value.converter.schemas.enable": "false"}, paused=paused)
 
     return start_plain_json
@@ -189,10 +189,10 @@ def produce(broker: Broker) -> Produce:
 
 
 @pytest.fixture
-def drained() -> Callable[[RunningJob, int], None]:
+def drained() -> Callable[[RunningConnector, int], None]:
     """Wait until a job has written so many rows since its first batch."""
 
-    def wait(job: RunningJob, rows: int, patience: float = 180) -> None:
+    def wait(job: RunningConnector, rows: int, patience: float = 180) -> None:
         deadline = time.monotonic() + patience
         while (status := job.status()).progress.rows < rows:
             assert status.trace is None, status.trace

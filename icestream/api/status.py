@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Protocol
 
 
 class State(StrEnum):
@@ -67,23 +65,3 @@ class Outage:
 
     def __str__(self) -> str:
         return f"{self.what} is away since {self.since.isoformat(timespec='seconds')}: {self.reason}"
-
-
-class RunningJob(Protocol):
-    """A connector at work in this process. All calls return at once, except `stop`, which waits for the job's
-    end."""
-
-    def pause(self) -> None: ...
-
-    def resume(self) -> None: ...
-
-    def stop(self) -> None:
-        """End the job: no batch of it commits anything after this returns."""
-
-    def status(self) -> JobStatus: ...
-
-
-class JobStarter(Protocol):
-    """Starts the job of a connector; the config has been validated."""
-
-    def __call__(self, name: str, config: Mapping[str, str], *, paused: bool) -> RunningJob: ...

@@ -19,7 +19,6 @@ from icestream.cli.worker_process import (
     DataPlane,
     data_plane,
     extras,
-    now,
     prepare_process,
     run_until_told,
 )
@@ -60,13 +59,11 @@ class DistributedWorker:
     """One member of a cluster. REST answers once this exists; `start` joins the others."""
 
     def __init__(self, config: DistributedConfig, plane: DataPlane | None = None) -> None:
-        from icestream.cluster.boards import KafkaBoard
+        from icestream.cluster.boards import KafkaBoard, StatusReporter
+        from icestream.cluster.connectors import task_configs
         from icestream.cluster.coordinator import Coordinator
         from icestream.cluster.kafka_store import KafkaStore
-        from icestream.cluster.roster import task_configs
         from icestream.cluster.service import ConnectorService
-        from icestream.cluster.supervisor import Supervisor
-        from icestream.cluster.worker import Patience, Worker
         from icestream.kafka.clients import client_settings
         from icestream.rest.app import ApiOptions
         from icestream.rest.exchange import TopicTracking
@@ -82,22 +79,19 @@ class DistributedWorker:
         self._board = KafkaBoard(self._settings, config.status_topic, _wall_ms)
         self._coordinator = Coordinator(self.url, self._store, outage=self._plane.outage)
         worker_id = urlsplit(self.url).netloc
-        self._worker = Worker(worker_id, Patience(stop=max(config.stop_timeout, 1.0)))
         self.service = ConnectorService(
+            worker_id,
             self._store,
-            self._worker,
             config.raw,
             self._coordinator,
             self._board,
             extras(config, self._plane, self._cluster_id),
         )
-        self._supervisor = Supervisor(
+        self._reporter = StatusReporter(
             worker_id,
-            self.service.roster,
+            self.service.connectors,
             self._board,
             self._coordinator,
-            time.monotonic,
-            now,
             tracks_topics=config.tracks_topics,
         )
         self._stopping = threading.Event()
@@ -115,13 +109,13 @@ class DistributedWorker:
         self._cluster_id.start()
         self._until_kafka_answers(self._prepare)
         self.service.restore()
-        self._worker.use(self._plane.make_starter())
+        self.service.connectors.use(self._plane.prepare())
         member = GroupMember(
             self._config.group, connection_facts(self._config.raw), self._config.timing, self._coordinator
         )
-        self._coordinator.join(member, self.service.roster)
+        self._coordinator.join(member, self.service.connectors)
         threading.Thread(target=self._coordinator.run, name="coordinator", daemon=True).start()
-        self._supervisor.start()
+        self._reporter.start()
         while not self._coordinator.has_joined:
             if self._stopping.wait(0.05):
                 return
@@ -132,8 +126,8 @@ class DistributedWorker:
         """Jobs end before the group hears of it: nobody starts what still runs here."""
         self._stopping.set()
         self._rest.stop()
-        self._worker.close()
-        self._supervisor.close()
+        self.service.connectors.close()
+        self._reporter.close()
         self._coordinator.close()
         self.service.close()
         _LOG.info("worker stopped")

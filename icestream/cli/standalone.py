@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,7 +15,6 @@ from icestream.cli.worker_process import (
     DataPlane,
     data_plane,
     extras,
-    now,
     prepare_process,
     run_until_told,
 )
@@ -64,12 +62,10 @@ class StandaloneWorker:
     def __init__(
         self, config: StandaloneConfig, files: Sequence[ConnectorFile] = (), plane: DataPlane | None = None
     ) -> None:
-        from icestream.cluster.boards import MemoryBoard
+        from icestream.cluster.boards import MemoryBoard, StatusReporter
         from icestream.cluster.membership import Alone
         from icestream.cluster.service import ConnectorService
         from icestream.cluster.stores import FileStore
-        from icestream.cluster.supervisor import Supervisor
-        from icestream.cluster.worker import Patience, Worker
         from icestream.rest.app import ApiOptions
         from icestream.rest.exchange import TopicTracking
         from icestream.rest.server import bind, serve
@@ -79,22 +75,15 @@ class StandaloneWorker:
         store, board = FileStore(config.state_file), MemoryBoard()
         bound = bind(config.rest)
         worker_id = urlsplit(bound.advertised_url).netloc
-        self._worker = Worker(worker_id, Patience(stop=max(config.stop_timeout, 1.0)))
         self.service = ConnectorService(
+            worker_id,
             store,
-            self._worker,
             config.raw,
             board=board,
             extras=extras(config, self._plane, self._cluster_id),
         )
-        self._supervisor = Supervisor(
-            worker_id,
-            self.service.roster,
-            board,
-            Alone(),
-            time.monotonic,
-            now,
-            tracks_topics=config.tracks_topics,
+        self._reporter = StatusReporter(
+            worker_id, self.service.connectors, board, Alone(), tracks_topics=config.tracks_topics
         )
         for warning in config.warnings:
             _LOG.warning("%s", warning)
@@ -107,14 +96,14 @@ class StandaloneWorker:
     def start(self) -> None:
         """Start what runs the jobs, then the jobs."""
         self._cluster_id.start()
-        self._worker.use(self._plane.make_starter())
-        self._supervisor.start()
+        self.service.connectors.use(self._plane.prepare())
+        self._reporter.start()
         self.service.ready()
         _LOG.info("worker ready, %d connector(s)", len(self.service.names()))
 
     def stop(self) -> None:
         """REST closes first, so that nobody starts what we stop."""
         self._rest.stop()
-        self._supervisor.close()
+        self._reporter.close()
         self.service.close()
         _LOG.info("worker stopped")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime as dt
 import logging
 import os
 import signal
@@ -17,7 +16,8 @@ from icestream.api.config import Config
 from icestream.api.errors import IcestreamError, NotFoundError, Problem
 
 if TYPE_CHECKING:
-    from icestream.api.status import JobStarter, Outage
+    from icestream.api.manager import MakeManager
+    from icestream.api.status import Outage
     from icestream.cluster.connector_config import DeepCheck
     from icestream.cluster.service import Extras
     from icestream.cluster.worker_config import WorkerConfig
@@ -39,7 +39,8 @@ class WorkerProcess(Protocol):
 class DataPlane:
     """What runs the jobs, and what opens the things that a config names; tests bring their own."""
 
-    make_starter: Callable[[], JobStarter]
+    prepare: Callable[[], MakeManager]
+    """Gives what makes the connectors' managers; may start Spark first."""
     deep_check: DeepCheck
     outage: Callable[[], Outage | None] = lambda: None
     """What the jobs of this worker need and is away, such as Spark."""
@@ -48,12 +49,11 @@ class DataPlane:
 def data_plane(config: WorkerConfig) -> DataPlane:
     made: list[LateSpark] = []
 
-    def make_starter() -> JobStarter:
-        from icestream.cluster.resolving import ResolvingStarter
-        from icestream.jobs.build import LateSpark, job_starter
+    def prepare() -> MakeManager:
+        from icestream.jobs.build import LateSpark, manager_maker
 
         made.append(LateSpark(config.raw))
-        return ResolvingStarter(job_starter(config.raw, made[-1]), config.providers.resolved)
+        return manager_maker(config.raw, made[-1])
 
     def outage() -> Outage | None:
         return made[-1].outage() if made else None
@@ -63,10 +63,11 @@ def data_plane(config: WorkerConfig) -> DataPlane:
 
         return probe_connector(connector, config.raw)
 
-    return DataPlane(make_starter, deep_check, outage)
+    return DataPlane(prepare, deep_check, outage)
 
 
 def extras(config: WorkerConfig, plane: DataPlane, cluster_id: ClusterId) -> Extras:
+    from icestream.cluster.connectors import Patience
     from icestream.cluster.override_policy import policy_problems
     from icestream.cluster.service import Extras
     from icestream.jobs.offsets_admin import offset_admin
@@ -92,6 +93,7 @@ def extras(config: WorkerConfig, plane: DataPlane, cluster_id: ClusterId) -> Ext
         resolve=config.providers.resolved,
         judge_overrides=judge,
         outage=plane.outage,
+        patience=Patience(stop=max(config.stop_timeout, 1.0)),
         notice=config.rest.exposure or "",
     )
 
@@ -158,10 +160,6 @@ def run_until_told(worker: WorkerProcess) -> None:
     worker.stop()
     if failure:
         raise failure[0]
-
-
-def now() -> dt.datetime:
-    return dt.datetime.now(dt.UTC)
 
 
 def _on_signals(told: threading.Event) -> None:

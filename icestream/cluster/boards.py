@@ -1,14 +1,21 @@
-"""What the workers of a cluster tell each other of their connectors: states, and topics in use.
+"""What the workers of a cluster tell each other of their connectors: states, progress, topics in use.
 
-Used by the service. A standalone worker keeps its board in memory, a distributed one in the status topic.
+A standalone worker keeps its board in memory, a distributed one in the status topic. The service reads it;
+the reporter of each worker writes how its own connectors are.
 """
 
 from __future__ import annotations
 
+import datetime as dt
+import logging
 import threading
+import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import Protocol
+from dataclasses import asdict, replace
+from typing import Final, Protocol
 
+from icestream.api.status import JobStatus, Progress, State, Waiting
+from icestream.cluster.connectors import ConnectorRegistry, KnownConnector
 from icestream.cluster.internal_records import (
     PublishedStatus,
     StatusGone,
@@ -19,7 +26,17 @@ from icestream.cluster.internal_records import (
     status_record,
     topic_record,
 )
+from icestream.cluster.membership import Membership
 from icestream.kafka.log import LogRecord, LogWriter, TopicLog
+from icestream.logs import for_connector
+
+_LOG = logging.getLogger(__name__)
+_LOOK_SECONDS: Final = 0.25
+_FULL_LOOK: Final = 12
+"""Every so many turns all connectors are looked at, also those that say the same as before: others write to
+the board too. With a thousand of them the full look at each would take a tenth of a core."""
+_PROGRESS_SECONDS: Final = 30.0
+"""How old the progress that other workers see may be."""
 
 
 class StatusBoard(Protocol):
@@ -135,3 +152,154 @@ class KafkaBoard:
                 self._seen.use_topic(name, topic)
             case TopicUse(name, topic, False):
                 self._seen.forget_topic(name, topic)
+
+
+class StatusReporter:
+    """Tells the board, in a thread of the worker, how the connectors of this worker are.
+
+    `turn` is one look at all of them, four times a second. A job cannot do this for itself: it may hang.
+    """
+
+    def __init__(
+        self,
+        worker_id: str,
+        connectors: ConnectorRegistry,
+        board: StatusBoard,
+        membership: Membership,
+        clock: Callable[[], float] = time.monotonic,
+        *,
+        tracks_topics: bool = True,
+    ) -> None:
+        self._worker_id = worker_id
+        self._connectors = connectors
+        self._board = board
+        self._membership = membership
+        self._clock = clock
+        self._tracks_topics = tracks_topics
+        self._published: dict[str, list[PublishedStatus]] = {}
+        self._progress_at: dict[str, float] = {}
+        self._batches: dict[str, int] = {}
+        self._turns = 0
+        self._seen: dict[str, tuple[KnownConnector, JobStatus]] = {}
+        self._waits: dict[str, dt.datetime] = {}
+        self._closing = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="status-reporter", daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def close(self) -> None:
+        """After the jobs have ended: nobody runs our connectors until others take them."""
+        self._closing.set()
+        if self._thread.is_alive():
+            self._thread.join(5)
+        for statuses in self._published.values():
+            for status in statuses:
+                if status.state is not State.STOPPED:
+                    self._board.publish(replace(status, state=State.UNASSIGNED, trace=None, progress=None))
+
+    def turn(self) -> None:
+        self._turns += 1
+        connectors = self._connectors.known
+        for name, connector in connectors.items():
+            if self._membership.owns(name):
+                self._look_at(name, connector)
+        for name in [name for name in self._published if name not in connectors]:
+            self._forget(name)
+        for name in [name for name in self._published if not self._membership.owns(name)]:
+            self._leave(name)
+
+    # How
+
+    def _run(self) -> None:
+        while not self._closing.wait(_LOOK_SECONDS):
+            try:
+                self.turn()
+            except Exception:  # the reporter's edge: one failed look must not end all looks
+                _LOG.exception("a look at the jobs failed")
+
+    def _look_at(self, name: str, connector: KnownConnector) -> None:
+        try:
+            job = self._connectors.job_status(name)
+            if self._has_seen(name, connector, job):
+                return
+            self._seen[name] = (connector, job)
+            self._publish(name, connector, job)
+            self._note_topics(name, job.progress)
+            self._tell_of_wait(name, job.waiting)
+        except Exception:  # a job's edge: one that cannot be looked at must not hide the others
+            for_connector(_LOG, name).exception("a look at the job failed")
+
+    def _has_seen(self, name: str, connector: KnownConnector, job: JobStatus) -> bool:
+        if self._turns % _FULL_LOOK == 0:
+            return False
+        before = self._seen.get(name)
+        return before is not None and before[0] is connector and before[1] is job
+
+    def _publish(self, name: str, connector: KnownConnector, job: JobStatus) -> None:
+        version = connector.plugin.version if connector.plugin else None
+        generation = self._membership.generation
+        plain = PublishedStatus(name, None, job.state, self._worker_id, generation, version, job.trace)
+        tasks = [replace(plain, task=task) for task in connector.task_ids]
+        shown = {status.task: status for status in self._board.statuses(name)}
+        # What a former owner said last may arrive after what we said.
+        is_ours = all(
+            one.task in shown and shown[one.task].worker_id == self._worker_id for one in (plain, *tasks)
+        )
+        before = self._published.get(name, []) if is_ours else []
+        told = [replace(status, progress=None) for status in before]
+        now = self._clock()
+        is_same = told == [plain, *tasks]
+        if is_same and now - self._progress_at.get(name, 0.0) < _PROGRESS_SECONDS:
+            return
+        own = replace(plain, progress=_shown(job.progress))
+        if not before or before[0] != own:
+            self._board.publish(own)
+        for status in tasks if not is_same else ():
+            self._board.publish(status)
+        for task in shown.keys() - {None, *connector.task_ids}:
+            self._board.forget(name, task)
+        self._published[name] = [own, *tasks]
+        self._progress_at[name] = now
+
+    def _note_topics(self, name: str, progress: Progress) -> None:
+        # Only after a new batch: a topic that was reset is in use again when a record comes.
+        if not self._tracks_topics or self._batches.get(name) == progress.batches:
+            return
+        self._batches[name] = progress.batches
+        known = self._board.topics(name)
+        for topic in progress.topics:
+            if topic not in known:
+                self._board.use_topic(name, topic)
+
+    def _tell_of_wait(self, name: str, waiting: Waiting | None) -> None:
+        """Once per wait: the job itself cannot say that a call does not return."""
+        if waiting is None:
+            self._waits.pop(name, None)
+        elif self._waits.get(name) != waiting.since:
+            self._waits[name] = waiting.since
+            for_connector(_LOG, name).warning("still %s", waiting)
+
+    def _leave(self, name: str) -> None:
+        """Another worker has it now, and tells."""
+        kept_by_name = (
+            self._published,
+            self._progress_at,
+            self._batches,
+            self._seen,
+            self._waits,
+        )
+        for kept in kept_by_name:
+            kept.pop(name, None)
+
+    def _forget(self, name: str) -> None:
+        """It was deleted."""
+        for status in self._published[name]:
+            self._board.forget(name, status.task)
+        self._board.reset_topics(name)
+        self._leave(name)
+
+
+def _shown(progress: Progress) -> dict[str, object]:
+    """Without what changes by the mere passing of time."""
+    return {**asdict(progress), "next_commit_in_ms": None}

@@ -14,8 +14,8 @@ from icestream.api.errors import ConfigError, Problem
 from icestream.cluster.config_limits import refuse_too_much
 from icestream.cluster.connector_config import DeepCheck, Validation, validate_connector, with_worker_defaults
 from icestream.cluster.properties import ConnectorFile
-from icestream.cluster.resolving import concealing, discreet, discreet_problem, secrets_of
 from icestream.cluster.restarts import NEVER, Policy
+from icestream.cluster.secrets import concealing, discreet, discreet_problem, secrets_of
 from icestream.kafka.clients import ClientVerdict
 
 

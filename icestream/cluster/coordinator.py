@@ -15,7 +15,7 @@ from typing import Any, Final, Protocol
 
 from icestream.api.errors import IcestreamError, NotLeader, NotReadyError
 from icestream.api.status import Outage
-from icestream.cluster.assignment import assign
+from icestream.cluster.membership import assign
 from icestream.kafka.group import Joined
 
 _LOG = logging.getLogger(__name__)

@@ -1,7 +1,11 @@
-"""Which connectors are this worker's, and who leads. The service asks; a standalone worker is alone."""
+"""Which connectors are this worker's, and who leads. The service asks; a standalone worker is alone.
+
+`assign` shares the connectors of a group out: the leader asks it at every rebalance (`coordinator.py`).
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from typing import Protocol
 
 
@@ -36,3 +40,36 @@ class Alone:
 
     def require_leader(self) -> None:
         pass
+
+
+def assign(connectors: Iterable[str], owned: Mapping[str, Iterable[str]]) -> dict[str, frozenset[str]]:
+    """Connectors by member, from what each member runs now.
+
+    They stay where they are as long as the load is even. One that must move is first taken from its owner and
+    given to nobody; it gets its new owner in the rebalance that the old one asks for once its job has ended.
+    """
+    wanted = sorted(set(connectors))
+    kept = _kept(wanted, owned)
+    free = [name for name in wanted if all(name not in names for names in kept.values())]
+    _level(kept, len(wanted))
+    for name in free:
+        least = min(kept, key=lambda member: (len(kept[member]), member))
+        kept[least].append(name)
+    return {member: frozenset(names) for member, names in kept.items()}
+
+
+def _kept(wanted: list[str], owned: Mapping[str, Iterable[str]]) -> dict[str, list[str]]:
+    """What each member may keep: connectors that still exist, each with one owner."""
+    taken: set[str] = set()
+    kept: dict[str, list[str]] = {}
+    for member in sorted(owned):
+        kept[member] = sorted(name for name in set(owned[member]) if name in wanted and name not in taken)
+        taken |= set(kept[member])
+    return kept
+
+
+def _level(kept: dict[str, list[str]], total: int) -> None:
+    """Take from members what is above their share; those with most keep the one more that is left over."""
+    share, left_over = divmod(total, len(kept))
+    for place, member in enumerate(sorted(kept, key=lambda one: (-len(kept[one]), one))):
+        del kept[member][share + (1 if place < left_over else 0) :]

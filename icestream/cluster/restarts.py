@@ -1,16 +1,15 @@
 """Failed connectors that start again by themselves (`icestream.restart.policy=on-failure`). Pure: no clock.
 
-Called by the supervisor at every turn, for each connector of this worker.
+Asked by the reconciler of a connector, after a failure and after each good turn.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from icestream.api.restart_settings import RESTARTS
-from icestream.api.status import JobStatus, State
 
 _STEADY_SECONDS: Final = 600.0
 """A job that has run for so long has recovered, even if no record came."""
@@ -38,15 +37,19 @@ class Policy:
 
 
 NEVER: Final = Policy(is_on=False, attempts=0, delay=0.0, longest_delay=0.0)
+AFTER_A_FENCE: Final = Policy(is_on=True, attempts=1_000, delay=0.5, longest_delay=30.0)
+"""For a connector that a group shares: a former owner opened its job late, and the group says whose it is."""
 
 
 @dataclass(frozen=True)
 class Recovery:
-    """Where a connector is on its way back; attempt 0 is: nothing has happened."""
+    """Where a failed connector is on its way back; attempt 0: it has not failed, or has recovered."""
 
     attempt: int = 0
+    attempts: int = 0
+    """How many there may be."""
     due: float | None = None
-    """When the next start comes."""
+    """When the next start comes; None: it is under way, or none comes."""
     since: float = 0.0
     """When the last start was."""
 
@@ -54,26 +57,21 @@ class Recovery:
 NO_RECOVERY: Final = Recovery()
 
 
-def next_step(policy: Policy, recovery: Recovery, job: JobStatus, now: float) -> tuple[Recovery, bool]:
-    """The recovery from now on, and whether the job must start again this moment."""
+def after_failure(policy: Policy, recovery: Recovery, now: float) -> Recovery:
+    """When to start again, if at all. A job that keeps failing waits longer each time."""
     if not policy.is_on:
-        return NO_RECOVERY, False
-    if job.state is State.FAILED:
-        return _after_failure(policy, recovery, now)
-    if recovery.attempt == 0:
-        return recovery, False
-    has_worked = job.state is State.RUNNING and job.progress.batches > 0
-    if has_worked or now - recovery.since > _STEADY_SECONDS:
-        return NO_RECOVERY, False
-    return recovery, False
+        return NO_RECOVERY
+    if recovery.attempt >= policy.attempts:
+        return replace(recovery, due=None)
+    attempt = recovery.attempt + 1
+    return Recovery(attempt, policy.attempts, now + policy.wait(attempt), recovery.since)
 
 
-def _after_failure(policy: Policy, recovery: Recovery, now: float) -> tuple[Recovery, bool]:
-    if recovery.due is None:
-        if recovery.attempt >= policy.attempts:
-            return recovery, False
-        attempt = recovery.attempt + 1
-        return Recovery(attempt, now + policy.wait(attempt), recovery.since), False
-    if now < recovery.due:
-        return recovery, False
-    return Recovery(recovery.attempt, None, now), True
+def after_start(recovery: Recovery, now: float) -> Recovery:
+    return replace(recovery, due=None, since=now)
+
+
+def after_turn(recovery: Recovery, batches: int, now: float) -> Recovery:
+    """A job that has had a batch since its start, or runs for long, has recovered."""
+    has_recovered = batches > 0 or now - recovery.since > _STEADY_SECONDS
+    return NO_RECOVERY if has_recovered else recovery

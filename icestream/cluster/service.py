@@ -24,12 +24,12 @@ from icestream.api.status import JobStatus, Outage, Progress, State
 from icestream.cluster.boards import MemoryBoard, StatusBoard
 from icestream.cluster.connector_config import DeepCheck, Validation
 from icestream.cluster.connector_judge import ConnectorJudge
+from icestream.cluster.connectors import ConnectorRegistry, KnownConnector, Patience, task_configs
 from icestream.cluster.internal_records import PublishedStatus
 from icestream.cluster.logger_levels import LoggerLevels
 from icestream.cluster.membership import Alone, Membership
 from icestream.cluster.properties import ConnectorFile
 from icestream.cluster.reports import definition_of, report_from
-from icestream.cluster.roster import KnownConnector, Roster, task_configs
 from icestream.cluster.stores import ConnectorStore, StoredConnector, TargetState, target_from
 from icestream.cluster.views import (
     CheckedSetting,
@@ -41,7 +41,6 @@ from icestream.cluster.views import (
     TaskConfig,
     TaskStatus,
 )
-from icestream.cluster.worker import Worker
 from icestream.kafka.clients import ClientVerdict
 from icestream.logs import LoggerLevel, for_connector, masked
 
@@ -64,6 +63,8 @@ class Extras:
     """What there is to say about a connector's own settings for Kafka's clients."""
     outage: Callable[[], Outage | None] = lambda: None
     """What all jobs here need and is away."""
+    patience: Patience | None = None
+    """How long requests wait for their effect."""
     notice: str = ""
     """What whoever looks at the health of this worker should know, though it works."""
 
@@ -71,15 +72,15 @@ class Extras:
 class ConnectorService:
     def __init__(
         self,
+        worker_id: str,
         store: ConnectorStore,
-        worker: Worker,
         worker_config: Config,
         membership: Membership | None = None,
         board: StatusBoard | None = None,
         extras: Extras | None = None,
     ) -> None:
+        self._worker_id = worker_id
         self._store = store
-        self._worker = worker
         self._membership = membership or Alone()
         self._board = board or MemoryBoard()
         self._extras = extras or Extras()
@@ -89,12 +90,13 @@ class ConnectorService:
         self._loggers = LoggerLevels()
         self._changing = threading.Lock()
         self._is_ready = False
-        self.roster = Roster(
+        self.connectors = ConnectorRegistry(
             store,
-            worker,
-            check=lambda config: self._judge.judged(config, deep=False),
+            self._membership,
+            validate=lambda config: self._judge.judged(config, deep=False),
             effective=self._judge.effective,
-            owns=self._membership.owns,
+            resolve=self._extras.resolve,
+            patience=self._extras.patience,
         )
         store.listen(self)
 
@@ -104,7 +106,7 @@ class ConnectorService:
         """Take up the connectors of the store and of the files; where they differ, the file wins."""
         found = self._store.load()
         for name in found:
-            self.roster.connector_changed(name)
+            self.connectors.connector_changed(name)
         for file in files:
             known = found.get(file.name)
             target = known.target if known else target_from(file.initial_state)
@@ -117,7 +119,7 @@ class ConnectorService:
 
     def close(self) -> None:
         """Stop all jobs; connectors and their target states stay in the store."""
-        self._worker.close()
+        self.connectors.close()
         self._store.close()
         self._board.close()
 
@@ -133,8 +135,8 @@ class ConnectorService:
 
     def _held_up(self) -> list[str]:
         """Jobs that wait for others: no fault of this worker, but somebody should know."""
-        names = [name for name in self.roster.connectors() if self._membership.owns(name)]
-        waits = [(name, self.roster.job_status(name).waiting) for name in names]
+        names = [name for name in self.connectors.known if self._membership.owns(name)]
+        waits = [(name, self.connectors.job_status(name).waiting) for name in names]
         return [f"Connector '{name}' is {waiting}." for name, waiting in waits if waiting is not None]
 
     def server(self) -> ServerInfo:
@@ -143,7 +145,7 @@ class ConnectorService:
     # What the store tells
 
     def connector_changed(self, name: str) -> None:
-        self.roster.connector_changed(name)
+        self.connectors.connector_changed(name)
 
     def logger_changed(self, namespace: str, level: str) -> None:
         self._loggers.set_level(namespace, level)
@@ -151,7 +153,7 @@ class ConnectorService:
     # Reading
 
     def names(self) -> list[str]:
-        return list(self.roster.connectors())
+        return list(self.connectors.known)
 
     def info(self, name: str) -> ConnectorInfo:
         connector = self._find(name, "Connector {} not found")
@@ -163,14 +165,14 @@ class ConnectorService:
     def status(self, name: str) -> ConnectorStatus:
         connector = self._find(name, "No status found for connector {}")
         if self._membership.owns(name):
-            return self._live_status(name, connector, self.roster.job_status(name))
+            return self._live_status(name, connector, self.connectors.job_status(name))
         return self._published_status(name, connector)
 
     def progress(self, name: str) -> Progress:
         """How far the job is, with the warnings about its config."""
         connector = self._find(name, "No status found for connector {}")
         if self._membership.owns(name):
-            progress = self.roster.job_status(name).progress
+            progress = self.connectors.job_status(name).progress
         else:
             progress = _published_progress(self._board.statuses(name))
         return replace(progress, warnings=(*connector.warnings, *progress.warnings))
@@ -181,7 +183,7 @@ class ConnectorService:
         return [TaskConfig(name, number, config) for number, config in enumerate(configs)]
 
     def task_status(self, name: str, task: int) -> TaskStatus:
-        connector = self.roster.connectors().get(name)
+        connector = self.connectors.known.get(name)
         if connector is None or task not in connector.task_ids:
             raise NotFoundError(f"No status found for task {name}-{task}")
         return self.status(name).tasks[task]
@@ -233,7 +235,7 @@ class ConnectorService:
         with self._changing:
             connector = self._find(name, "Connector {} not found")
             self._store.remove(name)
-        self.roster.settle(name)
+        self.connectors.settle(name)
         for task in (None, *connector.task_ids):
             self._board.forget(name, task)
         self._board.reset_topics(name)
@@ -312,7 +314,7 @@ class ConnectorService:
     # How
 
     def _find(self, name: str, message: str) -> KnownConnector:
-        connector = self.roster.connectors().get(name)
+        connector = self.connectors.known.get(name)
         if connector is None:
             raise NotFoundError(message.format(name))
         return connector
@@ -320,9 +322,9 @@ class ConnectorService:
     def _live_status(self, name: str, connector: KnownConnector, job: JobStatus) -> ConnectorStatus:
         version = connector.plugin.version if connector.plugin else "unknown"
         tasks = tuple(
-            TaskStatus(task, job.state, self._worker.id, version, job.trace) for task in connector.task_ids
+            TaskStatus(task, job.state, self._worker_id, version, job.trace) for task in connector.task_ids
         )
-        return ConnectorStatus(name, job.state, self._worker.id, version, tasks, connector.type, job.trace)
+        return ConnectorStatus(name, job.state, self._worker_id, version, tasks, connector.type, job.trace)
 
     def _published_status(self, name: str, connector: KnownConnector) -> ConnectorStatus:
         """What the worker that runs it said last."""
@@ -345,7 +347,7 @@ class ConnectorService:
         stored = StoredConnector(validation.config, target, old.restarts if old else 0)
         self._store.put(name, stored)
         info = self.info(name)
-        self.roster.settle(name)
+        self.connectors.settle(name)
         # In a cluster of Kafka Connect a new connector gets its tasks a moment later; its clients look again.
         return replace(info, task_ids=()) if old is None and self._membership.is_shared else info
 
@@ -354,14 +356,14 @@ class ConnectorService:
         with self._changing:
             self._find(name, "Unknown connector {}")
             self._store.put(name, replace(self._store.load()[name], target=target))
-        self.roster.settle(name)
+        self.connectors.settle(name)
 
     def _new_run(self, name: str) -> None:
         with self._changing:
             self._find(name, "Connector {} not found")
             stored = self._store.load()[name]
             self._store.put(name, replace(stored, restarts=stored.restarts + 1))
-        self.roster.settle(name)
+        self.connectors.settle(name)
 
     def _stopped(self, name: str) -> KnownConnector:
         self._membership.require_leader()

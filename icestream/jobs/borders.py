@@ -51,6 +51,15 @@ class BatchRunner(Protocol):
     ) -> BatchResult: ...
 
 
+class CancellableRunner(BatchRunner, Protocol):
+    """`icestream.pipeline.run.SparkRunner` is the real one."""
+
+    def cancel(self) -> None:
+        """Give up the batch under way, and every later one until `allow`. Called from another thread."""
+
+    def allow(self) -> None: ...
+
+
 class SinkTable(Protocol):
     """`icestream.connectors.iceberg.table.IcebergTable` is the real one."""
 

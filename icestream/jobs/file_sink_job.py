@@ -1,6 +1,6 @@
 """One turn of a FileStreamSink job: plan a batch with fixed ends, append its lines, then move the group.
 
-The file and its journal decide, the consumer group follows. Repeated by `jobs.job_thread`.
+The file and its journal decide, the consumer group follows. Repeated by `cluster.reconciler`.
 """
 
 from __future__ import annotations
@@ -107,6 +107,12 @@ class FileSinkManager:
             file, self._file = self._file, None
             file.close()
         self._reader.close()
+
+    def cancel(self) -> None:
+        """Turns are short: there is nothing to give up."""
+
+    def allow(self) -> None:
+        """There was nothing to give up."""
 
     # -- where the job stands --
 

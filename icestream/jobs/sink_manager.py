@@ -1,6 +1,6 @@
 """The job manager: plans batches, has them staged, commits the tables, closes the Kafka transaction.
 
-`tick` is one turn; `job_thread` repeats it. docs/exactly-once.md tells why the order is what it is.
+`tick` is one turn; `cluster.reconciler` repeats it. docs/exactly-once.md tells why the order is what it is.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from icestream.api.offsets import NOTHING, Offsets, Partition, named
 from icestream.api.status import Progress
 from icestream.connectors.iceberg.table import Receipt
 from icestream.jobs import planning, summaries
-from icestream.jobs.borders import BatchRunner, News, SinkTable, SourceFacts
+from icestream.jobs.borders import CancellableRunner, News, SinkTable, SourceFacts
 from icestream.jobs.channel import Channel
 from icestream.jobs.events import CommitComplete, CommitToTable, Payload, StartCommit
 from icestream.jobs.fences import Fences
@@ -63,7 +63,7 @@ class SinkManager:
         job: Job,
         source: SourceFacts,
         tables: Sequence[SinkTable],
-        runner: BatchRunner,
+        runner: CancellableRunner,
         open_channel: Callable[[], Channel],
         clock: Callable[[], float],
         wall: Callable[[], dt.datetime],
@@ -146,7 +146,14 @@ class SinkManager:
         self._rest.end()
         self._close_channel()
 
-    # -- where the job resume --
+    def cancel(self) -> None:
+        """No batch gets further than staging until `allow`."""
+        self._runner.cancel()
+
+    def allow(self) -> None:
+        self._runner.allow()
+
+    # -- where the job resumes --
 
     def _find_resume_point(self) -> ResumePoint:
         """Ask tables and group; pay what the last batch still owes; remember where to go on."""

@@ -1,6 +1,6 @@
 """Runs a source connector, any of them: in each turn its tasks read, and what they read goes to Kafka.
 
-`jobs.build` makes a manager with `source_manager`; `jobs.job_thread` repeats its turns. The steps of a turn:
+`jobs.build` makes a manager with `source_manager`; `cluster.reconciler` repeats its turns. The steps of a turn:
 the tasks read (`api.source`), the records become bytes (`source_records`), a writer sends them and stores how
 far the sources are (`source_writers`).
 """
@@ -133,6 +133,12 @@ class SourceManager:
         finally:
             for source in self._sources:
                 source.close()
+
+    def cancel(self) -> None:
+        """Turns are short: there is nothing to give up."""
+
+    def allow(self) -> None:
+        """There was nothing to give up."""
 
     def _opened(self) -> SourceWriter:
         if self._writer is None:

@@ -8,11 +8,10 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from icestream.api.errors import FatalError, NotReadyError, SourceUnavailable
+from icestream.cluster.connectors import task_configs
 from icestream.cluster.kafka_store import KafkaStore
-from icestream.cluster.roster import task_configs
 from icestream.cluster.service import ConnectorService
 from icestream.cluster.stores import StoredConnector
-from icestream.cluster.worker import Worker
 from icestream.embedded.kafka import Broker
 from icestream.kafka.log import LogRecord, LogWriter, TopicLog
 from icestream.kafka.topics import Topics
@@ -117,7 +116,7 @@ def test_a_worker_starts_whatever_the_config_topic_holds(
     assert writer.flush()
     writer.close()
     store = open_store()
-    service = ConnectorService(store, Worker("worker"), {})
+    service = ConnectorService("worker", store, {})
     service.restore()
     store.lead()
     store.put("small", SMALL)

@@ -9,11 +9,11 @@ from collections.abc import Iterator
 
 import pytest
 
-from icestream.api.status import RunningJob, State
-from icestream.jobs.build import job_starter
+from icestream.api.status import State
 from icestream.pipeline.run import SparkPlane
 from tests.crashes.pipeline import PATIENCE, Pipeline
 from tests.crashes.processes import wait_for
+from tests.running import RunningConnector, connector_starter
 
 SEED = 20261115
 TURNS = [pytest.param(4, id="short"), pytest.param(16, id="long", marks=pytest.mark.long)]
@@ -46,7 +46,7 @@ def load(pipeline: Pipeline) -> Iterator[Load]:
     load.end()
 
 
-def wait_batches(job: RunningJob, more: int) -> None:
+def wait_batches(job: RunningConnector, more: int) -> None:
     goal = job.status().progress.batches + more
     wait_for(
         lambda: True if job.status().progress.batches >= goal else None, PATIENCE, lambda: f"{job.status()}"
@@ -75,7 +75,7 @@ def test_pause_and_resume_in_the_middle_of_batches_lose_and_repeat_nothing(
 ) -> None:
     print("seed", SEED)
     chance = random.Random(SEED)
-    job = job_starter(pipeline.worker)(pipeline.name, pipeline.config, paused=False)
+    job = connector_starter(pipeline.worker)(pipeline.name, pipeline.config, paused=False)
     wait_batches(job, 1)
     for _ in range(turns):
         time.sleep(chance.uniform(0, 1))
@@ -96,7 +96,7 @@ def test_stop_restart_and_delete_in_the_middle_of_batches_lose_and_repeat_nothin
 ) -> None:
     print("seed", SEED)
     chance = random.Random(SEED)
-    start = job_starter(pipeline.worker)
+    start = connector_starter(pipeline.worker)
     for _ in range(turns):
         job = start(pipeline.name, pipeline.config, paused=False)
         time.sleep(chance.uniform(0, 2))
@@ -112,7 +112,7 @@ def test_a_job_that_starts_paused_reads_nothing_until_it_is_resumed(
     pipeline: Pipeline, spark: SparkPlane
 ) -> None:
     pipeline.produce(range(100))
-    job = job_starter(pipeline.worker)(pipeline.name, pipeline.config, paused=True)
+    job = connector_starter(pipeline.worker)(pipeline.name, pipeline.config, paused=True)
     time.sleep(1)
     assert job.status().state is State.PAUSED
     assert pipeline.table().current_snapshot() is None
@@ -120,7 +120,7 @@ def test_a_job_that_starts_paused_reads_nothing_until_it_is_resumed(
     finish(pipeline, job)
 
 
-def finish(pipeline: Pipeline, job: RunningJob) -> None:
+def finish(pipeline: Pipeline, job: RunningConnector) -> None:
     ends = pipeline.topics.ends(pipeline.partitions)
     wait_for(lambda: True if pipeline.group_offsets() == ends else None, PATIENCE, lambda: f"{job.status()}")
     job.stop()

@@ -45,12 +45,12 @@ from icestream.cli.standalone import StandaloneWorker
 from icestream.cli.worker_process import DataPlane, prepare_process, run_until_told
 from icestream.cluster.properties import read_properties
 from icestream.cluster.worker_config import parse_standalone
-from icestream.testing import FakeStarter
+from icestream.testing import FakeManagers
 
 resource.setrlimit(resource.RLIMIT_NOFILE, (int(sys.argv[2]), int(sys.argv[2])))
 config = parse_standalone(read_properties(Path(sys.argv[1])))
 prepare_process(config, None)
-run_until_told(StandaloneWorker(config, [], DataPlane(FakeStarter, lambda _: [])))
+run_until_told(StandaloneWorker(config, [], DataPlane(FakeManagers, lambda _: [])))
 """
 
 

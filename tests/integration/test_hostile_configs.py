@@ -27,12 +27,12 @@ from icestream.cli.worker_process import DataPlane, run_until_told
 from icestream.cluster.properties import read_properties
 from icestream.cluster.worker_config import parse_standalone
 from icestream.jobs.probes import probe_connector
-from icestream.testing import FakeStarter
+from icestream.testing import FakeManagers
 
 logs.configure()
 config = parse_standalone(read_properties(Path(sys.argv[1])))
 # The real check, which waits a little less for a Kafka that is not there.
-plane = DataPlane(FakeStarter, lambda connector: probe_connector(connector, config.raw, 3.0))
+plane = DataPlane(FakeManagers, lambda connector: probe_connector(connector, config.raw, 3.0))
 worker = StandaloneWorker(config, [], plane)
 print(worker.url, flush=True)
 run_until_told(worker)

@@ -34,17 +34,17 @@ from icestream.cli.standalone import StandaloneWorker
 from icestream.cli.worker_process import DataPlane, run_until_told
 from icestream.cluster.properties import read_connector, read_properties
 from icestream.cluster.worker_config import parse_standalone
-from icestream.testing import FakeStarter
+from icestream.testing import FakeManagers
 
-def starter():
+def prepare():
     while not Path(sys.argv[2]).exists():
         time.sleep(0.02)
-    return FakeStarter(stop_takes=0.2)
+    return FakeManagers(close_takes=0.2)
 
 logs.configure()
 config = parse_standalone(read_properties(Path(sys.argv[1])))
 files = [read_connector(Path(name)) for name in sys.argv[3:]]
-worker = StandaloneWorker(config, files, DataPlane(starter, lambda _: []))
+worker = StandaloneWorker(config, files, DataPlane(prepare, lambda _: []))
 print(worker.url, flush=True)
 run_until_told(worker)
 """

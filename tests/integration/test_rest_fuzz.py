@@ -20,14 +20,14 @@ import httpx
 import pytest
 
 from icestream.api.offset_admin import OffsetEntry
+from icestream.cluster.connectors import Patience
 from icestream.cluster.service import ConnectorService, Extras
 from icestream.cluster.stores import MemoryStore
-from icestream.cluster.worker import Patience, Worker
 from icestream.jobs.probes import probe_connector
 from icestream.kafka.clients import judge_overrides
 from icestream.rest.app import TABLE
 from icestream.rest.server import RestServer, serve
-from icestream.testing import FakeStarter
+from icestream.testing import FakeManagers
 
 SERVERS: Final = ("icestream.rest", "uvicorn", "asyncio")
 PATIENCE: Final = 60.0
@@ -159,14 +159,14 @@ class Offsets:
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[RestServer]:
-    worker = Worker("127.0.0.1:8083", Patience(2.0, 2.0))
-    worker.use(FakeStarter())
     extras = Extras(
         deep_check=lambda config: probe_connector(config, WORKER, 0.3),
         judge_overrides=lambda config: judge_overrides(WORKER, config),
         offsets=Offsets(),
+        patience=Patience(2.0, 2.0),
     )
-    service = ConnectorService(MemoryStore(), worker, WORKER, extras=extras)
+    service = ConnectorService("127.0.0.1:8083", MemoryStore(), WORKER, extras=extras)
+    service.connectors.use(FakeManagers())
     service.ready()
     running = serve(service)
     yield running

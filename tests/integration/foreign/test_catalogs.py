@@ -17,7 +17,6 @@ from pyiceberg.schema import Schema
 from pyiceberg.transforms import BucketTransform
 
 from icestream.api.errors import SinkUnavailable
-from icestream.api.status import JobStarter, RunningJob
 from icestream.connectors.iceberg.catalogs import open_catalog
 from icestream.connectors.iceberg.java_catalogs import java_catalog
 from icestream.embedded import ports
@@ -25,11 +24,12 @@ from icestream.embedded.jars import fetch_all
 from icestream.embedded.java import java
 from icestream.embedded.kafka import Broker
 from icestream.jobs.probes import probe_connector
+from tests.running import RunningConnector, StartConnector
 
 pytestmark = pytest.mark.network
 
 Produce = Callable[[str, Sequence[Mapping[str, Any]]], None]
-Drained = Callable[[RunningJob, int], None]
+Drained = Callable[[RunningConnector, int], None]
 PASSWORD = "pass:word/@1"
 REST_SERVER = (
     "org.apache.iceberg:iceberg-open-api:1.10.1:test-fixtures",
@@ -129,7 +129,7 @@ def test_a_connector_lands_every_record_once_and_spark_finds_them_there(
     catalog: dict[str, str],
     broker: Broker,
     produce: Produce,
-    start_job: JobStarter,
+    start_job: StartConnector,
     drained: Drained,
     foreign_spark: Any,
 ) -> None:

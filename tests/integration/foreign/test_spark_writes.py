@@ -10,8 +10,8 @@ from pyiceberg.partitioning import PartitionField, PartitionSpec
 from pyiceberg.schema import Schema
 from pyiceberg.transforms import BucketTransform, DayTransform
 
-from icestream.api.status import JobStarter, RunningJob
 from icestream.connectors.iceberg.catalogs import open_catalog
+from tests.running import RunningConnector, StartConnector
 
 pytestmark = pytest.mark.network
 
@@ -36,9 +36,9 @@ def records(first: int, until: int) -> list[dict[str, Any]]:
 def test_a_job_goes_on_after_compaction_merge_and_expiry(
     sqlite_catalog: dict[str, str],
     foreign_spark: Any,
-    start_job: JobStarter,
+    start_job: StartConnector,
     produce: Callable[[str, Sequence[Mapping[str, Any]]], None],
-    drained: Callable[[RunningJob, int], None],
+    drained: Callable[[RunningConnector, int], None],
 ) -> None:
     config = {
         **sqlite_catalog,

@@ -13,11 +13,11 @@ from icestream.api.errors import BadOffsets
 from icestream.api.offset_admin import OffsetEntry
 from icestream.cli import main
 from icestream.cluster.boards import MemoryBoard
+from icestream.cluster.connectors import Patience
 from icestream.cluster.service import ConnectorService, Extras
 from icestream.cluster.stores import MemoryStore
-from icestream.cluster.worker import Patience, Worker
 from icestream.rest.server import serve
-from icestream.testing import FakeStarter
+from icestream.testing import FakeManagers
 
 JSON = "org.apache.kafka.connect.json.JsonConverter"
 WORKER = {"key.converter": JSON, "value.converter": JSON, "value.converter.schemas.enable": "false"}
@@ -56,7 +56,7 @@ class RunningWorker:
     """One for all tests of a file: starting and stopping one takes longer than a test."""
 
     url: str
-    starter: FakeStarter
+    managers: FakeManagers
     service: ConnectorService
     board: MemoryBoard
     offsets: FakeOffsets
@@ -80,15 +80,13 @@ class Ran:
 
 @pytest.fixture(scope="module")
 def shared_worker() -> Iterator[RunningWorker]:
-    starter, board, offsets = FakeStarter(), MemoryBoard(), FakeOffsets()
-    worker = Worker("127.0.0.1:8083", Patience(2.0, 2.0))
-    worker.use(starter)
-    service = ConnectorService(
-        MemoryStore(), worker, WORKER, board=board, extras=Extras(offsets=offsets, cluster_id=lambda: "abc")
-    )
+    managers, board, offsets = FakeManagers(), MemoryBoard(), FakeOffsets()
+    extras = Extras(offsets=offsets, cluster_id=lambda: "abc", patience=Patience(2.0, 2.0))
+    service = ConnectorService("127.0.0.1:8083", MemoryStore(), WORKER, board=board, extras=extras)
+    service.connectors.use(managers)
     service.ready()
     server = serve(service)
-    yield RunningWorker(server.url, starter, service, board, offsets)
+    yield RunningWorker(server.url, managers, service, board, offsets)
     server.stop()
     service.close()
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from icestream.api.offset_admin import OffsetEntry
-from icestream.api.status import Progress
+from icestream.api.status import Progress, State
 from icestream.cli import main
 from icestream.cli.connector import connector
 from icestream.cli.live import Clock
@@ -70,8 +70,9 @@ def test_the_session_prints_what_the_page_says(
         ran = cli(*arguments, obj=Clock(lambda: 1000.0, lambda _: None))
         assert ran.code == (1 if "wrong.json" in arguments else 0), (arguments, ran.err)
         assert agree(shown, ran.out.splitlines()), (arguments, ran.out)
-        for job in worker.starter.jobs:
-            job.advance(progress)
+        for name in worker.service.names():
+            if worker.service.status(name).state is State.RUNNING:
+                worker.managers.latest(name).advance(progress)
 
 
 @pytest.mark.parametrize("name", [*connector.commands, "connectors", "plugins", "loggers", "completion"])

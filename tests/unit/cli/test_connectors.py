@@ -33,7 +33,7 @@ def stops_after(turns: int, then: Callable[[int], None] = lambda turn: None) -> 
 
 def test_shows_progress_with_the_time_since_the_commit(cli: Cli, worker: Any) -> None:
     worker.create("iceberg-sink-apilogs")
-    worker.starter.latest("iceberg-sink-apilogs").advance(
+    worker.managers.latest("iceberg-sink-apilogs").advance(
         Progress(lag=0, rows=120_000, rejected=3, last_commit_ms=996_000)
     )
     ran = cli("connectors", obj=Clock(lambda: 1000.0))
@@ -70,7 +70,7 @@ def test_no_connectors_is_a_hint(cli: Cli, worker: Any) -> None:
 
 def test_what_failed_says_why_below_the_table(cli: Cli, worker: Any) -> None:
     worker.create("sink", **{"my.note": "x"})
-    worker.starter.latest("sink").fail("Traceback\n  File\nValueError: \x1b[31mboom")
+    worker.managers.latest("sink").fail("Traceback\n  File\nValueError: \x1b[31mboom")
     rows = cli("connectors").rows
     assert rows[1].split()[2:4] == ["FAILED", "0/2"]
     assert rows[2] == "sink: ValueError: \\x1b[31mboom"

@@ -2,32 +2,33 @@
 
 from __future__ import annotations
 
-from icestream.api.status import JobStatus, Progress, State
-from icestream.cluster.restarts import NO_RECOVERY, Policy, Recovery, next_step
+from icestream.cluster.restarts import (
+    AFTER_A_FENCE,
+    NEVER,
+    NO_RECOVERY,
+    Policy,
+    Recovery,
+    after_failure,
+    after_start,
+    after_turn,
+)
 
 POLICY = Policy(is_on=True, attempts=3, delay=1.0, longest_delay=3.0)
-FAILED = JobStatus(State.FAILED, "boom")
-RUNNING = JobStatus(State.RUNNING)
-
-
-def starts(until: float, job: JobStatus = FAILED) -> list[float]:
-    """The moments at which a job that always fails is started."""
-    recovery, now, moments = NO_RECOVERY, 0.0, []
-    while now < until:
-        recovery, is_due = next_step(POLICY, recovery, job, now)
-        if is_due:
-            moments.append(now)
-        now += 0.25
-    return moments
 
 
 def test_starts_again_with_longer_and_longer_waits_and_then_no_more() -> None:
-    assert starts(100) == [1.0, 3.25, 6.5]
+    recovery, now, starts = after_failure(POLICY, NO_RECOVERY, 0.0), 0.0, []
+    while recovery.due is not None:
+        now = recovery.due
+        starts.append(now)
+        recovery = after_failure(POLICY, after_start(recovery, now), now)
+    assert starts == [1.0, 3.0, 6.0]
+    assert recovery.attempt == 3
 
 
 def test_never_is_the_default() -> None:
-    policy = Policy.of({})
-    assert next_step(policy, NO_RECOVERY, FAILED, 0.0) == (NO_RECOVERY, False)
+    assert Policy.of({}).is_on is False
+    assert after_failure(NEVER, NO_RECOVERY, 0.0) is NO_RECOVERY
 
 
 def test_the_policy_is_read_from_the_config() -> None:
@@ -36,8 +37,13 @@ def test_the_policy_is_read_from_the_config() -> None:
 
 
 def test_success_begins_the_count_anew() -> None:
-    tried = Recovery(attempt=2, due=None, since=10.0)
-    assert next_step(POLICY, tried, RUNNING, 11.0) == (tried, False)
-    worked = JobStatus(State.RUNNING, progress=Progress(batches=1))
-    assert next_step(POLICY, tried, worked, 11.0) == (NO_RECOVERY, False)
-    assert next_step(POLICY, tried, RUNNING, 700.0) == (NO_RECOVERY, False)
+    tried = Recovery(attempt=2, attempts=3, due=None, since=10.0)
+    assert after_turn(tried, 0, 11.0) is tried
+    assert after_turn(tried, 1, 11.0) is NO_RECOVERY
+    assert after_turn(tried, 0, 700.0) is NO_RECOVERY
+
+
+def test_connectors_that_fence_each_other_wait_longer_each_time() -> None:
+    first = after_failure(AFTER_A_FENCE, NO_RECOVERY, 0.0)
+    second = after_failure(AFTER_A_FENCE, after_start(first, 0.5), 0.5)
+    assert (first.due, second.due) == (0.5, 1.5)

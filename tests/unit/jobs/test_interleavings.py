@@ -162,6 +162,12 @@ class Runner:
     def __init__(self, chance: random.Random) -> None:
         self._chance = chance
 
+    def cancel(self) -> None:
+        pass
+
+    def allow(self) -> None:
+        pass
+
     def run(
         self, batch: Batch, tables: Sequence[TableTask], *, evolves: bool, stages: bool = True
     ) -> BatchResult:

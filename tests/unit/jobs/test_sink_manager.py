@@ -165,6 +165,12 @@ class FakeRunner:
     """Records before this have been removed."""
     runs: list[Batch] = field(default_factory=list)
 
+    def cancel(self) -> None:
+        pass
+
+    def allow(self) -> None:
+        pass
+
     def run(
         self, batch: Batch, tables: Sequence[TableTask], *, evolves: bool, stages: bool = True
     ) -> BatchResult:

@@ -15,12 +15,12 @@ import pytest
 
 from icestream.api.errors import Problem
 from icestream.cluster.config_limits import place_problems
+from icestream.cluster.connectors import Patience
 from icestream.cluster.service import ConnectorService, Extras
 from icestream.cluster.stores import MemoryStore
-from icestream.cluster.worker import Patience, Worker
 from icestream.jobs.probes import probe_connector
 from icestream.rest.server import RestServer, serve
-from icestream.testing import FakeStarter
+from icestream.testing import FakeManagers
 
 JSON = "org.apache.kafka.connect.json.JsonConverter"
 WORKER = {"key.converter": JSON, "value.converter": JSON, "bootstrap.servers": "127.0.0.1:1"}
@@ -40,9 +40,9 @@ def check(config: Any) -> list[Problem]:
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[RestServer]:
-    worker = Worker("127.0.0.1:8083", Patience(2.0, 2.0))
-    worker.use(FakeStarter())
-    service = ConnectorService(MemoryStore(), worker, WORKER, extras=Extras(deep_check=check))
+    extras = Extras(deep_check=check, patience=Patience(2.0, 2.0))
+    service = ConnectorService("127.0.0.1:8083", MemoryStore(), WORKER, extras=extras)
+    service.connectors.use(FakeManagers())
     service.ready()
     running = serve(service)
     yield running

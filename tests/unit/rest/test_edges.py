@@ -17,13 +17,13 @@ import uvicorn
 
 from icestream.api.errors import BadOffsets, NotLeader, Problem
 from icestream.api.offset_admin import OffsetEntry
+from icestream.cluster.connectors import Patience
 from icestream.cluster.service import ConnectorService, Extras
 from icestream.cluster.stores import MemoryStore
-from icestream.cluster.worker import Patience, Worker
 from icestream.rest.app import ApiOptions, build_app
 from icestream.rest.exchange import MAX_KEYS, MAX_NAME, TopicTracking
 from icestream.rest.server import listen
-from icestream.testing import FakeStarter
+from icestream.testing import FakeManagers
 
 JSON = "org.apache.kafka.connect.json.JsonConverter"
 WORKER = {"key.converter": JSON, "value.converter": JSON}
@@ -97,11 +97,9 @@ def checks() -> Iterator[Checks]:
 
 @pytest.fixture
 def service(checks: Checks) -> Iterator[ConnectorService]:
-    worker = Worker("127.0.0.1:8083", Patience(2.0, 2.0))
-    worker.use(FakeStarter())
-    service = ConnectorService(
-        MemoryStore(), worker, WORKER, extras=Extras(deep_check=checks, offsets=Offsets())
-    )
+    extras = Extras(deep_check=checks, offsets=Offsets(), patience=Patience(2.0, 2.0))
+    service = ConnectorService("127.0.0.1:8083", MemoryStore(), WORKER, extras=extras)
+    service.connectors.use(FakeManagers())
     yield service
     service.close()
 
@@ -251,8 +249,7 @@ class Follower:
 
 @contextmanager
 def follower(leader: str) -> Iterator[httpx.Client]:
-    worker = Worker("127.0.0.1:8084", Patience(2.0, 2.0))
-    service = ConnectorService(MemoryStore(), worker, WORKER, membership=Follower(leader))
+    service = ConnectorService("127.0.0.1:8084", MemoryStore(), WORKER, membership=Follower(leader))
     with served(service) as client:
         yield client
     service.close()

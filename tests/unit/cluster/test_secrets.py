@@ -10,13 +10,14 @@ from typing import Any
 
 import pytest
 
-from icestream.api.errors import ConfigError, SinkUnavailable
-from icestream.api.status import RunningJob, State
+from icestream.api.errors import ConfigError, FatalError, SinkUnavailable
+from icestream.api.manager import Manager
+from icestream.api.status import State
 from icestream.cluster.config_providers import DirectoryProvider, Providers
-from icestream.cluster.resolving import ResolvingStarter, discreet, secrets_of
+from icestream.cluster.connectors import Patience
+from icestream.cluster.secrets import discreet, secrets_of
 from icestream.cluster.service import ConnectorService, Extras
 from icestream.cluster.stores import MemoryStore
-from icestream.cluster.worker import Patience, Worker
 from icestream.logs import LineFormatter, hidden
 from icestream.rest.shapes import report_json
 
@@ -29,8 +30,8 @@ def resolve(config: Mapping[str, str]) -> dict[str, str]:
     return {key: value.replace("${env:PW}", "hunter2") for key, value in config.items()}
 
 
-def refuse(name: str, config: Mapping[str, str], *, paused: bool) -> RunningJob:
-    raise SinkUnavailable(f"cannot open {config['file']}") from OSError(config["file"])
+def refuse(name: str, config: Mapping[str, str], wake: object) -> Manager:
+    raise FatalError(f"cannot open {config['file']}") from OSError(config["file"])
 
 
 class RefusingAdmin:
@@ -40,10 +41,11 @@ class RefusingAdmin:
 
 @pytest.fixture
 def service() -> ConnectorService:
-    worker = Worker("w:1", Patience(2.0, 2.0))
-    worker.use(ResolvingStarter(refuse, resolve))
-    extras = Extras(resolve=resolve, offsets=RefusingAdmin())  # type: ignore[arg-type]
-    return ConnectorService(MemoryStore(), worker, WORKER, extras=extras)
+    patience = Patience(2.0, 2.0)
+    extras = Extras(resolve=resolve, offsets=RefusingAdmin(), patience=patience)  # type: ignore[arg-type]
+    service = ConnectorService("w:1", MemoryStore(), WORKER, extras=extras)
+    service.connectors.use(refuse)
+    return service
 
 
 def test_a_job_that_cannot_start_tells_no_secret(
@@ -116,8 +118,7 @@ def test_no_file_of_the_worker_is_told_in_parts(config: dict[str, str]) -> None:
     def resolve(given: Mapping[str, str]) -> dict[str, str]:
         return {key: value.replace(*next(iter(provided.items()))) for key, value in given.items()}
 
-    worker = Worker("w:1", Patience(2.0, 2.0))
-    service = ConnectorService(MemoryStore(), worker, WORKER, extras=Extras(resolve=resolve))
+    service = ConnectorService("w:1", MemoryStore(), WORKER, extras=Extras(resolve=resolve))
     iceberg = {
         "name": "sink",
         "connector.class": "IcebergSink",

@@ -1,19 +1,20 @@
-"""Placeholders of config providers: resolved when a job starts, hidden in what it says."""
+"""Values that config providers put into a config, hidden in whatever is said of it.
+
+Used by the reconciler for statuses and traces, and by the validation of configs.
+"""
 
 from __future__ import annotations
 
 import string
 import traceback
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
 from typing import Final
 
 from icestream.api.config import Config
 from icestream.api.errors import ConfigError, FatalError, IcestreamError, Problem
-from icestream.api.status import JobStarter, JobStatus, RunningJob
 from icestream.cluster.config_providers import placeholders
-from icestream.logs import conceal, hidden
+from icestream.logs import hidden
 
 _PART: Final = 8
 _SHORTEST_PART: Final = 4
@@ -102,45 +103,3 @@ def _concealed(error: Exception, secrets: Mapping[str, str]) -> IcestreamError:
     if isinstance(error, IcestreamError):
         return type(error)(message)
     return FatalError(f"{type(error).__name__}: {message}")
-
-
-@dataclass(frozen=True)
-class ResolvingStarter:
-    """A `JobStarter` that asks the providers at every start, so that a restart sees new values."""
-
-    starter: JobStarter
-    resolve: Callable[[Config], dict[str, str]]
-
-    def __call__(self, name: str, config: Mapping[str, str], *, paused: bool) -> RunningJob:
-        resolved = self.resolve(config)
-        secrets = secrets_of(config, resolved)
-        conceal(secrets)
-        with concealing(secrets):
-            job = self.starter(name, resolved, paused=paused)
-        return _DiscreetJob(job, secrets) if secrets else job
-
-    def close(self) -> None:
-        close = getattr(self.starter, "close", None)
-        if close is not None:
-            close()
-
-
-@dataclass(frozen=True)
-class _DiscreetJob:
-    job: RunningJob
-    secrets: Mapping[str, str]
-
-    def pause(self) -> None:
-        self.job.pause()
-
-    def resume(self) -> None:
-        self.job.resume()
-
-    def stop(self) -> None:
-        self.job.stop()
-
-    def status(self) -> JobStatus:
-        status = self.job.status()
-        warnings = tuple(discreet(warning, self.secrets) for warning in status.progress.warnings)
-        trace = discreet(status.trace, self.secrets) if status.trace else None
-        return replace(status, trace=trace, progress=replace(status.progress, warnings=warnings))

@@ -1,0 +1,56 @@
+"""Connectors that run in the process of the tests: a reconciler around a real manager, nothing above it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Protocol
+
+from icestream.api.manager import MakeManager
+from icestream.api.status import JobStatus
+from icestream.cluster.reconciler import DesiredState, Reconciler
+from icestream.cluster.stores import TargetState
+
+_PATIENCE = 60.0
+
+
+class RunningConnector:
+    def __init__(self, make: MakeManager, name: str, config: Mapping[str, str], *, paused: bool) -> None:
+        target = TargetState.PAUSED if paused else TargetState.STARTED
+        self._desired = DesiredState(1, config, target)
+        self._reconciler = Reconciler(name, lambda: make)
+        self._reconciler.set_desired(self._desired)
+
+    def pause(self) -> None:
+        self._set_target(TargetState.PAUSED)
+
+    def resume(self) -> None:
+        self._set_target(TargetState.STARTED)
+
+    def stop(self) -> None:
+        """Returns when the job has ended: no batch of it commits anything after this."""
+        self._set_target(TargetState.STOPPED)
+        assert self._reconciler.wait(_PATIENCE)
+
+    def status(self) -> JobStatus:
+        return self._reconciler.status()
+
+    def _set_target(self, target: TargetState) -> None:
+        self._desired = replace(self._desired, target=target)
+        self._reconciler.set_desired(self._desired)
+
+
+class StartConnector(Protocol):
+    def __call__(self, name: str, config: Mapping[str, str], *, paused: bool) -> RunningConnector: ...
+
+
+def connector_starter(worker: Mapping[str, str]) -> StartConnector:
+    """Starts connectors as a worker with this config does."""
+    from icestream.jobs.build import manager_maker
+
+    make = manager_maker(worker)
+
+    def start(name: str, config: Mapping[str, str], *, paused: bool) -> RunningConnector:
+        return RunningConnector(make, name, config, paused=paused)
+
+    return start

@@ -1,0 +1,491 @@
+"""From desired to actual state: what is done next, what is retried, what is shown, when a thread ends."""
+
+from __future__ import annotations
+
+import math
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from icestream.api.errors import Cancelled, FatalError, SourceUnavailable
+from icestream.api.manager import Manager
+from icestream.api.status import Progress, State
+from icestream.cluster import reconciler as module
+from icestream.cluster.reconciler import (
+    NOTHING,
+    ActualState,
+    DesiredState,
+    Reconciler,
+    Step,
+    is_settled,
+    next_step,
+    outage_patience,
+)
+from icestream.cluster.restarts import Policy, Recovery
+from icestream.cluster.stores import TargetState
+from icestream.retry import Backoff, Patience
+from icestream.waits import waiting_for
+
+CONFIG = {"name": "job", "connector.class": "FileStreamSink"}
+STARTED = DesiredState(1, CONFIG, TargetState.STARTED)
+PAUSED = replace(STARTED, target=TargetState.PAUSED)
+STOPPED = replace(STARTED, target=TargetState.STOPPED)
+AGAIN = replace(STARTED, run=2)
+RUNNING = ActualState(STARTED, has_manager=True)
+FAILED = ActualState(STARTED, trace="boom")
+
+
+# What comes next
+
+
+@pytest.mark.parametrize(
+    ("desired", "actual", "expected"),
+    [
+        (None, NOTHING, Step.END),
+        (STOPPED, NOTHING, Step.END),
+        (STARTED, NOTHING, Step.BEGIN),
+        (PAUSED, NOTHING, Step.BEGIN),
+        (STARTED, ActualState(STARTED), Step.MAKE),
+        (STARTED, RUNNING, Step.TICK),
+        (PAUSED, ActualState(PAUSED), Step.WAIT),
+        (PAUSED, RUNNING, Step.WAIT),
+        (None, RUNNING, Step.CLOSE),
+        (STOPPED, RUNNING, Step.CLOSE),
+        (AGAIN, RUNNING, Step.CLOSE),
+        (AGAIN, FAILED, Step.CLOSE),
+        (STARTED, replace(FAILED, has_manager=True), Step.CLOSE),
+        (STARTED, FAILED, Step.END),
+        (PAUSED, FAILED, Step.END),
+        (STARTED, replace(FAILED, recovery=Recovery(1, 3, due=9.0)), Step.MAKE),
+        (STARTED, replace(FAILED, recovery=Recovery(1, 3, due=11.0)), Step.WAIT),
+    ],
+)
+def test_the_next_step(desired: DesiredState | None, actual: ActualState, expected: Step) -> None:
+    assert next_step(desired, actual, 10.0, -math.inf)[0] is expected
+
+
+def test_a_wait_ends_with_the_next_turn_or_the_restart() -> None:
+    assert next_step(STARTED, RUNNING, 10.0, 12.5) == (Step.WAIT, 2.5)
+    failed = replace(FAILED, recovery=Recovery(1, 3, due=11.0))
+    assert next_step(STARTED, failed, 10.0, -math.inf) == (Step.WAIT, 1.0)
+    assert next_step(PAUSED, RUNNING, 10.0, 12.5) == (Step.WAIT, None)
+
+
+@pytest.mark.parametrize(
+    ("desired", "actual", "expected"),
+    [
+        (None, NOTHING, True),
+        (None, RUNNING, False),
+        (STOPPED, RUNNING, False),
+        (STOPPED, NOTHING, True),
+        (STARTED, NOTHING, False),
+        (STARTED, ActualState(STARTED), False),
+        (STARTED, RUNNING, True),
+        (STARTED, FAILED, True),
+        (AGAIN, RUNNING, False),
+        (PAUSED, ActualState(PAUSED), True),
+    ],
+)
+def test_when_a_request_has_its_effect(
+    desired: DesiredState | None, actual: ActualState, expected: bool
+) -> None:
+    assert is_settled(desired, actual) is expected
+
+
+@pytest.mark.parametrize(
+    ("keys", "expected"),
+    [
+        ({}, Patience(600, 15)),
+        ({"errors.retry.timeout": "0"}, Patience(600, 15)),
+        ({"errors.retry.timeout": "60000"}, Patience(600, 15)),
+        ({"errors.retry.timeout": "3600000", "errors.retry.delay.max.ms": "60000"}, Patience(3600, 60)),
+        ({"errors.retry.timeout": "-1", "errors.retry.delay.max.ms": "500"}, Patience(math.inf, 0.5)),
+    ],
+)
+def test_retry_keys_lengthen_the_patience_with_outages(keys: dict[str, str], expected: Patience) -> None:
+    assert outage_patience({**CONFIG, **keys}) == expected
+
+
+def test_backoff_doubles_up_to_its_limit_and_gives_up_after_its_patience() -> None:
+    now = [0.0]
+    backoff = Backoff(patience=Patience(100.0, 4.0), clock=lambda: now[0], first=1.0, jitter=lambda: 0.0)
+    assert [backoff.failed() for _ in range(4)] == [1.0, 2.0, 4.0, 4.0]
+    now[0] = 101.0
+    assert backoff.failed() is None
+    backoff.succeeded()
+    assert backoff.failed() == 1.0
+
+
+def test_an_outage_may_be_waited_for_without_end() -> None:
+    backoff = Backoff(patience=Patience(math.inf, 2.0), clock=lambda: 0.0, jitter=lambda: 0.5)
+    delays = [backoff.failed() for _ in range(3_000)]
+    assert delays[0] == pytest.approx(0.175)
+    assert delays[-1] == pytest.approx(1.75)
+
+
+# The thread
+
+
+class ScriptedManager:
+    """Does what it is told, turn by turn; the last instruction repeats."""
+
+    def __init__(self, *turns: Callable[[], float]) -> None:
+        self._turns = list(turns)
+        self.ticks = 0
+        self.closed = threading.Event()
+        self.cancelled = threading.Event()
+        self.progress = Progress(rows=7)
+
+    def tick(self) -> float:
+        turn = self._turns[min(self.ticks, len(self._turns) - 1)]
+        self.ticks += 1
+        return turn()
+
+    def close(self) -> None:
+        self.closed.set()
+
+    def cancel(self) -> None:
+        self.cancelled.set()
+
+    def allow(self) -> None:
+        self.cancelled.clear()
+
+
+def rest() -> float:
+    return 0.01
+
+
+def raising(error: Exception) -> Callable[[], float]:
+    def turn() -> float:
+        raise error
+
+    return turn
+
+
+class Connector:
+    """A reconciler over managers that a test brings, one for each start."""
+
+    def __init__(self, *managers: ScriptedManager, **parts: Any) -> None:
+        self._managers = iter(managers)
+        self.made = 0
+        self.reconciler = Reconciler("job", lambda: self._make, **parts)
+
+    def _make(self, name: str, config: Mapping[str, str], wake: Callable[[], None]) -> Manager:
+        manager = next(self._managers)
+        self.made += 1
+        return manager
+
+    def want(self, desired: DesiredState | None = STARTED) -> None:
+        self.reconciler.set_desired(desired)
+
+    def end(self) -> None:
+        self.want(None)
+        assert self.reconciler.wait(60)
+
+    @property
+    def state(self) -> State:
+        return self.reconciler.status().state
+
+
+@pytest.fixture
+def running() -> Iterator[Callable[..., Connector]]:
+    made: list[Connector] = []
+
+    def start(*managers: ScriptedManager, **parts: Any) -> Connector:
+        made.append(Connector(*managers, **parts))
+        made[-1].want()
+        return made[-1]
+
+    yield start
+    for connector in made:
+        connector.end()
+
+
+Running = Callable[..., Connector]
+
+
+def eventually(holds: Callable[[], bool]) -> bool:
+    deadline = time.monotonic() + 60
+    while not holds():
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.005)
+    return True
+
+
+def test_a_connector_that_fails_in_its_first_turn_shows_what_it_did_before(running: Running) -> None:
+    connector = running(ScriptedManager(raising(FatalError("the rest is bad"))))
+    assert eventually(lambda: connector.state is State.FAILED)
+    assert connector.reconciler.status().progress.rows == 7
+
+
+def test_a_running_connector_shows_its_progress(running: Running) -> None:
+    connector = running(ScriptedManager(rest))
+    assert eventually(lambda: connector.reconciler.status().progress.rows == 7)
+    assert connector.state is State.RUNNING
+
+
+def test_a_status_is_the_same_object_until_something_changes(running: Running) -> None:
+    manager = ScriptedManager(rest)
+    connector = running(manager)
+    assert eventually(lambda: manager.ticks > 1)
+    before, ticks = connector.reconciler.status(), manager.ticks
+    assert eventually(lambda: manager.ticks > ticks + 2)
+    assert connector.reconciler.status() is before
+
+
+def test_a_stopped_connector_has_closed_its_manager_and_ticks_no_more(running: Running) -> None:
+    manager = ScriptedManager(rest)
+    connector = running(manager)
+    assert eventually(lambda: manager.ticks > 0)
+    connector.want(STOPPED)
+    assert connector.reconciler.wait(60)
+    assert manager.closed.is_set()
+    assert connector.state is State.STOPPED
+    ticks = manager.ticks
+    time.sleep(0.05)
+    assert manager.ticks == ticks
+    assert connector.reconciler._thread is None, "one that is stopped needs no thread"
+
+
+def test_a_manager_that_cannot_close_is_only_told(running: Running, caplog: pytest.LogCaptureFixture) -> None:
+    manager = ScriptedManager(rest)
+    manager.close = raising(OSError("no space"))  # type: ignore[method-assign, assignment]
+    connector = running(manager)
+    assert eventually(lambda: manager.ticks > 0)
+    connector.end()
+    assert "was not closed in order: no space" in caplog.text
+
+
+def test_a_paused_connector_does_nothing_until_it_is_resumed() -> None:
+    manager = ScriptedManager(rest)
+    connector = Connector(manager)
+    connector.want(PAUSED)
+    assert connector.reconciler.wait(60)
+    assert (connector.made, connector.state) == (0, State.PAUSED)
+    connector.want(STARTED)
+    assert eventually(lambda: manager.ticks > 0)
+    connector.want(PAUSED)
+    assert connector.state is State.PAUSED
+    connector.want(STARTED)
+    ticks = manager.ticks
+    assert eventually(lambda: manager.ticks > ticks)
+    assert connector.made == 1, "a pause keeps the manager"
+    connector.end()
+
+
+def test_a_turn_under_way_is_cancelled_by_a_pause_and_goes_on_after_it(running: Running) -> None:
+    under_way = threading.Event()
+
+    def batch() -> float:
+        under_way.set()
+        assert manager.cancelled.wait(60)
+        raise Cancelled("the batch was given up")
+
+    manager = ScriptedManager(batch, rest)
+    connector = running(manager)
+    assert under_way.wait(60)
+    connector.want(PAUSED)
+    connector.want(STARTED)
+    assert eventually(lambda: manager.ticks > 2)
+    assert not manager.cancelled.is_set(), "what was cancelled is allowed again"
+    assert connector.state is State.RUNNING
+
+
+def test_a_restart_cancels_closes_and_begins_anew(running: Running) -> None:
+    under_way = threading.Event()
+
+    def batch() -> float:
+        under_way.set()
+        assert first.cancelled.wait(60)
+        raise Cancelled("the batch was given up")
+
+    first, second = ScriptedManager(batch), ScriptedManager(rest)
+    connector = running(first, second)
+    assert under_way.wait(60)
+    connector.want(AGAIN)
+    assert eventually(lambda: second.ticks > 0)
+    assert first.closed.is_set()
+
+
+def test_an_outage_is_retried_and_shown_as_a_warning(running: Running) -> None:
+    manager = ScriptedManager(raising(SourceUnavailable("no broker")))
+    connector = running(manager)
+    assert eventually(lambda: manager.ticks >= 2)
+    status = connector.reconciler.status()
+    assert status.state is State.RUNNING
+    assert "no broker" in status.progress.warnings
+    assert status.waiting is not None
+
+
+def test_an_outage_that_ends_leaves_no_warning(running: Running) -> None:
+    manager = ScriptedManager(raising(SourceUnavailable("no broker")), rest)
+    connector = running(manager)
+    assert eventually(lambda: manager.ticks >= 3)
+    assert eventually(lambda: connector.reconciler.status().progress.warnings == ())
+
+
+def test_a_fatal_error_fails_the_connector_with_its_trace(running: Running) -> None:
+    manager = ScriptedManager(raising(FatalError("the topic was created anew")))
+    connector = running(manager)
+    assert eventually(lambda: connector.state is State.FAILED)
+    assert "the topic was created anew" in (connector.reconciler.status().trace or "")
+    assert manager.closed.wait(60)
+    assert eventually(lambda: connector.reconciler._thread is None)
+
+
+def test_a_failed_connector_stays_failed_whatever_is_resumed(running: Running) -> None:
+    connector = running(ScriptedManager(raising(FatalError("no"))))
+    assert eventually(lambda: connector.state is State.FAILED)
+    connector.want(PAUSED)
+    connector.want(STARTED)
+    assert connector.state is State.FAILED
+
+
+def test_a_failed_connector_starts_again_by_its_policy() -> None:
+    policy = Policy(is_on=True, attempts=1, delay=0.01, longest_delay=0.01)
+    bad = [ScriptedManager(raising(FatalError("no"))) for _ in range(2)]
+    connector = Connector(*bad)
+    connector.want(replace(STARTED, restarts=policy))
+    assert eventually(lambda: bad[1].closed.is_set())
+    assert connector.state is State.FAILED
+    assert (connector.reconciler.status().trace or "").startswith("restart 1 of 1 failed too\n")
+    assert connector.made == 2
+    connector.end()
+
+
+def test_a_connector_without_patience_fails_with_the_outage(
+    running: Running, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "outage_patience", lambda config: Patience(-1.0, 0.01))
+    manager = ScriptedManager(raising(SourceUnavailable("no registry")))
+    connector = running(manager)
+    assert eventually(lambda: connector.state is State.FAILED)
+    assert "no registry" in (connector.reconciler.status().trace or "")
+    assert manager.ticks == 2
+
+
+def test_a_connector_that_sleeps_for_long_can_be_woken(running: Running) -> None:
+    manager = ScriptedManager(lambda: 3600.0)
+    connector = running(manager)
+    assert eventually(lambda: manager.ticks == 1)
+    connector.reconciler.wake()
+    assert eventually(lambda: manager.ticks == 2)
+
+
+def test_a_connector_that_sleeps_for_long_pauses_and_goes_on_at_once(running: Running) -> None:
+    manager = ScriptedManager(lambda: 3600.0)
+    connector = running(manager)
+    assert eventually(lambda: manager.ticks == 1)
+    connector.want(PAUSED)
+    connector.want(STARTED)
+    assert eventually(lambda: manager.ticks == 2)
+
+
+def test_what_a_connector_waits_for_is_shown_since_when(
+    running: Running, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "_SHOWN_AFTER", -1.0)
+    go_on = threading.Event()
+
+    def stuck() -> float:
+        with waiting_for("the catalog"):
+            go_on.wait()
+        return 0.01
+
+    connector = running(ScriptedManager(stuck))
+    assert eventually(lambda: connector.reconciler.status().waiting is not None)
+    status = connector.reconciler.status()
+    assert status.state is State.RUNNING
+    assert status.waiting is not None
+    assert str(status.waiting).startswith("waiting for the catalog since 20")
+    assert str(status.waiting) in status.progress.warnings
+    go_on.set()
+
+
+def test_a_thread_that_never_returns_is_given_up(running: Running, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_SHOWN_AFTER", -1.0)
+    monkeypatch.setattr(module, "_GIVEN_UP_AFTER", -1.0)
+    go_on = threading.Event()
+
+    def stuck() -> float:
+        with waiting_for("the catalog"):
+            go_on.wait()
+        return 0.0
+
+    lost, second = ScriptedManager(stuck), ScriptedManager(rest)
+    connector = running(lost, second)
+    assert eventually(lambda: lost.ticks == 1)
+    thread = connector.reconciler._thread
+    assert thread is not None
+    assert eventually(lambda: connector.state is State.FAILED)
+    assert "given up: still waiting for the catalog" in (connector.reconciler.status().trace or "")
+    connector.want(AGAIN)
+    assert eventually(lambda: second.ticks > 0), "nobody waits for a thread that was given up"
+    go_on.set()
+    thread.join(60)
+    assert not thread.is_alive()
+    assert lost.closed.is_set()
+    assert lost.ticks == 1, "it does nothing more when it wakes"
+    assert connector.state is State.RUNNING
+
+
+def test_a_manager_that_does_not_end_is_left_behind(
+    running: Running, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "_STOP_SECONDS", 0.1)
+    monkeypatch.setattr(module, "_AGAIN_SECONDS", 0.05)
+    go_on = threading.Event()
+
+    def stuck() -> float:
+        go_on.wait()
+        return 0.0
+
+    lost, second = ScriptedManager(stuck), ScriptedManager(rest)
+    connector = running(lost, second)
+    assert eventually(lambda: lost.ticks == 1)
+    connector.want(AGAIN)
+    assert connector.state is State.RESTARTING
+    assert eventually(lambda: second.ticks > 0)
+    go_on.set()
+    assert lost.closed.wait(60)
+    assert lost.ticks == 1
+    assert connector.state is State.RUNNING
+
+
+def test_an_outage_before_a_pause_does_not_count_after_it(
+    running: Running, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "outage_patience", lambda config: Patience(100.0, 0.01))
+    # Time stands still but for what the test says, and for the pauses of a hundredth of a second.
+    now, began = [0.0], time.monotonic()
+    manager = ScriptedManager(raising(SourceUnavailable("nobody")))
+    connector = running(manager, clock=lambda: now[0] + time.monotonic() - began)
+    assert eventually(lambda: manager.ticks > 2)
+    connector.want(PAUSED)
+    now[0] = 1000.0
+    ticks = manager.ticks
+    connector.want(STARTED)
+    assert eventually(lambda: manager.ticks > ticks + 3)
+    assert connector.state is State.RUNNING
+    now[0] = 2000.0
+    assert eventually(lambda: connector.state is State.FAILED)
+
+
+def test_a_status_tells_no_secret(running: Running) -> None:
+    def resolve(config: Mapping[str, str]) -> dict[str, str]:
+        return {**config, "name": config["name"], "password": "hunter2hunter2"}
+
+    manager = ScriptedManager(raising(FatalError("hunter2hunter2 is wrong")))
+    manager.progress = Progress(warnings=("hunter2hunter2 is old",))
+    connector = Connector(manager, resolve=resolve)
+    connector.want(replace(STARTED, config={**CONFIG, "password": "${env:PW}"}))
+    assert eventually(lambda: connector.state is State.FAILED)
+    status = connector.reconciler.status()
+    assert "${env:PW} is wrong" in (status.trace or "")
+    assert status.progress.warnings == ("${env:PW} is old",)
+    connector.end()
