@@ -8,7 +8,8 @@ from typing import Protocol
 
 from icestream.api.manager import MakeManager
 from icestream.api.status import JobStatus
-from icestream.cluster.reconciler import DesiredState, Reconciler
+from icestream.cluster.desired_state import DesiredState
+from icestream.cluster.reconciler import Reconciler
 from icestream.cluster.stores import TargetState
 
 _PATIENCE = 60.0

@@ -18,8 +18,9 @@ from icestream.api.errors import ConfigError, FatalError, IcestreamError, NotFou
 from icestream.api.manager import MakeManager
 from icestream.api.status import JobStatus, State
 from icestream.cluster.connector_config import Validation
+from icestream.cluster.desired_state import DesiredState
 from icestream.cluster.membership import Membership
-from icestream.cluster.reconciler import DesiredState, Reconciler
+from icestream.cluster.reconciler import Reconciler
 from icestream.cluster.restarts import AFTER_A_FENCE, NEVER, Policy
 from icestream.cluster.stores import ConnectorStore, StoredConnector, TargetState
 from icestream.cluster.task_limit import MOST_TASKS

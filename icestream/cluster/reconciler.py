@@ -1,8 +1,8 @@
 """Brings one connector of this worker from its actual to its desired state. `connectors.py` has one for each.
 
 Callers only write down what they desire. The reconciler's own thread compares that with what there is, and
-makes, ticks, pauses, closes and restarts the connector's manager, one step at a time: no caller waits for
-a job, and two managers of one connector never work at the same time.
+makes, ticks, pauses, closes and restarts the connector's manager, one step at a time: no caller waits for a
+job, and two managers of one connector never work at the same time.
 """
 
 from __future__ import annotations
@@ -13,35 +13,38 @@ import math
 import threading
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
-from enum import Enum, auto
-from typing import Final
+from dataclasses import replace
+from typing import Any, Final
 
 from icestream.api.config import Config
-from icestream.api.connector_settings import FRAMEWORK
-from icestream.api.errors import Cancelled, Fenced, IcestreamError, RetriableError
+from icestream.api.errors import Cancelled, Fenced, RetriableError
 from icestream.api.manager import MakeManager, Manager
-from icestream.api.status import JobStatus, Progress, State, Waiting
+from icestream.api.status import JobStatus, Progress, Waiting
+from icestream.cluster.desired_state import (
+    ActualState,
+    DesiredState,
+    Step,
+    is_settled,
+    is_unwanted,
+    next_step,
+    status_of,
+)
 from icestream.cluster.restarts import (
-    NEVER,
     NO_RECOVERY,
-    Policy,
-    Recovery,
+    OUTAGE_PATIENCE,
     after_failure,
     after_start,
     after_turn,
+    outage_patience,
 )
 from icestream.cluster.secrets import discreet, secrets_of
 from icestream.cluster.stores import TargetState
 from icestream.logs import conceal, for_connector
-from icestream.retry import Backoff, Patience
+from icestream.retry import Backoff
 from icestream.traces import shown_trace
 from icestream.waits import oldest_wait
 
 _LOG = logging.getLogger(__name__)
-_OUTAGE: Final = Patience(seconds=600.0, longest_wait=15.0)
-"""A connector whose source or sink stays away for longer fails."""
-_LEAST_WAIT: Final = 0.1
 _STOP_SECONDS: Final = 20.0
 """How long a manager has for its end; after that its thread is left behind."""
 _AGAIN_SECONDS: Final = 0.5
@@ -49,101 +52,7 @@ _SHOWN_AFTER: Final = 30.0
 """Seconds: what takes longer is shown as what the connector waits for."""
 _GIVEN_UP_AFTER: Final = 3600.0
 """Seconds: every call has a shorter limit of its own, so a thread that waits for longer is lost."""
-
-
-@dataclass(frozen=True)
-class DesiredState:
-    """What a connector should be on this worker. Another `run` means another manager, whatever the config."""
-
-    run: int
-    config: Mapping[str, str]
-    """With the placeholders of config providers, which are resolved at every start."""
-    target: TargetState
-    restarts: Policy = NEVER
-    restarts_when_fenced: Policy = NEVER
-    refused: IcestreamError | None = None
-    """Why this config cannot run at all: the connector fails with this instead of starting."""
-
-
-@dataclass(frozen=True)
-class ActualState:
-    """What there is of a connector on this worker."""
-
-    job: DesiredState | None = None
-    """The desired state that the thread works on; None: there is no job."""
-    has_manager: bool = False
-    trace: str | None = None
-    """Why the job failed."""
-    is_fenced: bool = False
-    recovery: Recovery = NO_RECOVERY
-
-
-NOTHING: Final = ActualState()
-
-
-class Step(Enum):
-    """What the thread does next."""
-
-    BEGIN = auto()
-    """Take up the desired state."""
-    MAKE = auto()
-    TICK = auto()
-    CLOSE = auto()
-    WAIT = auto()
-    END = auto()
-    """Nothing is left to do until somebody desires something else."""
-
-
-def is_unwanted(desired: DesiredState | None, actual: ActualState) -> bool:
-    """Whether there is a job that must end."""
-    if actual.job is None:
-        return False
-    return desired is None or desired.target is TargetState.STOPPED or desired.run != actual.job.run
-
-
-def next_step(
-    desired: DesiredState | None, actual: ActualState, now: float, next_turn: float
-) -> tuple[Step, float | None]:
-    """What to do, and how long to WAIT at most; without a limit, something has to change first."""
-    if is_unwanted(desired, actual) or (actual.trace is not None and actual.has_manager):
-        return Step.CLOSE, None
-    if desired is None or desired.target is TargetState.STOPPED:
-        return Step.END, None
-    if actual.job is None:
-        return Step.BEGIN, None
-    due = next_turn
-    if actual.trace is not None:
-        if actual.recovery.due is None:
-            return Step.END, None
-        due = actual.recovery.due
-    elif desired.target is TargetState.PAUSED:
-        return Step.WAIT, None
-    if now < due:
-        return Step.WAIT, due - now
-    return (Step.TICK if actual.has_manager else Step.MAKE), None
-
-
-def is_settled(desired: DesiredState | None, actual: ActualState) -> bool:
-    """Whether the desired state has come about, or failed to."""
-    if desired is None or desired.target is TargetState.STOPPED:
-        return actual.job is None
-    if actual.job is None or actual.job.run != desired.run:
-        return False
-    return desired.target is TargetState.PAUSED or actual.has_manager or actual.trace is not None
-
-
-def outage_patience(config: Config) -> Patience:
-    """How long a connector waits for what is away: Kafka, a registry, a catalog, an object store.
-
-    Never shorter than without the keys: Java's clients wait for a broker that restarts whatever
-    `errors.retry.timeout` says, whose default of 0 means one attempt.
-    """
-    errors = FRAMEWORK.parse(config)
-    timeout = errors["errors.retry.timeout"] / 1000
-    longest = _OUTAGE.longest_wait
-    if "errors.retry.delay.max.ms" in config:
-        longest = max(errors["errors.retry.delay.max.ms"] / 1000, _LEAST_WAIT)
-    return Patience(math.inf if timeout < 0 else max(timeout, _OUTAGE.seconds), longest)
+_AT_ONCE: Final = -math.inf
 
 
 class Reconciler:
@@ -166,26 +75,21 @@ class Reconciler:
         # Guards all that follows; whoever changes something notifies.
         self._changed = threading.Condition()
         self._desired: DesiredState | None = None
-        self._actual = NOTHING
+        self._actual = ActualState()
         self._thread: threading.Thread | None = None
         self._manager: Manager | None = None
         self._is_busy = False
         """The thread makes, ticks or closes its manager."""
         self._is_interrupting = False
         self._is_woken = False
-        self._next_turn = -math.inf
+        self._next_turn = _AT_ONCE
         self._turn_desired: DesiredState | None = None
         """What was desired when the turn under way began."""
-        self._backoff = Backoff(patience=_OUTAGE, clock=clock)
+        self._backoff = Backoff(patience=OUTAGE_PATIENCE, clock=clock)
         self._secrets: Mapping[str, str] = {}
-        self._has_begun = False
-        # What the status tells besides.
-        self._progress = Progress()
-        self._outage: Waiting | None = None
-        """What it tries again, since when."""
         self._told: tuple[tuple[object, ...], JobStatus] | None = None
 
-    # For any thread: none of these waits for the job, except `wait`
+    # For any thread. None of these waits for the job, except `wait`.
 
     def set_desired(self, desired: DesiredState | None) -> None:
         """None: this worker should have nothing of the connector."""
@@ -194,7 +98,7 @@ class Reconciler:
             job = self._actual.job
             if desired is not None and job is not None and desired.run == job.run:
                 if desired.target is not TargetState.STOPPED:
-                    self._actual = replace(self._actual, job=desired)
+                    self._change(job=desired)
                 if before is not None and before.target is not desired.target:
                     self._retarget(desired.target)
             self._interrupt_if_unwanted()
@@ -208,8 +112,12 @@ class Reconciler:
 
     def wait(self, timeout: float) -> bool:
         """Whether the desired state came about, or failed to, within the timeout."""
+
+        def is_done() -> bool:
+            return not self._is_interrupting and is_settled(self._desired, self._actual)
+
         with self._changed:
-            return self._changed.wait_for(self._is_settled, timeout)
+            return self._changed.wait_for(is_done, timeout)
 
     @property
     def desired(self) -> DesiredState | None:
@@ -226,63 +134,26 @@ class Reconciler:
         stuck = self._stuck()
         if stuck is not None and self._age(stuck) > _GIVEN_UP_AFTER:
             self._give_up(stuck)
-        desired, actual = self._desired, self._actual
-        facts = (desired, actual, self._progress, self._outage, stuck, self._has_begun)
+        facts = (self._desired, self._actual, stuck)
         told = self._told
         if told is not None and all(new is old for new, old in zip(facts, told[0], strict=True)):
             return told[1]
-        status = self._status(desired, actual, stuck)
+        status = status_of(*facts, self._secrets)
         self._told = (facts, status)
         return status
 
-    # The status
+    # How callers change things: all under the lock
 
-    def _status(self, desired: DesiredState | None, actual: ActualState, stuck: Waiting | None) -> JobStatus:
-        if desired is None:
-            return JobStatus(State.UNASSIGNED)
-        job = actual.job
-        if job is None:
-            if desired.target is TargetState.STOPPED:
-                return JobStatus(State.STOPPED)
-            return JobStatus(State.RESTARTING if self._has_begun else State.UNASSIGNED)
-        outage = self._outage
-        note = self._note_of(actual)
-        said = [note, *self._progress.warnings, outage.what if outage else "", str(stuck) if stuck else ""]
-        warnings = tuple(discreet(one, self._secrets) for one in said if one)
-        progress = replace(self._progress, warnings=warnings)
-        if job.run != desired.run and desired.target is not TargetState.STOPPED:
-            return JobStatus(State.RESTARTING, None, progress)
-        if actual.trace is not None:
-            trace = f"{note}\n{actual.trace}" if note else actual.trace
-            return JobStatus(State.FAILED, trace, progress, actual.is_fenced)
-        if job.target is TargetState.PAUSED:
-            return JobStatus(State.PAUSED, None, progress)
-        waiting = stuck or outage
-        if waiting is not None:
-            waiting = replace(waiting, what=discreet(waiting.what, self._secrets))
-        return JobStatus(State.RUNNING, None, progress, waiting=waiting)
+    def _change(self, **what: Any) -> None:
+        self._actual = replace(self._actual, **what)
 
-    def _note_of(self, actual: ActualState) -> str:
-        recovery = actual.recovery
-        if not recovery.attempt:
-            return ""
-        attempt = f"restart {recovery.attempt} of {recovery.attempts}"
-        if actual.trace is None:
-            return f"{attempt} is under way"
-        if recovery.due is None:
-            return f"{attempt} failed too"
-        at = self._wall() + dt.timedelta(seconds=recovery.due - self._clock())
-        return f"{attempt} at {at.isoformat(timespec='seconds')}"
-
-    def _stuck(self) -> Waiting | None:
-        thread = self._thread
-        wait = oldest_wait(thread) if thread is not None else None
-        return wait if wait is not None and self._age(wait) > _SHOWN_AFTER else None
-
-    def _age(self, wait: Waiting) -> float:
-        return (self._wall() - wait.since).total_seconds()
-
-    # Callers' half: under the lock
+    def _retarget(self, target: TargetState) -> None:
+        # Whoever resumes a connector wants it to try, however long the outage was before.
+        self._is_woken = True
+        self._backoff.succeeded()
+        self._change(outage=None)
+        if target is not TargetState.STOPPED:
+            self._log.info("paused" if target is TargetState.PAUSED else "resumed")
 
     def _go_on(self) -> None:
         if self._thread is None:
@@ -293,27 +164,12 @@ class Reconciler:
         self._thread = threading.Thread(target=self._run, name=f"connector-{self.name}", daemon=True)
         self._thread.start()
 
-    def _retarget(self, target: TargetState) -> None:
-        # Whoever resumes a connector wants it to try, however long the outage was before.
-        self._is_woken = True
-        self._outage = None
-        self._backoff.succeeded()
-        if target is not TargetState.STOPPED:
-            self._log.info("paused" if target is TargetState.PAUSED else "resumed")
-
-    def _is_settled(self) -> bool:
-        if self._is_interrupting:
-            return False
-        # Whoever waits for a start is not kept waiting for an outage.
-        is_trying = self._outage is not None and not is_unwanted(self._desired, self._actual)
-        return is_trying or is_settled(self._desired, self._actual)
-
     def _must_end(self, run: int) -> bool:
         job = self._actual.job
         return job is not None and job.run == run and is_unwanted(self._desired, self._actual)
 
     def _interrupt_if_unwanted(self) -> None:
-        """Cancel a turn under way that nobody wants any more, in a thread of its own: Spark may be slow."""
+        """Cancel a turn that nobody wants any more, in a thread of its own: Spark may take seconds for it."""
         job, desired = self._actual.job, self._desired
         if job is None or self._is_interrupting or not (self._is_busy or self._actual.has_manager):
             return
@@ -327,7 +183,8 @@ class Reconciler:
     def _interrupt(self, run: int) -> None:
         """Once for a pause, again and again for an end: a batch that is about to start is not interrupted."""
         deadline = self._clock() + _STOP_SECONDS
-        while True:
+        is_over = False
+        while not is_over:
             manager = self._manager
             if manager is not None and self._is_busy:
                 try:
@@ -338,12 +195,21 @@ class Reconciler:
                 is_over = self._changed.wait_for(lambda: not self._must_end(run), _AGAIN_SECONDS)
                 if not is_over and self._clock() >= deadline:
                     self._log.warning("did not end within %.0f s", _STOP_SECONDS)
-                    self._leave_thread(NOTHING)
+                    self._leave_thread(ActualState(has_run=True))
                     is_over = True
-                if is_over:
-                    self._is_interrupting = False
-                    self._changed.notify_all()
-                    return
+                # With the lock held since the last look: whoever wants an end later interrupts anew.
+                self._is_interrupting = not is_over
+                self._changed.notify_all()
+
+    # Threads that hang
+
+    def _stuck(self) -> Waiting | None:
+        thread = self._thread
+        wait = oldest_wait(thread) if thread is not None else None
+        return wait if wait is not None and self._age(wait) > _SHOWN_AFTER else None
+
+    def _age(self, wait: Waiting) -> float:
+        return (self._wall() - wait.since).total_seconds()
 
     def _give_up(self, stuck: Waiting) -> None:
         with self._changed:
@@ -363,7 +229,11 @@ class Reconciler:
         self._start_thread()
         self._changed.notify_all()
 
-    # The thread's half
+    def _is_left(self) -> bool:
+        """Whether the thread that asks was given up, and another has its place."""
+        return self._thread is not threading.current_thread()
+
+    # The thread
 
     def _run(self) -> None:
         manager: Manager | None = None
@@ -380,40 +250,30 @@ class Reconciler:
     def _await_step(self) -> Step:
         """Wait until there is something to do."""
         with self._changed:
-            if self._is_left():
-                return Step.END
-            self._is_busy = False
-            while True:
-                next_turn = -math.inf if self._is_woken else self._next_turn
+            if not self._is_left():
+                self._is_busy = False
+            while not self._is_left():
+                next_turn = _AT_ONCE if self._is_woken else self._next_turn
                 step, seconds = next_step(self._desired, self._actual, self._clock(), next_turn)
                 self._changed.notify_all()
                 if step is Step.END:
                     self._thread = None
-                    return step
-                if step is Step.BEGIN and self._can_begin():
+                elif step is Step.BEGIN and self._can_begin():
                     self._begin()
                 elif step is Step.CLOSE or (step in (Step.MAKE, Step.TICK) and not self._is_interrupting):
                     self._prepare(step)
                     return step
                 else:
                     self._changed.wait(seconds)
-                    if self._is_left():
-                        return Step.END
-
-    def _is_left(self) -> bool:
-        """Whether this thread was given up, and another has its place."""
-        return self._thread is not threading.current_thread()
+            return Step.END
 
     def _can_begin(self) -> bool:
         assert self._desired is not None
         return self._desired.refused is not None or self._maker() is not None
 
     def _begin(self) -> None:
-        self._actual = ActualState(job=self._desired)
-        self._has_begun = True
-        self._next_turn = -math.inf
-        self._outage = None
-        self._progress = Progress()
+        self._actual = ActualState(job=self._desired, has_run=True)
+        self._next_turn = _AT_ONCE
 
     def _prepare(self, step: Step) -> None:
         self._is_busy = True
@@ -424,8 +284,8 @@ class Reconciler:
         if self._actual.trace is not None:
             # The automatic restart of a failed job.
             recovery = after_start(self._actual.recovery, self._clock())
-            self._actual = ActualState(self._actual.job, recovery=recovery)
-            self._progress = Progress()
+            note = f"restart {recovery.attempt} of {recovery.attempts} is under way"
+            self._actual = ActualState(self._actual.job, recovery=recovery, note=note, has_run=True)
         if self._manager is not None:
             # Under the lock, so that whoever pauses or stops it from now on cancels this turn.
             self._manager.allow()
@@ -440,7 +300,7 @@ class Reconciler:
                 pause = manager.tick()
             self._went_well(manager, pause)
         except Cancelled:
-            self._next_turn = -math.inf
+            self._next_turn = _AT_ONCE
         except RetriableError as error:
             self._retry(error, manager)
         except Exception as error:  # the job fails, the worker lives
@@ -456,16 +316,16 @@ class Reconciler:
         resolved = self._resolve(job.config)
         secrets = secrets_of(job.config, resolved)
         conceal(secrets)
+        patience = outage_patience({**resolved, "name": self.name})
         with self._changed:
             if not self._is_left():
                 self._secrets = secrets
-        patience = outage_patience({**resolved, "name": self.name})
         manager = make(self.name, resolved, self.wake)
         with self._changed:
             if not self._is_left():
                 self._backoff = Backoff(patience=patience, clock=self._clock)
                 self._manager = manager
-                self._actual = replace(self._actual, has_manager=True)
+                self._change(has_manager=True)
                 self._log.info("started")
         return manager
 
@@ -473,13 +333,13 @@ class Reconciler:
         with self._changed:
             if self._is_left():
                 return
-            self._next_turn = self._clock() + pause if pause else -math.inf
+            self._next_turn = self._clock() + pause if pause else _AT_ONCE
             self._backoff.succeeded()
-            self._outage = None
-            self._progress = manager.progress
-            if self._actual.recovery is not NO_RECOVERY:
-                recovery = after_turn(self._actual.recovery, self._progress.batches, self._clock())
-                self._actual = replace(self._actual, recovery=recovery)
+            before, progress = self._actual, manager.progress
+            recovery = after_turn(before.recovery, progress.batches, self._clock())
+            if (before.progress, before.outage, before.recovery) != (progress, None, recovery):
+                note = before.note if recovery is not NO_RECOVERY else ""
+                self._change(progress=progress, outage=None, recovery=recovery, note=note)
 
     def _retry(self, error: RetriableError, manager: Manager | None) -> None:
         """Try again later, unless that has gone on for too long."""
@@ -488,14 +348,13 @@ class Reconciler:
                 return
             if self._desired is not self._turn_desired:
                 # The turn may have failed because it was to end.
-                self._next_turn = -math.inf
+                self._next_turn = _AT_ONCE
                 return
             delay = self._backoff.failed()
             if delay is not None:
-                since = self._outage.since if self._outage else self._wall()
-                self._outage = Waiting(str(error), since)
+                since = self._actual.outage.since if self._actual.outage else self._wall()
+                self._change(outage=Waiting(str(error), since), progress=self._progress_of(manager))
                 self._next_turn = self._clock() + delay
-                self._progress = manager.progress if manager is not None else self._progress
         if delay is None:
             self._fail(error, manager)
         else:
@@ -505,20 +364,30 @@ class Reconciler:
         with self._changed:
             if self._is_left():
                 return
-            # A turn may land rows before it fails.
-            self._progress = manager.progress if manager is not None else self._progress
             trace = discreet(shown_trace(error), self._secrets)
-            self._actual = self._failed(trace, is_fenced=isinstance(error, Fenced))
-            note = self._note_of(self._actual)
+            # A turn may land rows before it fails.
+            progress = self._progress_of(manager)
+            self._actual = replace(
+                self._failed(trace, is_fenced=isinstance(error, Fenced)), progress=progress
+            )
+            note = self._actual.note
         self._log.error("failed: %s%s", discreet(str(error), self._secrets), f"; {note}" if note else "")
 
     def _failed(self, trace: str, *, is_fenced: bool) -> ActualState:
-        job = self._actual.job
+        job, now = self._actual.job, self._clock()
         assert job is not None
-        self._outage = None
         policy = job.restarts_when_fenced if is_fenced else job.restarts
-        recovery = after_failure(policy, self._actual.recovery, self._clock())
-        return replace(self._actual, trace=trace, is_fenced=is_fenced, recovery=recovery)
+        recovery = after_failure(policy, self._actual.recovery, now)
+        note = f"restart {recovery.attempt} of {recovery.attempts} failed too" if recovery.attempt else ""
+        if recovery.due is not None:
+            at = self._wall() + dt.timedelta(seconds=recovery.due - now)
+            note = f"restart {recovery.attempt} of {recovery.attempts} at {at.isoformat(timespec='seconds')}"
+        return replace(
+            self._actual, trace=trace, is_fenced=is_fenced, recovery=recovery, note=note, outage=None
+        )
+
+    def _progress_of(self, manager: Manager | None) -> Progress:
+        return manager.progress if manager is not None else self._actual.progress
 
     def _close(self, manager: Manager | None) -> None:
         if manager is not None:
@@ -531,8 +400,7 @@ class Reconciler:
                 return
             self._manager = None
             if is_unwanted(self._desired, self._actual):
-                self._actual = NOTHING
-                self._outage = None
+                self._actual = ActualState(has_run=True)
                 self._log.info("stopped")
             else:
-                self._actual = replace(self._actual, has_manager=False)
+                self._change(has_manager=False)

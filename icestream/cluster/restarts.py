@@ -1,22 +1,45 @@
-"""Failed connectors that start again by themselves (`icestream.restart.policy=on-failure`). Pure: no clock.
+"""When a connector tries again: after an outage, and after a failure if its policy says so. Pure: no clock.
 
-Asked by the reconciler of a connector, after a failure and after each good turn.
+Asked by the reconciler of the connector, after a failure and after each good turn.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
+from icestream.api.config import Config
+from icestream.api.connector_settings import FRAMEWORK
 from icestream.api.restart_settings import RESTARTS
+from icestream.retry import Patience
 
+OUTAGE_PATIENCE: Final = Patience(seconds=600.0, longest_wait=15.0)
+"""A connector whose source or sink stays away for longer fails."""
+_LEAST_WAIT: Final = 0.1
 _STEADY_SECONDS: Final = 600.0
 """A job that has run for so long has recovered, even if no record came."""
 
 
+def outage_patience(config: Config) -> Patience:
+    """How long a connector waits for what is away: Kafka, a registry, a catalog, an object store.
+
+    Never shorter than without the keys: Java's clients wait for a broker that restarts whatever
+    `errors.retry.timeout` says, whose default of 0 means one attempt.
+    """
+    errors = FRAMEWORK.parse(config)
+    timeout = errors["errors.retry.timeout"] / 1000
+    longest = OUTAGE_PATIENCE.longest_wait
+    if "errors.retry.delay.max.ms" in config:
+        longest = max(errors["errors.retry.delay.max.ms"] / 1000, _LEAST_WAIT)
+    return Patience(math.inf if timeout < 0 else max(timeout, OUTAGE_PATIENCE.seconds), longest)
+
+
 @dataclass(frozen=True)
 class Policy:
+    """`icestream.restart.policy=on-failure` and its keys."""
+
     is_on: bool
     attempts: int
     delay: float
@@ -73,5 +96,7 @@ def after_start(recovery: Recovery, now: float) -> Recovery:
 
 def after_turn(recovery: Recovery, batches: int, now: float) -> Recovery:
     """A job that has had a batch since its start, or runs for long, has recovered."""
+    if recovery is NO_RECOVERY:
+        return recovery
     has_recovered = batches > 0 or now - recovery.since > _STEADY_SECONDS
     return NO_RECOVERY if has_recovered else recovery

@@ -1,8 +1,7 @@
-"""From desired to actual state: what is done next, what is retried, what is shown, when a thread ends."""
+"""The thread that brings a connector to its desired state: what it retries, shows, and when it ends."""
 
 from __future__ import annotations
 
-import math
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -15,19 +14,11 @@ from icestream.api.errors import Cancelled, FatalError, SourceUnavailable
 from icestream.api.manager import Manager
 from icestream.api.status import Progress, State
 from icestream.cluster import reconciler as module
-from icestream.cluster.reconciler import (
-    NOTHING,
-    ActualState,
-    DesiredState,
-    Reconciler,
-    Step,
-    is_settled,
-    next_step,
-    outage_patience,
-)
-from icestream.cluster.restarts import Policy, Recovery
+from icestream.cluster.desired_state import DesiredState
+from icestream.cluster.reconciler import Reconciler
+from icestream.cluster.restarts import Policy
 from icestream.cluster.stores import TargetState
-from icestream.retry import Backoff, Patience
+from icestream.retry import Patience
 from icestream.waits import waiting_for
 
 CONFIG = {"name": "job", "connector.class": "FileStreamSink"}
@@ -35,99 +26,6 @@ STARTED = DesiredState(1, CONFIG, TargetState.STARTED)
 PAUSED = replace(STARTED, target=TargetState.PAUSED)
 STOPPED = replace(STARTED, target=TargetState.STOPPED)
 AGAIN = replace(STARTED, run=2)
-RUNNING = ActualState(STARTED, has_manager=True)
-FAILED = ActualState(STARTED, trace="boom")
-
-
-# What comes next
-
-
-@pytest.mark.parametrize(
-    ("desired", "actual", "expected"),
-    [
-        (None, NOTHING, Step.END),
-        (STOPPED, NOTHING, Step.END),
-        (STARTED, NOTHING, Step.BEGIN),
-        (PAUSED, NOTHING, Step.BEGIN),
-        (STARTED, ActualState(STARTED), Step.MAKE),
-        (STARTED, RUNNING, Step.TICK),
-        (PAUSED, ActualState(PAUSED), Step.WAIT),
-        (PAUSED, RUNNING, Step.WAIT),
-        (None, RUNNING, Step.CLOSE),
-        (STOPPED, RUNNING, Step.CLOSE),
-        (AGAIN, RUNNING, Step.CLOSE),
-        (AGAIN, FAILED, Step.CLOSE),
-        (STARTED, replace(FAILED, has_manager=True), Step.CLOSE),
-        (STARTED, FAILED, Step.END),
-        (PAUSED, FAILED, Step.END),
-        (STARTED, replace(FAILED, recovery=Recovery(1, 3, due=9.0)), Step.MAKE),
-        (STARTED, replace(FAILED, recovery=Recovery(1, 3, due=11.0)), Step.WAIT),
-    ],
-)
-def test_the_next_step(desired: DesiredState | None, actual: ActualState, expected: Step) -> None:
-    assert next_step(desired, actual, 10.0, -math.inf)[0] is expected
-
-
-def test_a_wait_ends_with_the_next_turn_or_the_restart() -> None:
-    assert next_step(STARTED, RUNNING, 10.0, 12.5) == (Step.WAIT, 2.5)
-    failed = replace(FAILED, recovery=Recovery(1, 3, due=11.0))
-    assert next_step(STARTED, failed, 10.0, -math.inf) == (Step.WAIT, 1.0)
-    assert next_step(PAUSED, RUNNING, 10.0, 12.5) == (Step.WAIT, None)
-
-
-@pytest.mark.parametrize(
-    ("desired", "actual", "expected"),
-    [
-        (None, NOTHING, True),
-        (None, RUNNING, False),
-        (STOPPED, RUNNING, False),
-        (STOPPED, NOTHING, True),
-        (STARTED, NOTHING, False),
-        (STARTED, ActualState(STARTED), False),
-        (STARTED, RUNNING, True),
-        (STARTED, FAILED, True),
-        (AGAIN, RUNNING, False),
-        (PAUSED, ActualState(PAUSED), True),
-    ],
-)
-def test_when_a_request_has_its_effect(
-    desired: DesiredState | None, actual: ActualState, expected: bool
-) -> None:
-    assert is_settled(desired, actual) is expected
-
-
-@pytest.mark.parametrize(
-    ("keys", "expected"),
-    [
-        ({}, Patience(600, 15)),
-        ({"errors.retry.timeout": "0"}, Patience(600, 15)),
-        ({"errors.retry.timeout": "60000"}, Patience(600, 15)),
-        ({"errors.retry.timeout": "3600000", "errors.retry.delay.max.ms": "60000"}, Patience(3600, 60)),
-        ({"errors.retry.timeout": "-1", "errors.retry.delay.max.ms": "500"}, Patience(math.inf, 0.5)),
-    ],
-)
-def test_retry_keys_lengthen_the_patience_with_outages(keys: dict[str, str], expected: Patience) -> None:
-    assert outage_patience({**CONFIG, **keys}) == expected
-
-
-def test_backoff_doubles_up_to_its_limit_and_gives_up_after_its_patience() -> None:
-    now = [0.0]
-    backoff = Backoff(patience=Patience(100.0, 4.0), clock=lambda: now[0], first=1.0, jitter=lambda: 0.0)
-    assert [backoff.failed() for _ in range(4)] == [1.0, 2.0, 4.0, 4.0]
-    now[0] = 101.0
-    assert backoff.failed() is None
-    backoff.succeeded()
-    assert backoff.failed() == 1.0
-
-
-def test_an_outage_may_be_waited_for_without_end() -> None:
-    backoff = Backoff(patience=Patience(math.inf, 2.0), clock=lambda: 0.0, jitter=lambda: 0.5)
-    delays = [backoff.failed() for _ in range(3_000)]
-    assert delays[0] == pytest.approx(0.175)
-    assert delays[-1] == pytest.approx(1.75)
-
-
-# The thread
 
 
 class ScriptedManager:
