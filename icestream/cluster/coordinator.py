@@ -56,7 +56,7 @@ class SharedStore(Protocol):
 
 
 class Jobs(Protocol):
-    """The jobs of this process, as the roster and the worker know them."""
+    """The connectors of this process. `icestream.cluster.connectors.ConnectorRegistry` is the real one."""
 
     def running(self) -> frozenset[str]:
         """Connectors whose jobs have not ended."""
@@ -110,7 +110,7 @@ class Coordinator:
         self._sleep = sleep
         self._outage = outage
         self._away_since: float | None = None
-        self._stands_aside = False
+        self._has_left = False
         self._jobs: Jobs | None = None
         self._member: Member | None = None
         self._assignment = NOTHING
@@ -133,7 +133,7 @@ class Coordinator:
 
     @property
     def is_well(self) -> bool:
-        return self._member is None or not (self._member.is_cut_off or self._stands_aside)
+        return self._member is None or not (self._member.is_cut_off or self._has_left)
 
     @property
     def has_joined(self) -> bool:
@@ -171,11 +171,11 @@ class Coordinator:
 
     def turn(self) -> None:
         assert self._member is not None
-        if self._must_stand_aside():
-            self._stand_aside()
+        if self._has_long_outage():
+            self._leave_group()
             self._sleep(_POLL_SECONDS)
             return
-        self._stands_aside = False
+        self._has_left = False
         try:
             joined = self._member.poll(_POLL_SECONDS)
             self._complained = ""
@@ -220,7 +220,7 @@ class Coordinator:
 
     # How
 
-    def _must_stand_aside(self) -> bool:
+    def _has_long_outage(self) -> bool:
         """Whether what the jobs need has been away for so long that others should run them."""
         if self._outage() is None:
             self._away_since = None
@@ -229,10 +229,10 @@ class Coordinator:
             self._away_since = self._clock()
         return self._clock() - self._away_since > _OUTAGE_SECONDS
 
-    def _stand_aside(self) -> None:
+    def _leave_group(self) -> None:
         """Leave the group until the outage is over: a worker that cannot run jobs must not hold them."""
         assert self._member is not None and self._jobs is not None
-        if self._stands_aside:
+        if self._has_left:
             return
         mine = self._assignment.mine
         _LOG.error(
@@ -240,7 +240,7 @@ class Coordinator:
             self._outage(),
             len(mine),
         )
-        self._stands_aside = True
+        self._has_left = True
         self._forget_assignment()
         self._wait_for_the_end_of(mine)
         self._member.leave()

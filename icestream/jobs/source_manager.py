@@ -1,6 +1,6 @@
 """Runs a source connector, any of them: in each turn its tasks read, and what they read goes to Kafka.
 
-`jobs.build` makes a manager with `source_manager`; `cluster.reconciler` repeats its turns. The steps of a turn:
+`jobs.build` makes a manager with `source_manager`; `cluster.reconciler` repeats its turns. In a turn
 the tasks read (`api.source`), the records become bytes (`source_records`), a writer sends them and stores how
 far the sources are (`source_writers`).
 """

@@ -17,7 +17,7 @@ from starlette.responses import Response
 
 from icestream.api.errors import NotLeader
 from icestream.cluster.service import ConnectorService
-from icestream.rest import connectors, loggers, media_types, offsets, plugins, worker
+from icestream.rest import admin, connectors, media_types, offsets, plugins
 from icestream.rest.errors import error_body, error_from, http_error_body
 from icestream.rest.exchange import Answer, Call, Handler, TopicTracking
 from icestream.rest.forward import Clients, Original, forwarded, plain_client
@@ -29,7 +29,7 @@ _MOST_READ: Final = 64 * 2**20
 REQUEST_TIMEOUT_S: Final = 90.0
 _THREADS: Final = 40
 TABLE: Final[Mapping[tuple[str, str], Handler]] = (
-    worker.ROUTES | connectors.ROUTES | offsets.ROUTES | plugins.ROUTES | loggers.ROUTES
+    connectors.ROUTES | offsets.ROUTES | plugins.ROUTES | admin.ROUTES
 )
 Endpoint = Callable[[Request], Awaitable[Response]]
 _MAY_WAIT_LONG: Final = frozenset(offsets.ROUTES.values()) | {plugins.validate_config}

@@ -1,4 +1,4 @@
-"""Handlers under `/admin/loggers`."""
+"""Handlers about the worker itself: `/`, `/health` and `/admin/loggers`."""
 
 from __future__ import annotations
 
@@ -8,6 +8,17 @@ from icestream.cluster.logger_levels import level_number
 from icestream.cluster.service import ConnectorService
 from icestream.rest.errors import BadRequest, MalformedBody
 from icestream.rest.exchange import Answer, Call, Handler
+
+_HEALTH_CODES = {"healthy": 200, "starting": 503, "unhealthy": 500}
+
+
+def read_server(service: ConnectorService, call: Call) -> Answer:
+    return Answer(body=asdict(service.server()))
+
+
+def read_health(service: ConnectorService, call: Call) -> Answer:
+    health = service.health()
+    return Answer(_HEALTH_CODES[health.status], asdict(health))
 
 
 def list_loggers(service: ConnectorService, call: Call) -> Answer:
@@ -33,6 +44,8 @@ def set_logger(service: ConnectorService, call: Call) -> Answer:
 
 
 ROUTES: dict[tuple[str, str], Handler] = {
+    ("GET", "/"): read_server,
+    ("GET", "/health"): read_health,
     ("GET", "/admin/loggers"): list_loggers,
     ("GET", "/admin/loggers/{logger}"): read_logger,
     ("PUT", "/admin/loggers/{logger}"): set_logger,
