@@ -1,5 +1,5 @@
-"""What the jobs of a worker share: clients of Kafka, and the gate through which they start. Made once, with
-the starter of jobs."""
+"""What the jobs of a worker share: clients of Kafka, and the gate through which they start. Made once, by
+`jobs.build`."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """One watch per Kafka cluster and login: tells jobs that wait when their topics have changed.
 
 Jobs ask for what they need when they have something to do. Until then one thread asks for the ends of all
-their partitions in one request, in place of one client per job. Owned by the starter of jobs.
+their partitions in one request, in place of one client per job. Owned by `jobs.build`.
 """
 
 from __future__ import annotations
