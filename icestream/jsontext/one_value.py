@@ -18,7 +18,7 @@ NO_ENVELOPE: Final = (
     "fields. If you are trying to deserialize plain JSON data, set schemas.enable=false in your converter "
     "configuration."
 )
-TOO_DEEP: Final = BROKEN + "the value is nested too deeply"
+TOO_DEEP: Final = BROKEN + "Document nesting depth exceeds the maximum allowed"
 SCHEMA_BUILDER_EXCEPTION: Final = "org.apache.kafka.connect.errors.SchemaBuilderException"
 MISSING: Final = ABSENT
 """There is no value in the text."""
