@@ -31,16 +31,16 @@ from icestream.cluster.desired_state import (
 )
 from icestream.cluster.restarts import (
     NO_RECOVERY,
-    OUTAGE_PATIENCE,
+    USUAL_LIMITS,
+    Backoff,
     after_failure,
     after_start,
     after_turn,
-    outage_patience,
+    outage_limits,
 )
 from icestream.cluster.secrets import discreet, secrets_of
 from icestream.cluster.stores import TargetState
 from icestream.logs import conceal, for_connector
-from icestream.retry import Backoff
 from icestream.traces import shown_trace
 from icestream.waits import oldest_wait
 
@@ -85,7 +85,7 @@ class Reconciler:
         self._next_turn = _AT_ONCE
         self._turn_desired: DesiredState | None = None
         """What was desired when the turn under way began."""
-        self._backoff = Backoff(patience=OUTAGE_PATIENCE, clock=clock)
+        self._backoff = Backoff(limits=USUAL_LIMITS, clock=clock)
         self._secrets: Mapping[str, str] = {}
         self._told: tuple[tuple[object, ...], JobStatus] | None = None
 
@@ -316,14 +316,14 @@ class Reconciler:
         resolved = self._resolve(job.config)
         secrets = secrets_of(job.config, resolved)
         conceal(secrets)
-        patience = outage_patience({**resolved, "name": self.name})
+        limits = outage_limits({**resolved, "name": self.name})
         with self._changed:
             if not self._is_left():
                 self._secrets = secrets
         manager = make(self.name, resolved, self.wake)
         with self._changed:
             if not self._is_left():
-                self._backoff = Backoff(patience=patience, clock=self._clock)
+                self._backoff = Backoff(limits=limits, clock=self._clock)
                 self._manager = manager
                 self._change(has_manager=True)
                 self._log.info("started")

@@ -17,9 +17,19 @@ from starlette.responses import Response
 
 from icestream.api.errors import NotLeader
 from icestream.cluster.service import ConnectorService
-from icestream.rest import admin, connectors, media_types, offsets, plugins
+from icestream.rest import admin, connectors, offsets, plugins
 from icestream.rest.errors import error_body, error_from, http_error_body
-from icestream.rest.exchange import Answer, Call, Handler, TopicTracking
+from icestream.rest.exchange import (
+    EMPTY_FORM,
+    JSON_TYPE,
+    Answer,
+    Call,
+    Handler,
+    TopicTracking,
+    UnreadableType,
+    answer_type_of,
+    is_json_type,
+)
 from icestream.rest.forward import Clients, Original, forwarded, plain_client
 from icestream.rest.routing import BadPath, PathRoute, allowed_verbs, by_path, raw_path
 
@@ -50,7 +60,7 @@ class _Refused(Exception):
     def __init__(self, code: int, message: str = "", *, is_typed: bool = False) -> None:
         super().__init__(code, message)
         self.answer = Answer(code, error_body(code, message) if message else http_error_body(code))
-        self.media_type = media_types.JSON if is_typed else None
+        self.media_type = JSON_TYPE if is_typed else None
 
 
 def build_app(service: ConnectorService, options: ApiOptions | None = None) -> Starlette:
@@ -91,7 +101,7 @@ class _Api:
 
     async def _respond(self, handler: Handler, request: Request) -> Response:
         is_readable = _is_readable(request)
-        answer_type = media_types.answer_type(request.headers.get("accept", ""))
+        answer_type = answer_type_of(request.headers.get("accept", ""))
         if answer_type is None:
             raise _Refused(406)
         body = await _body(request)
@@ -132,12 +142,12 @@ class _Api:
 def _is_readable(request: Request) -> bool:
     """Whether a body would be JSON; refuses what Kafka Connect refuses before it looks at the body."""
     content_type = request.headers.get("content-type", "")
-    if content_type == media_types.EMPTY_FORM and request.headers.get("content-length", "0") == "0":
+    if content_type == EMPTY_FORM and request.headers.get("content-length", "0") == "0":
         # axios says so of every request without a body.
         return False
     try:
-        is_json = media_types.is_json(content_type)
-    except media_types.UnreadableType:
+        is_json = is_json_type(content_type)
+    except UnreadableType:
         raise _Refused(400, "Content-Type is no media type", is_typed=True) from None
     if is_json is False:
         raise _Refused(415)
@@ -176,7 +186,7 @@ async def _refusal(request: Request, error: Exception) -> Response:
 
 
 async def _bad_path(request: Request, error: Exception) -> Response:
-    return _response(Answer(400, error_body(400, str(error))), media_types.JSON)
+    return _response(Answer(400, error_body(400, str(error))), JSON_TYPE)
 
 
 async def _gone(request: Request, error: Exception) -> Response:

@@ -14,6 +14,10 @@ from icestream.api.errors import NotFoundError
 from icestream.cluster.service import ConnectorService
 from icestream.rest.errors import BadRequest, MalformedBody
 
+JSON_TYPE: Final = "application/json"
+EMPTY_FORM: Final = "application/x-www-form-urlencoded"
+_MEDIA_TYPE: Final = re.compile(r"\s*([\w!#$&^.+*-]+)/([\w!#$&^.+*-]+)\s*(?:;.*)?", re.DOTALL)
+
 MAX_NAME: Final = 4_000
 """Characters of a connector's name: more would not fit into the URL of a request about it."""
 MAX_KEYS: Final = 5_000
@@ -138,3 +142,40 @@ def _loaded(body: bytes) -> Any:
 
 def _refuse(constant: str) -> Any:
     raise ValueError(f"{constant} is not JSON")
+
+
+# Content-Type and Accept: everything here is JSON, and a request must be able to send and take it.
+
+
+class UnreadableType(Exception):
+    """The Content-Type header is no media type."""
+
+
+def is_json_type(content_type: str) -> bool | None:
+    """Whether a body of this type can be read; None: its type says nothing, so only an empty one can."""
+    if not content_type.strip():
+        return None
+    matched = _MEDIA_TYPE.fullmatch(content_type)
+    if matched is None:
+        raise UnreadableType
+    kind = f"{matched[1]}/{matched[2]}".lower()
+    if kind in ("*/*", "application/*"):
+        return None
+    return kind == JSON_TYPE
+
+
+def answer_type_of(accept: str) -> str | None:
+    """The Content-Type of the answer to a request with this Accept header; None: it takes no JSON."""
+    if not accept.strip():
+        return JSON_TYPE
+    for item in accept.split(","):
+        kind, _, parameters = item.partition(";")
+        if kind.strip().lower() in ("*/*", "*", "application/*", JSON_TYPE):
+            return JSON_TYPE + _kept(parameters) if kind.strip().lower() == JSON_TYPE else JSON_TYPE
+    return None
+
+
+def _kept(parameters: str) -> str:
+    """The parameters that are part of the type; a quality is not."""
+    named = (parameter.strip() for parameter in parameters.split(";"))
+    return "".join(f";{parameter}" for parameter in named if parameter and not parameter.startswith("q="))

@@ -16,9 +16,8 @@ from icestream.api.status import Progress, State
 from icestream.cluster import reconciler as module
 from icestream.cluster.desired_state import DesiredState
 from icestream.cluster.reconciler import Reconciler
-from icestream.cluster.restarts import Policy
+from icestream.cluster.restarts import OutageLimits, Policy
 from icestream.cluster.stores import TargetState
-from icestream.retry import Patience
 from icestream.waits import waiting_for
 
 CONFIG = {"name": "job", "connector.class": "FileStreamSink"}
@@ -259,7 +258,7 @@ def test_a_failed_connector_starts_again_by_its_policy() -> None:
 def test_a_connector_without_patience_fails_with_the_outage(
     running: Running, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "outage_patience", lambda config: Patience(-1.0, 0.01))
+    monkeypatch.setattr(module, "outage_limits", lambda config: OutageLimits(-1.0, 0.01))
     manager = ScriptedManager(raising(SourceUnavailable("no registry")))
     connector = running(manager)
     assert eventually(lambda: connector.state is State.FAILED)
@@ -358,7 +357,7 @@ def test_a_manager_that_does_not_end_is_left_behind(
 def test_an_outage_before_a_pause_does_not_count_after_it(
     running: Running, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "outage_patience", lambda config: Patience(100.0, 0.01))
+    monkeypatch.setattr(module, "outage_limits", lambda config: OutageLimits(100.0, 0.01))
     # Time stands still but for what the test says, and for the pauses of a hundredth of a second.
     now, began = [0.0], time.monotonic()
     manager = ScriptedManager(raising(SourceUnavailable("nobody")))

@@ -1,6 +1,6 @@
 import pytest
 
-from icestream.rest.media_types import UnreadableType, answer_type, is_json
+from icestream.rest.exchange import UnreadableType, answer_type_of, is_json_type
 
 
 @pytest.mark.parametrize(
@@ -16,12 +16,12 @@ from icestream.rest.media_types import UnreadableType, answer_type, is_json
     ],
 )
 def test_what_a_body_is(sent: str, readable: bool | None) -> None:
-    assert is_json(sent) is readable
+    assert is_json_type(sent) is readable
 
 
 def test_a_type_without_a_slash_is_no_type() -> None:
     with pytest.raises(UnreadableType):
-        is_json("json")
+        is_json_type("json")
 
 
 @pytest.mark.parametrize(
@@ -37,4 +37,4 @@ def test_a_type_without_a_slash_is_no_type() -> None:
     ],
 )
 def test_what_a_client_takes(accept: str, answered: str | None) -> None:
-    assert answer_type(accept) == answered
+    assert answer_type_of(accept) == answered
