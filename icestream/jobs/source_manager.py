@@ -24,7 +24,7 @@ from icestream.api.status import Progress
 from icestream.deadlines import Overdue, started
 from icestream.jobs.offset_formats import offset_key
 from icestream.jobs.source_offsets import OffsetLocation
-from icestream.jobs.source_records import Converted, SourcePath, source_path_from
+from icestream.jobs.source_records import ConvertedBatch, SourcePath, source_path_from
 from icestream.jobs.source_writers import SourceWriter, open_writer
 from icestream.records.records import Failure
 from icestream.waits import waiting_for
@@ -34,7 +34,7 @@ _log = logging.getLogger(__name__)
 _POLL_SECONDS: Final = 0.25
 _READ_SECONDS: Final = 600.0
 _MOST_RECORDS: Final = 100_000
-"""Of one task in one turn. A transaction costs as much as 10,000 records, so a source may well give many."""
+"""In one turn, of all tasks. A transaction costs as much as 10,000 records, so it may well hold many."""
 _WAITING: Final = "records wait for Kafka, which does not answer; is the broker up?"
 
 
@@ -113,7 +113,7 @@ class SourceManager:
                 self._commit(writer)
             if errors:
                 # What the other tasks read has been sent by now.
-                raise next((error for error in errors if not isinstance(error, RetriableError)), errors[0])
+                raise self._worst(errors)
         except BaseException:
             self._give_up()
             raise
@@ -160,7 +160,7 @@ class SourceManager:
         except Exception as error:
             raise self._named(error, task) from error.__cause__
 
-    def _read(self) -> tuple[list[tuple[Converted, Sequence[OffsetEntry]]], list[Exception]]:
+    def _read(self) -> tuple[list[tuple[ConvertedBatch, Sequence[OffsetEntry]]], list[Exception]]:
         """What each task read, as bytes, with its offsets; and the errors of the tasks that failed."""
         found, errors = [], []
         for task, result in enumerate(self._reads()):
@@ -175,13 +175,14 @@ class SourceManager:
 
     def _reads(self) -> list[Callable[[], SourceBatch | None]]:
         """One result per task; several tasks read at the same time."""
-        calls = [partial(source.read, _MOST_RECORDS) for source in self._sources]
+        limit = max(1, _MOST_RECORDS // max(1, len(self._sources)))
+        calls = [partial(source.read, limit) for source in self._sources]
         if len(calls) == 1:
             return list(calls)
         results = [started(call, f"{self._job.name}-{task}") for task, call in enumerate(calls)]
         return [partial(_awaited, result, task) for task, result in enumerate(results)]
 
-    def _converted(self, batch: SourceBatch) -> Converted:
+    def _converted(self, batch: SourceBatch) -> ConvertedBatch:
         converted = self._path.convert(batch.records)
         if converted.failed:
             self._set_aside(list(converted.failed.values()))
@@ -204,7 +205,7 @@ class SourceManager:
                 extra=self._context(),
             )
 
-    def _send(self, writer: SourceWriter, converted: Converted, after: Sequence[OffsetEntry]) -> None:
+    def _send(self, writer: SourceWriter, converted: ConvertedBatch, after: Sequence[OffsetEntry]) -> None:
         for outgoing in converted.outgoing:
             writer.send(outgoing)
             topics = dict.fromkeys((*self.progress.topics, outgoing.topic))
@@ -246,6 +247,14 @@ class SourceManager:
             else:
                 error.add_note(f"in task {task} of connector '{self._job.name}'")
         return error
+
+    def _worst(self, errors: Sequence[Exception]) -> Exception:
+        """The one that a new attempt does not mend, if there is one; the others are in the log."""
+        worst = next((error for error in errors if not isinstance(error, RetriableError)), errors[0])
+        for error in errors:
+            if error is not worst:
+                _log.warning("%s", error, extra=self._context())
+        return worst
 
     def _context(self) -> dict[str, str]:
         return {"connector": self._job.name}

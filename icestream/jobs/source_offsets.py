@@ -13,7 +13,7 @@ import struct
 import threading
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final, Protocol
 
@@ -49,8 +49,8 @@ class OffsetLocation:
     """Where the offsets of one connector are stored, and the Kafka clients that reach them."""
 
     name: str
-    worker: Mapping[str, str]
-    config: Config
+    worker: Mapping[str, str] = field(repr=False)
+    config: Config = field(repr=False)
 
     @property
     def is_distributed(self) -> bool:

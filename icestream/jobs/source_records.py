@@ -15,13 +15,13 @@ from icestream.records.records import ConversionError, Converter, Failure, Heade
 from icestream.records.values import Value
 from icestream.transforms.chain import Chain, chain_from
 
-_Headers = tuple[tuple[str, bytes | None], ...]
+_Headers = list[tuple[str, bytes | None]]
 _KEY, _VALUE, _HEADER = "KEY_CONVERTER", "VALUE_CONVERTER", "HEADER_CONVERTER"
 _TRANSFORMATION: Final = "TRANSFORMATION"
 
 
 @dataclass
-class Converted:
+class ConvertedBatch:
     """What becomes of a batch; records that a transform drops are in neither."""
 
     outgoing: list[Outgoing] = field(default_factory=list)
@@ -37,10 +37,10 @@ class SourcePath:
     values: Converter
     headers: Converter
 
-    def convert(self, groups: Sequence[Records]) -> Converted:
+    def convert(self, groups: Sequence[Records]) -> ConvertedBatch:
         """Raises what a converter raises that cannot reach its registry."""
         outcome = self.chain.run(groups)
-        converted = Converted()
+        converted = ConvertedBatch()
         for row, failed in outcome.failed.items():
             converted.failed[row] = replace(failed.failure, stage=_TRANSFORMATION)
         by_topic: dict[str, list[_Written]] = {}
@@ -108,7 +108,7 @@ def _by_record(
     if not headers:
         return None
     names = [header.name for header in headers]
-    return [tuple(zip(names, row, strict=True)) for row in zip(*written, strict=True)]
+    return [list(zip(names, row, strict=True)) for row in zip(*written, strict=True)]
 
 
 def _in_order(topic: str, parts: Sequence[_Written]) -> Outgoing:
@@ -131,7 +131,7 @@ def _in_order(topic: str, parts: Sequence[_Written]) -> Outgoing:
         topic,
         together("values"),
         together("keys"),
-        together("headers", ()),
+        together("headers"),
         together("timestamps"),
         together("partitions", ANY_PARTITION),
     )

@@ -266,7 +266,7 @@ def test_transforms_and_converters_make_the_record() -> None:
     assert sent.topic == "u"
     assert sent.values == [b'{"line":"a"}', b'{"line":"b"}', b'{"line":"c"}']
     assert sent.keys == [b'{"line":"a"}', b'{"line":"b"}', b'{"line":"c"}']
-    assert sent.headers == [(("n", b"12"),)] * 3
+    assert sent.headers == [[("n", b"12")]] * 3
     assert (sent.timestamps, sent.partitions) == ([NOW_MS] * 3, None)
 
 
