@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
 
@@ -86,9 +86,9 @@ class CounterExample:
 
     tasks = 2
 
-    def __init__(self, folder: Path, topic: str) -> None:
+    def __init__(self, folder: Path, topic: str, until: int = 450) -> None:
         self._topic = topic
-        self._until = 450
+        self._until = until
 
     @property
     def config(self) -> dict[str, str]:
@@ -104,7 +104,7 @@ class CounterExample:
         }
 
     def grow(self) -> None:
-        self._until = 700
+        self._until += 250
 
     def expected(self) -> dict[str, list[Sent]]:
         return {
@@ -123,6 +123,14 @@ class CounterExample:
 
     def offset_of(self, place: str, count: int) -> OffsetEntry:
         return OffsetEntry(json.loads(place), {"next": count})
+
+
+def by_place(example: SourceExample, records: Sequence[Sent]) -> dict[str, list[Sent]]:
+    """Records by the source partition that they are from, in order."""
+    found: dict[str, list[Sent]] = {}
+    for sent in records:
+        found.setdefault(example.place_of(sent), []).append(sent)
+    return found
 
 
 EXAMPLES: Mapping[str, Callable[[Path, str], SourceExample]] = {

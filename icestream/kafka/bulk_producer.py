@@ -78,8 +78,8 @@ class BulkProducer:
     def send(self, outgoing: Outgoing) -> None:
         """Queue records; waits while the queue is full."""
         size = len(outgoing)
-        # One by one, as the client's bulk call takes neither headers nor timestamps; by position, which is fast.
-        # The two that are None would be a callback for this record.
+        # One by one: the client's bulk call takes neither headers nor timestamps. By position, which is fast;
+        # the two that are None would be a callback for this record.
         columns = (
             outgoing.values,
             outgoing.keys or repeat(None, size),

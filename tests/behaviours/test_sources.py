@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -17,7 +17,7 @@ from icestream.jobs.source_manager import SourceJob, SourceManager
 from icestream.jobs.source_records import source_path_from
 from icestream.kafka.bulk_producer import Outgoing
 from icestream.plugins import source_plugin
-from tests.source_examples import EXAMPLES, Sent, SourceExample
+from tests.source_examples import EXAMPLES, Sent, SourceExample, by_place
 
 
 @pytest.fixture(params=EXAMPLES)
@@ -196,13 +196,6 @@ class Writer:
     def close(self) -> None: ...
 
     def abandon(self) -> None: ...
-
-
-def by_place(example: SourceExample, records: Sequence[Sent]) -> Mapping[str, list[Sent]]:
-    found: dict[str, list[Sent]] = {}
-    for sent in records:
-        found.setdefault(example.place_of(sent), []).append(sent)
-    return found
 
 
 @pytest.mark.parametrize("seed", range(3))

@@ -1,4 +1,4 @@
-"""A distributed worker with both file connectors, killed at random while lines arrive: none lost or twice."""
+"""A distributed worker with file connectors and the toy source, killed at random: no record lost or twice."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ from icestream.embedded.kafka import Broker
 from icestream.embedded.ports import free_port
 from icestream.kafka.topics import Topics
 from tests.crashes.processes import JobProcess, wait_for
-from tests.crashes.test_file_jobs import committed
+from tests.crashes.test_sources import committed
+from tests.source_examples import CounterExample, by_place
 
 _KILLS = 4
 _STRING = "org.apache.kafka.connect.storage.StringConverter"
@@ -60,11 +61,13 @@ def create(client: ConnectClient, name: str, config: dict[str, str]) -> None:
     wait_for(tried, 180, lambda: f"'{name}' could not be created")
 
 
-def test_a_worker_that_is_killed_again_and_again_copies_every_line_once(
-    broker: Broker, tmp_path: Path
+def test_a_worker_that_is_killed_again_and_again_copies_everything_once(
+    broker: Broker, tmp_path: Path, toys: None
 ) -> None:
     text, copy, topic = tmp_path / "in.txt", tmp_path / "out.txt", "file-worker"
-    Topics({"bootstrap.servers": broker.bootstrap}).create(topic, 1, 1)
+    counter = CounterExample(tmp_path, "file-worker-counts", until=10_000)
+    for name in (topic, counter.config["topic"]):
+        Topics({"bootstrap.servers": broker.bootstrap}).create(name, 1, 1)
     port = free_port()
     settings = {
         "bootstrap.servers": broker.bootstrap,
@@ -94,6 +97,7 @@ def test_a_worker_that_is_killed_again_and_again_copies_every_line_once(
     try:
         with growing(text):
             create(client, "in", {"connector.class": "FileStreamSource", "file": str(text), "topic": topic})
+            create(client, "count", counter.config)
             create(client, "out", {"connector.class": "FileStreamSink", "file": str(copy), "topics": topic})
             for number in range(1, _KILLS + 1):
                 before = copy.stat().st_size if copy.exists() else 0
@@ -110,6 +114,13 @@ def test_a_worker_that_is_killed_again_and_again_copies_every_line_once(
             lambda: f"{copy.stat().st_size} of {text.stat().st_size} bytes\n{worker.text[-5000:]}",
         )
         assert copy.read_bytes() == text.read_bytes()
-        assert committed(broker, topic) == text.read_bytes().splitlines()
+        assert [value for _, value in committed(broker, topic)] == text.read_bytes().splitlines()
+        everything = sum(map(len, counter.expected().values()))
+        wait_for(
+            lambda: True if len(committed(broker, counter.config["topic"])) >= everything else None,
+            240,
+            lambda: worker.text[-5000:],
+        )
+        assert by_place(counter, committed(broker, counter.config["topic"])) == counter.expected()
     finally:
         worker.kill()

@@ -16,7 +16,7 @@ from icestream.embedded.kafka import Broker
 from icestream.jobs.offsets_admin import offset_admin
 from icestream.kafka.topics import Topics
 from tests.crashes.processes import Fault, JobProcess
-from tests.source_examples import EXAMPLES, Sent, SourceExample
+from tests.source_examples import EXAMPLES, Sent, SourceExample, by_place
 
 _NUMBERS = itertools.count(1)
 
@@ -105,13 +105,6 @@ def committed(broker: Broker, topic: str) -> list[Sent]:
             found.append((message.key(), message.value()))
     finally:
         consumer.close()
-    return found
-
-
-def by_place(example: SourceExample, records: Sequence[Sent]) -> dict[str, list[Sent]]:
-    found: dict[str, list[Sent]] = {}
-    for sent in records:
-        found.setdefault(example.place_of(sent), []).append(sent)
     return found
 
 
