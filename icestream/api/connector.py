@@ -8,7 +8,6 @@ validation and the job managers know no more of a connector than what is declare
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar, Literal
@@ -26,10 +25,6 @@ class JavaClass:
     task_class: str
     """What `GET /connectors/{name}/tasks` shows as `task.class`."""
     version: str = __version__
-    most_tasks: int = sys.maxsize
-    """How many tasks the connector makes at most, whatever `tasks.max` says."""
-    numbers_tasks: bool = False
-    """Whether the config of a task says which one it is, in `task.id`."""
 
     @property
     def simple_name(self) -> str:
@@ -94,6 +89,10 @@ class ConnectorPlugin:
     def problems(self, config: Config) -> list[Problem]:
         """What is wrong with a config, besides what the settings say. Opens nothing."""
         return []
+
+    def tasks(self, config: Config, most: int) -> Sequence[Config]:
+        """The configs of its tasks, at most so many. Opens nothing: REST asks, to show them."""
+        return [config] * most
 
     def warnings(self, config: Config) -> list[str]:
         """What has no effect."""

@@ -62,7 +62,8 @@ class SourcePlugin(ConnectorPlugin):
     kind: ClassVar[Literal["sink", "source"]] = "source"
 
     def tasks(self, config: Config, most: int) -> Sequence[Config]:
-        """The configs of its tasks, at most so many. Opens nothing: REST asks too, to show the tasks."""
+        """The configs of its tasks, at most so many; each reads source partitions of its own. Opens nothing:
+        REST asks, to show the tasks, and before secrets are resolved."""
         return [config]
 
     def open(self, task: Config) -> Source:

@@ -6,6 +6,7 @@ Used by the service.
 
 from __future__ import annotations
 
+import functools
 import itertools
 import logging
 import threading
@@ -61,39 +62,28 @@ class KnownConnector:
     def type(self) -> str:
         return self.plugin.kind if self.plugin else "unknown"
 
-    @property
+    @functools.cached_property
     def task_ids(self) -> tuple[int, ...]:
-        return task_ids(self.stored)
-
-
-def task_ids(connector: StoredConnector) -> tuple[int, ...]:
-    """A stopped connector has no tasks."""
-    if connector.target is TargetState.STOPPED:
-        return ()
-    text = connector.config.get("tasks.max", "1").strip()
-    # However much an older worker has stored: each task is a record and a line of every answer.
-    wanted = min(int(text), MOST_TASKS) if text.isdecimal() and len(text) <= 10 else 1
-    try:
-        most = find_connector(connector.config.get("connector.class", "")).java.most_tasks
-    except NotFoundError:
-        most = wanted
-    return tuple(range(min(wanted, most)))
+        return tuple(range(len(task_configs("", self.stored))))
 
 
 def task_configs(name: str, connector: StoredConnector) -> list[dict[str, str]]:
-    """What `/connectors/{name}/tasks` shows, and the config topic keeps."""
+    """What `/connectors/{name}/tasks` shows, and the config topic keeps. A stopped connector has no tasks."""
+    if connector.target is TargetState.STOPPED:
+        return []
+    config = connector.config
+    text = config.get("tasks.max", "1").strip()
+    # However much an older worker has stored: each task is a record and a line of every answer.
+    most = min(int(text), MOST_TASKS) if text.isdecimal() and len(text) <= 10 else 1
     try:
-        java = find_connector(connector.config.get("connector.class", "")).java
+        found = find_connector(config.get("connector.class", ""))
     except NotFoundError:
-        return [{**connector.config, "task.class": ""} for _ in task_ids(connector)]
-    return [
-        {
-            **connector.config,
-            "task.class": java.task_class,
-            **({"task.id": str(task)} if java.numbers_tasks else {}),
-        }
-        for task in task_ids(connector)
-    ]
+        return [{**config, "task.class": ""} for _ in range(most)]
+    try:
+        tasks = found.plugin.tasks(config, most)[:most]
+    except Exception:  # code of another package; its job fails for the same reason, and says so
+        tasks = [config]
+    return [{**task, "task.class": found.java.task_class} for task in tasks]
 
 
 class ConnectorRegistry:

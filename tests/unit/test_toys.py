@@ -8,7 +8,9 @@ import sys
 import pytest
 
 from icestream.cluster.connector_config import validate_connector
+from icestream.cluster.connectors import task_configs
 from icestream.cluster.reports import definition_of, report_from
+from icestream.cluster.stores import StoredConnector
 from icestream.plugins import connector_plugins
 
 JSON = "org.apache.kafka.connect.json.JsonConverter"
@@ -37,6 +39,16 @@ def test_they_are_validated() -> None:
     assert folder.errors == ('Missing required configuration "folder" which has no default value.',)
     source = {"name": "x", "connector.class": SOURCE, "topic": "numbers"}
     assert validate_connector(source, WORKER).problems == ()
+
+
+def test_a_source_says_which_tasks_it_makes() -> None:
+    config = {"name": "x", "connector.class": SOURCE, "topic": "t", "counters": "a,b,c", "tasks.max": "2"}
+    tasks = task_configs("x", StoredConnector(config))
+    assert [task["counters"] for task in tasks] == ["a,c", "b"]
+    assert {task["task.class"] for task in tasks} == {"com.example.CounterSourceTask"}
+    assert len(task_configs("x", StoredConnector({**config, "tasks.max": "9"}))) == 3
+    broken = task_configs("x", StoredConnector({**config, "until": "no number"}))
+    assert len(broken) == 1, "it fails when it starts, and says why"
 
 
 def test_another_process_has_them_too() -> None:

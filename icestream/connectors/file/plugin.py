@@ -60,12 +60,7 @@ class FileSinkPlugin(_FilePlugin, SinkPlugin):
 
 class FileSourcePlugin(_FilePlugin, SourcePlugin):
     classes = (
-        JavaClass(
-            f"{_PACKAGE}FileStreamSourceConnector",
-            f"{_PACKAGE}FileStreamSourceTask",
-            _KAFKA_VERSION,
-            most_tasks=1,
-        ),
+        JavaClass(f"{_PACKAGE}FileStreamSourceConnector", f"{_PACKAGE}FileStreamSourceTask", _KAFKA_VERSION),
     )
     settings = FILE_STREAM_SOURCE
 

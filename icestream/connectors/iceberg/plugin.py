@@ -21,7 +21,7 @@ _CATALOG: Final = "iceberg.catalog."
 
 class IcebergPlugin(SinkPlugin):
     classes = tuple(
-        JavaClass(f"{package}IcebergSinkConnector", f"{package}IcebergSinkTask", numbers_tasks=True)
+        JavaClass(f"{package}IcebergSinkConnector", f"{package}IcebergSinkTask")
         for package in (_APACHE, _TABULAR)
     )
     settings = settings.ICEBERG_SINK
@@ -51,6 +51,9 @@ class IcebergPlugin(SinkPlugin):
 
     def problems(self, config: Config) -> list[Problem]:
         return settings.problems(config)
+
+    def tasks(self, config: Config, most: int) -> list[Config]:
+        return [{**config, "task.id": str(task)} for task in range(most)]
 
     def warnings(self, config: Config) -> list[str]:
         return settings.warnings(config)
