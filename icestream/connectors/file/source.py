@@ -1,4 +1,7 @@
-"""FileStreamSource: the lines of a file, or of standard input. Its plugin opens it."""
+"""FileStreamSource: the lines of a file, or of standard input. Its plugin opens it.
+
+Line ends are those of the Java connector: \\n, \\r\\n, and \\r once the byte after it is known.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +20,6 @@ from icestream.api.config import Config
 from icestream.api.errors import BadOffsets, FatalError
 from icestream.api.offset_admin import OffsetEntry
 from icestream.api.source import Source, SourceBatch
-from icestream.connectors.file.lines import line_ends, lines
 from icestream.connectors.file.settings import FILE_STREAM_SOURCE
 from icestream.records.column import Column
 from icestream.records.records import Records
@@ -31,6 +33,7 @@ _POLLS_A_BATCH: Final = 10
 """Java's task reads `batch.size` lines at a time and commits them in a transaction of their own. That costs
 as much as 10,000 records, so a source that is behind reads more."""
 _STDIN: Final = 0
+_LF, _CR = 10, 13
 
 
 def open_source(config: Config) -> Source:
@@ -71,7 +74,7 @@ class FileSource:
         size = int(ends[-1]) + 1
         self._position += size
         after = OffsetEntry({"filename": self._path}, {"position": self._position})
-        return _batch(self._topic, lines(block[:size], ends), after)
+        return _batch(self._topic, lines_of(block[:size], ends), after)
 
     def close(self) -> None:
         if self._file is not None:
@@ -158,7 +161,7 @@ class StdinSource:
         block, self._rest = self._rest[:size], self._rest[size:]
         # Kafka Connect stores these nulls for standard input.
         after = OffsetEntry({"filename": None}, {"position": None})
-        return _batch(self._topic, lines(block, ends), after)
+        return _batch(self._topic, lines_of(block, ends), after)
 
     def close(self) -> None:
         pass
@@ -186,6 +189,35 @@ def _stored_position(path: str, offsets: Sequence[OffsetEntry]) -> int:
                 )
             return position
     return 0
+
+
+def line_ends(block: bytes) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+    """Where lines end: the index of the last byte of each line's end. A final \\r may yet become \\r\\n."""
+    array = np.frombuffer(block, np.uint8)
+    ends = array == _LF
+    if _CR in block:
+        returns = array == _CR
+        returns[:-1] &= ~ends[1:]
+        returns[-1:] = False
+        ends = ends | returns
+    return np.flatnonzero(ends)
+
+
+def lines_of(block: bytes, ends: np.ndarray[tuple[int], np.dtype[np.int64]]) -> pa.Array:
+    """The lines as a column of strings, without their ends; bytes that are no UTF-8 become U+FFFD."""
+    array = np.frombuffer(block, np.uint8)
+    starts = np.concatenate(([0], ends[:-1] + 1))
+    lengths = ends - starts
+    if _CR in block:
+        lengths -= (array[ends] == _LF) & (lengths > 0) & (array[ends - 1] == _CR)
+    offsets = np.concatenate(([0], np.cumsum(lengths))).astype(np.int32)
+    text = block.translate(None, b"\r\n")
+    column = pa.Array.from_buffers(pa.binary(), len(ends), [None, pa.py_buffer(offsets), pa.py_buffer(text)])
+    try:
+        text.decode()
+    except UnicodeDecodeError:
+        return pa.array([line.decode(errors="replace") for line in column.to_pylist()], pa.string())
+    return column.view(pa.string())
 
 
 def _batch(topic: str, values: pa.Array, after: OffsetEntry) -> SourceBatch:
