@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from icestream.api.config import Config
 from icestream.api.errors import (
     FatalError,
     IcestreamError,
@@ -19,8 +20,8 @@ from icestream.api.errors import (
     SourceUnavailable,
 )
 from icestream.api.offset_admin import OffsetEntry
-from icestream.api.source import SourceBatch
-from icestream.jobs.source_manager import SourceJob, SourceManager
+from icestream.api.source import SourceBatch, SourcePlugin
+from icestream.jobs.source_manager import SourceJob, SourceManager, source_manager
 from icestream.jobs.source_records import source_path_from
 from icestream.kafka.bulk_producer import Outgoing
 from icestream.records.column import Column
@@ -357,3 +358,18 @@ def test_an_error_that_is_not_ours_keeps_its_words_and_names_the_task() -> None:
     with pytest.raises(OSError, match="input/output error") as raised:
         world.manager.tick()
     assert raised.value.__notes__ == ["in task 1 of connector 'job'"]
+
+
+class ThreeTasks(SourcePlugin):
+    def tasks(self, config: Config, most: int) -> Sequence[Config]:
+        return [config] * 3
+
+    def open(self, task: Config) -> ListSource:
+        return ListSource(LINES)
+
+
+def test_a_connector_that_makes_more_tasks_than_it_may_is_refused() -> None:
+    config = {"connector.class": "x", "tasks.max": "2"}
+    with pytest.raises(FatalError, match=r"the connector made 3 tasks, more than tasks\.max=2"):
+        source_manager("job", ThreeTasks(), config, {})
+    source_manager("job", ThreeTasks(), {**config, "tasks.max": "3"}, {}).close()
