@@ -12,8 +12,8 @@ import struct
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from icestream.api.jackson import jackson_bytes
 from icestream.api.offset_admin import OffsetEntry
+from icestream.jsontext.encode import jackson_bytes
 
 _log = logging.getLogger(__name__)
 

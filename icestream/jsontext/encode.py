@@ -1,8 +1,10 @@
-"""Values to the JSON that Java's JsonConverter writes, column by column."""
+"""Values to the JSON that Java's JsonConverter writes, column by column; and Python's own values to the text
+that Jackson writes, for transforms and for the keys of stored offsets."""
 
 from __future__ import annotations
 
 import base64
+import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -14,7 +16,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pt
 
-from icestream.api.jackson import jackson_bytes
 from icestream.jsontext.schemas import schema_node
 from icestream.records.column import Column, children
 from icestream.records.java_text import Verbatim, java_double, java_float, java_long
@@ -29,6 +30,7 @@ _SHORT_ESCAPES: Final[Mapping[int, str]] = {8: "\\b", 9: "\\t", 10: "\\n", 12: "
 _CONTROLS: Final = bytes(range(32))
 _BEYOND_BMP: Final = re.compile(rb"[\xf0-\xf4]")
 _TWO_UNITS: Final = re.compile("[\U00010000-\U0010ffff]")
+_ESCAPES: Final = re.compile(r"\\(?:u([0-9a-f]{4})|.)|[\U00010000-\U0010ffff]")
 _REQUIRED: Final = Failure("Conversion error: null value for field that is required and has no default value")
 
 
@@ -61,13 +63,13 @@ class JsonWriter:
             if failed.any():
                 raise ConversionError(dict.fromkeys(np.flatnonzero(failed).tolist(), _REQUIRED))
             return texts
-        return pa.array([_object_text(row) for row in plain(value, len(value), self._leaves)], pa.string())
+        return pa.array([object_text(row) for row in plain(value, len(value), self._leaves)], pa.string())
 
     def _schema_text(self, schema: ConnectSchema | None) -> str:
         if schema is None:
             return "null"
         if schema not in self._schemas:
-            self._schemas[schema] = _object_text(schema_node(schema, self._default))
+            self._schemas[schema] = object_text(schema_node(schema, self._default))
         return self._schemas[schema]
 
     def _default(self, schema: ConnectSchema) -> Verbatim:
@@ -111,7 +113,7 @@ class JsonWriter:
             assert child.schema is not None
             texts = self._texts(child.values, child.schema, failed)
             comma = "," if parts else "{"
-            parts += [f"{comma}{_object_text(name)}:", texts]
+            parts += [f"{comma}{object_text(name)}:", texts]
         if not parts:
             return pa.array(["{}"] * len(values), pa.string())
         return pc.binary_join_element_wise(*parts, "}", "")
@@ -212,25 +214,49 @@ def json_escaped(column: pa.Array) -> pa.Array:
 
 
 def _escaped(found: re.Match[str]) -> str:
-    return jackson_bytes(found[0]).decode()[1:-1]
+    return jackson_string(found[0])[1:-1]
 
 
-def _object_text(value: Any) -> str:
-    """A schemaless value as JSON, keys in their order."""
-    if isinstance(value, Verbatim):
-        return value.text
+def jackson_bytes(data: Any) -> bytes:
+    """Plain data with the bytes that Jackson writes, for keys that Kafka Connect must find again."""
+    return _ESCAPES.sub(_as_jackson, json.dumps(data, separators=(",", ":"), ensure_ascii=False)).encode()
+
+
+def jackson_string(text: str) -> str:
+    """As Jackson writes it into bytes: characters beyond ASCII as they are, unless Java keeps them as two;
+    capital hex digits."""
+    return _ESCAPES.sub(_as_jackson, json.dumps(text, ensure_ascii=False))
+
+
+def _as_jackson(found: re.Match[str]) -> str:
+    if found[1] is not None:
+        return f"\\u{found[1].upper()}"
+    if ord(found[0][0]) < 0x10000:
+        return found[0]
+    units = found[0].encode("utf-16-be").hex().upper()
+    return f"\\u{units[:4]}\\u{units[4:]}"
+
+
+def object_text(
+    value: Any,
+    string: Callable[[str], str] = jackson_string,
+    whole: Callable[[int], int] = java_long,
+) -> str:
+    """A schemaless value as JSON, keys in their order; strings and whole numbers are written as told."""
+    match value:
+        case Verbatim():
+            return value.text
+        case str():
+            return string(value)
+        case bool():
+            return "true" if value else "false"
+        case int():
+            return str(whole(value))
+        case float():
+            return _number(java_double)(value)
+        case Mapping():
+            pairs = (":".join(object_text(one, string, whole) for one in pair) for pair in value.items())
+            return "{" + ",".join(pairs) + "}"
     if value is None or value is ABSENT:
         return "null"
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, int):
-        return str(java_long(value))
-    if isinstance(value, float):
-        return _number(java_double)(value)
-    if isinstance(value, str):
-        return jackson_bytes(value).decode()
-    if isinstance(value, Mapping):
-        return (
-            "{" + ",".join(f"{_object_text(key)}:{_object_text(item)}" for key, item in value.items()) + "}"
-        )
-    return "[" + ",".join(map(_object_text, value)) + "]"
+    return "[" + ",".join(object_text(item, string, whole) for item in value) + "]"
