@@ -14,8 +14,8 @@ from icestream.converters.registry.converter import Format, RegistryConverter
 from icestream.converters.registry.json_schema import JsonSchemaFormat
 from icestream.converters.registry.protobuf import ProtobufFormat
 from icestream.converters.registry.protobuf_compile import compiled
+from icestream.converters.registry.subjects import Subjects
 from icestream.converters.registry.wire import head
-from icestream.converters.registry.writing import Writing
 
 _ID: Final = 1
 _TEXTS: Final = ("version", "time", "node", "origin", "type", "name", "bucket", "object", "versionId")
@@ -89,7 +89,7 @@ def _encoded(
     logs: Sequence[bytes],
 ) -> Encoded:
     registry = _OneSchema(kind, text)
-    converter = RegistryConverter(configured({}, Writing.configured({}, registry, False)), registry, False)
+    converter = RegistryConverter(configured({}, Subjects.configured({}, registry, False)), registry, False)
     return Encoded(converter, [head(_ID) + encode(json.loads(record)) for record in logs])
 
 

@@ -35,7 +35,7 @@ def access(settings: Mapping[str, str]) -> Access:
         message = 'Missing required configuration "schema.registry.url" which has no default value.'
         raise ConfigError([Problem("schema.registry.url", message)])
     urls = [_without_user(url) for url in given]
-    ssl = {
+    tls = {
         key.removeprefix("schema.registry."): value
         for key, value in settings.items()
         if key.startswith("schema.registry.ssl.")
@@ -46,7 +46,7 @@ def access(settings: Mapping[str, str]) -> Access:
         {url: user for url, user in urls if user},
         _seconds(settings, "http.connect.timeout.ms", 10.0),
         _seconds(settings, "http.read.timeout.ms", 30.0),
-        ssl,
+        tls,
     )
 
 

@@ -14,8 +14,8 @@ from icestream.converters.registry.avro_read import decode, decode_bare
 from icestream.converters.registry.avro_schema import AvroType, BadSchema, parse
 from icestream.converters.registry.client import RegisteredSchema, UnusableSchema
 from icestream.converters.registry.converter import Read
+from icestream.converters.registry.subjects import Subjects
 from icestream.converters.registry.wire import Bodies
-from icestream.converters.registry.writing import Writing
 from icestream.records.column import Column
 from icestream.records.schema import ConnectSchema
 from icestream.records.values import Value
@@ -28,11 +28,11 @@ class AvroFormat:
     options: Options
     refuses_trailing: bool
     """`avro.fail.on.trailing.data`."""
-    writing: Writing
+    subjects: Subjects
     kind: str = AVRO
 
     @classmethod
-    def configured(cls, settings: Mapping[str, str], writing: Writing) -> Self:
+    def configured(cls, settings: Mapping[str, str], subjects: Subjects) -> Self:
         def flag(key: str, default: bool) -> bool:
             return trimmed(settings.get(key, str(default))).lower() == "true"
 
@@ -41,7 +41,7 @@ class AvroFormat:
             metadata=flag("connect.meta.data", True),
             flatten_singletons=flag("flatten.singleton.unions", True),
         )
-        return cls(options, flag("avro.fail.on.trailing.data", False), writing)
+        return cls(options, flag("avro.fail.on.trailing.data", False), subjects)
 
     def failure(self, topic: str) -> str:
         return f"Failed to deserialize data for topic {topic} to Avro:"
@@ -62,7 +62,7 @@ class AvroFormat:
     def write(self, topic: str, value: Value, length: int) -> Sequence[bytes | None]:
         from icestream.converters.registry.avro_write import encoded
 
-        return encoded(topic, value, length, self.options, self.writing)
+        return encoded(topic, value, length, self.options, self.subjects)
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from icestream.converters.registry.avro_connect import UNION, Options
 from icestream.converters.registry.avro_from_connect import avro_schema, unscaled
 from icestream.converters.registry.avro_schema import AvroType, BadSchema, parse
 from icestream.converters.registry.client import UnusableSchema
-from icestream.converters.registry.writing import Writing, differs
+from icestream.converters.registry.subjects import Subjects, differs
 from icestream.records.column import Column
 from icestream.records.records import ConversionError, Failure
 from icestream.records.schema import DECIMAL, SCALE, ConnectSchema, Kind
@@ -27,13 +27,13 @@ Datums = list[bytes | None]
 
 
 def encoded(
-    topic: str, value: Value, length: int, options: Options, writing: Writing
+    topic: str, value: Value, length: int, options: Options, subjects: Subjects
 ) -> Sequence[bytes | None]:
     if value is None:
         return [None] * length
     if not isinstance(value, Column) or value.schema is None:
         raise UnusableSchema("the value has no schema; give it one, or use the JSON converter")
-    schema_id, kind = _target(topic, value.schema, options, writing)
+    schema_id, kind = _target(topic, value.schema, options, subjects)
     datums = _written(kind, value.schema, value.values)
     null = value.nulls if kind.kind != "union" else None
     bad = [row for row, datum in enumerate(datums) if datum is None and not (null is not None and null[row])]
@@ -47,12 +47,12 @@ def encoded(
     ]
 
 
-def _target(topic: str, schema: ConnectSchema, options: Options, writing: Writing) -> tuple[int, AvroType]:
+def _target(topic: str, schema: ConnectSchema, options: Options, subjects: Subjects) -> tuple[int, AvroType]:
     text, kind = _avro(schema, options)
     name = kind.name or None
-    if not writing.uses_latest:
-        return writing.schema_id(topic, name, "AVRO", text), kind
-    latest = writing.latest(topic, name)
+    if not subjects.uses_latest:
+        return subjects.schema_id(topic, name, "AVRO", text), kind
+    latest = subjects.latest(topic, name)
     try:
         newest = parse(latest.text, [one.text for one in latest.references])
     except BadSchema as error:

@@ -20,8 +20,8 @@ from icestream.converters.registry.client import (
     UnusableSchema,
 )
 from icestream.converters.registry.settings import AVRO, JSON_SCHEMA, PROTOBUF
+from icestream.converters.registry.subjects import Subjects
 from icestream.converters.registry.wire import Bodies
-from icestream.converters.registry.writing import Writing
 from icestream.records.column import Column
 from icestream.records.records import ConversionError, Converted, Converter, Failure
 from icestream.records.rows import Indexes
@@ -39,8 +39,8 @@ def registry_converter(class_name: str, settings: Mapping[str, str], is_key: boo
     module, _, name = _FORMATS[class_name].partition(":")
     factory: Any = getattr(import_module(module), name)
     registry = RegistryClient(access(settings))
-    writing = Writing.configured(settings, registry, is_key)
-    made: Format = factory.configured(settings, writing)
+    subjects = Subjects.configured(settings, registry, is_key)
+    made: Format = factory.configured(settings, subjects)
     return RegistryConverter(made, registry, is_key)
 
 

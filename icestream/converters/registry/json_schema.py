@@ -15,8 +15,8 @@ from icestream.api.config import trimmed
 from icestream.converters.registry.client import RegisteredSchema, UnusableSchema
 from icestream.converters.registry.converter import Read
 from icestream.converters.registry.json_schema_connect import ONE_OF, Options, connect_schema, json_schema
+from icestream.converters.registry.subjects import Subjects
 from icestream.converters.registry.wire import Bodies, head
-from icestream.converters.registry.writing import Writing
 from icestream.jsontext.connect_values import connect_value
 from icestream.jsontext.encode import JsonWriter
 from icestream.jsontext.one_value import exact_one
@@ -35,11 +35,11 @@ class JsonSchemaFormat:
     """`decimal.format=NUMERIC`."""
     open_objects: bool
     """`object.additional.properties`: whether schemas that are written allow other properties."""
-    writing: Writing
+    subjects: Subjects
     kind: str = JSON
 
     @classmethod
-    def configured(cls, settings: Mapping[str, str], writing: Writing) -> Self:
+    def configured(cls, settings: Mapping[str, str], subjects: Subjects) -> Self:
         def flag(key: str, default: bool) -> bool:
             return trimmed(settings.get(key, str(default))).lower() == "true"
 
@@ -47,7 +47,7 @@ class JsonSchemaFormat:
             Options(flag("use.optional.for.nonrequired", False), flag("flatten.singleton.unions", True)),
             settings.get("decimal.format", "BASE64").upper() == "NUMERIC",
             flag("object.additional.properties", True),
-            writing,
+            subjects,
         )
 
     def failure(self, topic: str) -> str:
@@ -70,7 +70,7 @@ class JsonSchemaFormat:
         if _has_unions(value.schema):
             raise UnusableSchema("a oneOf is not written yet; choose one of its branches by a transform")
         text = json.dumps(json_schema(value.schema, self.numeric, self.open_objects), ensure_ascii=False)
-        prefix = head(self.writing.schema_id(topic, value.schema.name, JSON, text))
+        prefix = head(self.subjects.schema_id(topic, value.schema.name, JSON, text))
         values = JsonWriter(False, self.numeric).written(value, length)
         null = value.nulls
         return [None if one is None or null[row] else prefix + one for row, one in enumerate(values)]

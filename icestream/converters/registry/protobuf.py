@@ -16,8 +16,8 @@ from icestream.converters.registry.converter import Read
 from icestream.converters.registry.protobuf_compile import Compiled, compiled, require_protoc
 from icestream.converters.registry.protobuf_plan import Options, ProtoMessage, is_wrapper, plan
 from icestream.converters.registry.protobuf_read import decode
+from icestream.converters.registry.subjects import Subjects
 from icestream.converters.registry.wire import Bodies
-from icestream.converters.registry.writing import Writing
 from icestream.records.column import Column
 from icestream.records.rows import Indexes
 from icestream.records.schema import ConnectSchema
@@ -31,11 +31,11 @@ Path = tuple[int, ...]
 @dataclass(frozen=True)
 class ProtobufFormat:
     options: Options
-    writing: Writing
+    subjects: Subjects
     kind: str = PROTOBUF
 
     @classmethod
-    def configured(cls, settings: Mapping[str, str], writing: Writing) -> Self:
+    def configured(cls, settings: Mapping[str, str], subjects: Subjects) -> Self:
         """Raises PreconditionError if protoc is missing."""
         require_protoc()
 
@@ -53,7 +53,7 @@ class ProtobufFormat:
             union_index=flag("generate.index.for.unions", True),
             flat_unions=flag("flatten.unions", False),
         )
-        return cls(options, writing)
+        return cls(options, subjects)
 
     def failure(self, topic: str) -> str:
         return f"Failed to deserialize data for topic {topic} to Protobuf:"
@@ -70,7 +70,7 @@ class ProtobufFormat:
     def write(self, topic: str, value: Value, length: int) -> Sequence[bytes | None]:
         from icestream.converters.registry.protobuf_write import encoded
 
-        return encoded(topic, value, length, self.options, self.writing)
+        return encoded(topic, value, length, self.options, self.subjects)
 
 
 @dataclass

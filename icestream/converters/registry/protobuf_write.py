@@ -14,7 +14,7 @@ from icestream.converters.registry.avro_from_connect import unscaled
 from icestream.converters.registry.client import UnusableSchema
 from icestream.converters.registry.protobuf_compile import compiled
 from icestream.converters.registry.protobuf_plan import ENUM, TAG, TYPE, UNION, Options
-from icestream.converters.registry.writing import Writing
+from icestream.converters.registry.subjects import Subjects
 from icestream.records.column import Column
 from icestream.records.records import ConversionError, Failure
 from icestream.records.schema import DATE, DECIMAL, SCALE, TIME, TIMESTAMP, ConnectSchema, Kind
@@ -197,7 +197,7 @@ class _Null(ValueError):
 
 
 def encoded(
-    topic: str, value: Value, length: int, options: Options, writing: Writing
+    topic: str, value: Value, length: int, options: Options, subjects: Subjects
 ) -> Sequence[bytes | None]:
     if value is None:
         return [None] * length
@@ -205,7 +205,7 @@ def encoded(
         raise UnusableSchema("the value has no schema; give it one, or use the JSON converter")
     schema = value.schema
     described, kind = _message_class(schema, options)
-    schema_id = writing.schema_id(topic, described.name, "PROTOBUF", described.text)
+    schema_id = subjects.schema_id(topic, described.name, "PROTOBUF", described.text)
     head = wire.head(schema_id) + (b"\0" if not described.index else bytes((2, 2 * described.index)))
     written: list[bytes | None] = []
     failed: dict[int, Failure] = {}

@@ -1,4 +1,4 @@
-"""Settings of the registry's converters, as `/connector-plugins` shows them and validation judges them."""
+"""Settings of the registry's converters: `converters.catalog` lists them, for validation and for REST."""
 
 from __future__ import annotations
 

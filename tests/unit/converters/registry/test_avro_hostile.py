@@ -12,8 +12,8 @@ import pytest
 from icestream.converters.registry.avro import AvroFormat
 from icestream.converters.registry.client import RegisteredSchema, UnusableSchema
 from icestream.converters.registry.converter import Read
+from icestream.converters.registry.subjects import Subjects
 from icestream.converters.registry.wire import Bodies
-from icestream.converters.registry.writing import Writing
 from icestream.records.payloads import Payloads
 
 EMPTY = {"type": "record", "name": "Empty", "fields": []}
@@ -23,8 +23,8 @@ FEW, MANY = 2, 20
 
 
 def read(schema: Any, datums: Sequence[bytes]) -> Read:
-    writing = Writing.configured({}, None, False)  # type: ignore[arg-type]  # nothing is written
-    reader = AvroFormat.configured({}, writing).reader(RegisteredSchema(7, "AVRO", json.dumps(schema)))
+    subjects = Subjects.configured({}, None, False)  # type: ignore[arg-type]  # nothing is written
+    reader = AvroFormat.configured({}, subjects).reader(RegisteredSchema(7, "AVRO", json.dumps(schema)))
     joined = Payloads.of(datums)
     return reader.read(Bodies(joined.text, joined.offsets[:-1], joined.offsets[1:]))
 

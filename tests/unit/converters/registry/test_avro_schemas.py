@@ -19,7 +19,7 @@ from icestream.converters.registry.avro_from_connect import avro_schema
 from icestream.converters.registry.avro_schema import BadSchema, parse
 from icestream.converters.registry.client import RegisteredSchema, UnknownSchema
 from icestream.converters.registry.converter import RegistryConverter
-from icestream.converters.registry.writing import Writing
+from icestream.converters.registry.subjects import Subjects
 from icestream.records.column import Column
 from icestream.records.records import ConversionError
 from icestream.records.schema import (
@@ -259,8 +259,8 @@ class OneSchema:
 
 
 def converter(registry: OneSchema, **settings: str) -> RegistryConverter:
-    writing = Writing.configured(settings, registry, False)
-    return RegistryConverter(AvroFormat.configured(settings, writing), registry, False)
+    subjects = Subjects.configured(settings, registry, False)
+    return RegistryConverter(AvroFormat.configured(settings, subjects), registry, False)
 
 
 def test_what_is_written_is_read_as_the_same_by_fastavro_and_by_us() -> None:

@@ -9,8 +9,8 @@ import pytest
 
 from icestream.api.errors import ConfigError, FatalError, SourceUnavailable
 from icestream.converters.registry.access import access
-from icestream.converters.registry.client import Reference, RegistryClient, UnknownSchema
-from icestream.converters.registry.writing import NoName, strategy
+from icestream.converters.registry.client import Reference, RegistryClient, UnknownSchema, UnusableSchema
+from icestream.converters.registry.subjects import strategy
 
 
 def client(url: str, **settings: str) -> RegistryClient:
@@ -153,7 +153,7 @@ def test_strategies_of_subjects() -> None:
     assert strategy({}, True)("t", None) == "t-key"
     assert named("RecordNameStrategy")("t", "a.B") == "a.B"
     assert named("TopicRecordNameStrategy")("t", "a.B") == "t-a.B"
-    with pytest.raises(NoName):
+    with pytest.raises(UnusableSchema):
         named("RecordNameStrategy")("t", None)
     with pytest.raises(ConfigError, match=r"key\.subject\.name\.strategy"):
         named("MyStrategy")

@@ -13,7 +13,7 @@ import pytest
 from icestream.converters.registry.client import RegisteredSchema
 from icestream.converters.registry.converter import RegistryConverter
 from icestream.converters.registry.protobuf import ProtobufFormat
-from icestream.converters.registry.writing import Writing
+from icestream.converters.registry.subjects import Subjects
 from icestream.records.column import Column
 from icestream.records.records import ConversionError
 from icestream.records.schema import STRING, ConnectSchema, Kind, array, date, map_of, struct, time, timestamp
@@ -42,8 +42,8 @@ class OneSchema:
 
 def converter(**settings: str) -> RegistryConverter:
     registry = OneSchema()
-    writing = Writing.configured(settings, registry, False)
-    return RegistryConverter(ProtobufFormat.configured(settings, writing), registry, False)
+    subjects = Subjects.configured(settings, registry, False)
+    return RegistryConverter(ProtobufFormat.configured(settings, subjects), registry, False)
 
 
 def back_and_forth(both: RegistryConverter, schema: ConnectSchema, rows: list[Any]) -> Column:

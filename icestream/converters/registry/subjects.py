@@ -12,11 +12,12 @@ from icestream.api.errors import ConfigError, Problem
 from icestream.converters.registry.client import RegisteredSchema, Registry, UnusableSchema
 
 Strategy = Callable[[str, str | None], str]
-"""From a topic and the full name of a schema to a subject."""
+"""From a topic and the full name of a schema to a subject; raises UnusableSchema where a name is needed."""
 _PACKAGE: Final = "io.confluent.kafka.serializers.subject."
 
 
 def strategy(settings: Mapping[str, str], is_key: bool) -> Strategy:
+    """The strategy that a converter's settings name; raises ConfigError."""
     side = "key" if is_key else "value"
     key = f"{side}.subject.name.strategy"
     given = settings.get(key, "").strip() or f"{_PACKAGE}TopicNameStrategy"
@@ -32,18 +33,16 @@ def strategy(settings: Mapping[str, str], is_key: bool) -> Strategy:
     raise ConfigError([Problem(key, message)])
 
 
-class NoName(ValueError):
-    """The strategy needs the name of a record, and the schema has none."""
-
-
 def _required(name: str | None) -> str:
     if name is None:
-        raise NoName("In configuration the subject name strategy requires a record with a name")
+        raise UnusableSchema("In configuration the subject name strategy requires a record with a name")
     return name
 
 
 @dataclass(frozen=True)
-class Writing:
+class Subjects:
+    """The registry as those see it who write values: a schema goes in, its id comes out."""
+
     registry: Registry
     subject: Strategy
     registers: bool
@@ -62,10 +61,10 @@ class Writing:
         if self.uses_latest:
             return self._latest_id(topic, name, kind, text)
         ask = self.registry.register if self.registers else self.registry.look_up
-        return ask(self._subject(topic, name), kind, text)
+        return ask(self.subject(topic, name), kind, text)
 
     def latest(self, topic: str, name: str | None) -> RegisteredSchema:
-        return self.registry.latest(self._subject(topic, name))
+        return self.registry.latest(self.subject(topic, name))
 
     def _latest_id(self, topic: str, name: str | None, kind: str, text: str) -> int:
         latest = self.latest(topic, name)
@@ -73,12 +72,6 @@ class Writing:
         if latest.kind == kind and (kind == "JSON" or latest.text == text):
             return latest.id
         raise differs(latest)
-
-    def _subject(self, topic: str, name: str | None) -> str:
-        try:
-            return self.subject(topic, name)
-        except NoName as error:
-            raise UnusableSchema(str(error)) from None
 
 
 def differs(latest: RegisteredSchema) -> UnusableSchema:
