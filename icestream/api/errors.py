@@ -25,8 +25,8 @@ IcestreamError
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True)
@@ -38,6 +38,23 @@ class Problem:
 
     def __str__(self) -> str:
         return self.message
+
+
+@dataclass(frozen=True)
+class Findings:
+    """What there is to say about a config: what is wrong with it, what has no effect, what was meant."""
+
+    problems: tuple[Problem, ...] = ()
+    warnings: tuple[str, ...] = ()
+    suggestions: Mapping[str, str] = field(default_factory=dict)
+    """The known key that an unknown one looks like."""
+
+    def __add__(self, other: Findings) -> Findings:
+        return Findings(
+            (*self.problems, *other.problems),
+            (*self.warnings, *other.warnings),
+            {**self.suggestions, **other.suggestions},
+        )
 
 
 class IcestreamError(Exception):

@@ -13,13 +13,13 @@ from types import FrameType
 from typing import TYPE_CHECKING, Protocol
 
 from icestream.api.config import Config
-from icestream.api.errors import IcestreamError, NotFoundError, Problem
+from icestream.api.errors import IcestreamError, Problem
 
 if TYPE_CHECKING:
     from icestream.api.manager import MakeManager
     from icestream.api.status import Outage
-    from icestream.cluster.connector_config import DeepCheck
     from icestream.cluster.service import Extras
+    from icestream.cluster.validation import Probing
     from icestream.cluster.worker_config import WorkerConfig
     from icestream.jobs.build import LateSpark
 
@@ -41,7 +41,7 @@ class DataPlane:
 
     prepare: Callable[[], MakeManager]
     """Gives what makes the connectors' managers; may start Spark first."""
-    deep_check: DeepCheck
+    deep_check: Probing
     outage: Callable[[], Outage | None] = lambda: None
     """What the jobs of this worker need and is away, such as Spark."""
 
@@ -68,30 +68,14 @@ def data_plane(config: WorkerConfig) -> DataPlane:
 
 def extras(config: WorkerConfig, plane: DataPlane, cluster_id: ClusterId) -> Extras:
     from icestream.cluster.connectors import Patience
-    from icestream.cluster.override_policy import policy_problems
     from icestream.cluster.service import Extras
     from icestream.jobs.offsets_admin import offset_admin
-    from icestream.kafka.clients import ClientVerdict, judge_overrides
-    from icestream.plugins import find_connector
-
-    def judge(connector: Config) -> ClientVerdict:
-        try:
-            plugin = find_connector(connector.get("connector.class", "")).plugin
-        except NotFoundError:
-            return judge_overrides(config.raw, connector)
-        if not_allowed := plugin.not_allowed(connector, config.raw):
-            return ClientVerdict(tuple(not_allowed), ())
-        # The policy first: Kafka's client is not even asked about a setting that nobody may override.
-        if forbidden := policy_problems(config.raw, connector, plugin.client_prefixes):
-            return ClientVerdict(tuple(forbidden), ())
-        return judge_overrides(config.raw, connector, plugin.client_prefixes)
 
     return Extras(
         deep_check=plane.deep_check,
         cluster_id=cluster_id,
         offsets=offset_admin(config.raw),
         resolve=config.providers.resolved,
-        judge_overrides=judge,
         outage=plane.outage,
         patience=Patience(stop=max(config.stop_timeout, 1.0)),
         notice=config.rest.exposure or "",

@@ -1,6 +1,6 @@
 """Which hosts connectors may reach: `icestream.allowed.hosts` of the worker; without it, all.
 
-Called by `connector_config` before anything is opened. What the worker's own config names is always allowed.
+Called by `validation` before anything is opened. What the worker's own config names is always allowed.
 """
 
 from __future__ import annotations

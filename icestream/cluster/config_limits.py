@@ -1,6 +1,6 @@
-"""How much one config may ask for before anybody looks at it, and texts that no path or address can be.
+"""How much one config may ask for: its size, its names, its tasks; and texts that no path or address can be.
 
-Called by the judge of connector configs: whatever comes later may take time that grows with the config.
+Called by `validation`, the sizes before anything else: what comes later may take time that grows with them.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Final
 from urllib.parse import urlsplit
 
-from icestream.api.config import Config
+from icestream.api.config import Config, Setting, Type
 from icestream.api.errors import ConfigError, Problem
 
 MOST_BYTES: Final = 2**20
@@ -22,6 +22,16 @@ _PLACES: Final = ("uri", "url", "endpoint", "warehouse", "location", "path", "fi
 READ_TWO_WAYS: Final = re.compile(r"[^/]*//[^/?#]*[\\\s\x00-\x1f\x7f]")
 """To some readers a host ends there, and to others it does not: what is allowed must be what is reached."""
 _WITH_PORTS: Final = ("http", "https", "postgresql")
+
+MOST_TASKS: Final = 10_000
+TASKS_LIMIT: Final = Setting(
+    "icestream.tasks.limit",
+    Type.INT,
+    1_000,
+    f"The largest tasks.max that a connector may have; at most {MOST_TASKS}.",
+    at_least=1,
+    check=lambda value: None if value <= MOST_TASKS else f"Value must be no more than {MOST_TASKS}",
+)
 
 
 def refuse_too_much(config: Mapping[str, str | None]) -> None:
@@ -45,6 +55,21 @@ def refuse_too_many(config: Mapping[str, str | None], limits: Mapping[str, int])
         count = (config.get(key) or "").count(",") + 1
         if count > most:
             raise ConfigError([Problem(key, f"'{key}' names {count}; at most {most} are possible")])
+
+
+def task_problems(config: Config, worker: Config) -> list[Problem]:
+    """More tasks than the worker allows."""
+    limit = TASKS_LIMIT.parse(worker.get(TASKS_LIMIT.name, str(TASKS_LIMIT.default)))
+    text = config.get("tasks.max", "").strip()
+    if not text.isdecimal() or len(text) > 10 or int(text) <= limit:
+        return []  # no number at all is told elsewhere
+    return [
+        Problem(
+            "tasks.max",
+            f"'tasks.max={text}' is more than this worker allows; set at most {limit}, or raise "
+            f"{TASKS_LIMIT.name} in the worker's config",
+        )
+    ]
 
 
 def place_problems(config: Config) -> list[Problem]:

@@ -18,13 +18,13 @@ from icestream.api.config import Config
 from icestream.api.errors import ConfigError, FatalError, IcestreamError, NotFoundError
 from icestream.api.manager import MakeManager
 from icestream.api.status import JobStatus, State
-from icestream.cluster.connector_config import Validation
+from icestream.cluster.config_limits import MOST_TASKS
 from icestream.cluster.desired_state import DesiredState
 from icestream.cluster.membership import Membership
 from icestream.cluster.reconciler import Reconciler
 from icestream.cluster.restarts import AFTER_A_FENCE, NEVER, Policy
 from icestream.cluster.stores import ConnectorStore, StoredConnector, TargetState
-from icestream.cluster.task_limit import MOST_TASKS
+from icestream.cluster.validation import Validation
 from icestream.logs import for_connector
 from icestream.plugins import Connector, find_connector
 
@@ -198,9 +198,9 @@ class ConnectorRegistry:
             # A config of an older version stays visible, as a failed connector that says why.
             refused = error
         except Exception as error:  # a connector that is stored must not end every worker that starts
-            for_connector(_LOG, name).error("the config cannot be judged", exc_info=error)
+            for_connector(_LOG, name).error("the config cannot be validated", exc_info=error)
             refused = FatalError(
-                f"the config cannot be judged ({type(error).__name__}); delete or correct it"
+                f"the config cannot be validated ({type(error).__name__}); delete or correct it"
             )
         for warning in warnings:
             for_connector(_LOG, name).warning("%s", warning)

@@ -9,8 +9,8 @@ from typing import Any, Final
 from icestream.api.config import ConfigDef, Setting, Type
 from icestream.api.connector_settings import CONVERTER_KINDS
 from icestream.api.errors import NotFoundError
-from icestream.cluster.connector_config import Validation, framework_of
 from icestream.cluster.converter_settings import named_converter_settings
+from icestream.cluster.validation import Validation, framework_of
 from icestream.cluster.views import CheckedSetting, ConfigReport
 from icestream.converters.catalog import SIMPLE_HEADERS, ConverterPlugin, converters_for, find_converter
 from icestream.plugins import find_connector
@@ -28,7 +28,7 @@ def report_from(validation: Validation) -> ConfigReport:
     for problem in validation.problems:
         errors.setdefault(problem.key, []).append(problem.message)
     known = [_checked(setting, validation, errors.pop(setting.name, [])) for setting in _reported(validation)]
-    suggestions = validation.suggestions or {}
+    suggestions = validation.suggestions
     strangers = [
         CheckedSetting(
             key,

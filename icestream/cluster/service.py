@@ -22,8 +22,6 @@ from icestream.api.errors import (
 from icestream.api.offset_admin import OffsetAdmin, OffsetEntry
 from icestream.api.status import JobStatus, Outage, Progress, State
 from icestream.cluster.boards import MemoryBoard, StatusBoard
-from icestream.cluster.connector_config import DeepCheck, Validation
-from icestream.cluster.connector_judge import ConnectorJudge
 from icestream.cluster.connectors import ConnectorRegistry, KnownConnector, Patience, task_configs
 from icestream.cluster.internal_records import PublishedStatus
 from icestream.cluster.logger_levels import LoggerLevels
@@ -31,6 +29,7 @@ from icestream.cluster.membership import Alone, Membership
 from icestream.cluster.properties import ConnectorFile
 from icestream.cluster.reports import definition_of, report_from
 from icestream.cluster.stores import ConnectorStore, StoredConnector, TargetState, target_from
+from icestream.cluster.validation import Probing, Validation, Validator
 from icestream.cluster.views import (
     CheckedSetting,
     ConfigReport,
@@ -41,7 +40,6 @@ from icestream.cluster.views import (
     TaskConfig,
     TaskStatus,
 )
-from icestream.kafka.clients import ClientVerdict
 from icestream.logs import LoggerLevel, for_connector, masked
 
 _LOG = logging.getLogger(__name__)
@@ -54,13 +52,11 @@ _KAFKA_VERSION = "4.3.1"
 class Extras:
     """What a service can do without; a worker has them, tests take what they need."""
 
-    deep_check: DeepCheck | None = None
+    deep_check: Probing | None = None
     cluster_id: Callable[[], str | None] = lambda: None
     offsets: OffsetAdmin | None = None
     resolve: Callable[[Config], dict[str, str]] = dict
     """Replaces the placeholders of config providers, as late as possible."""
-    judge_overrides: Callable[[Config], ClientVerdict] = lambda config: ClientVerdict((), ())
-    """What there is to say about a connector's own settings for Kafka's clients."""
     outage: Callable[[], Outage | None] = lambda: None
     """What all jobs here need and is away."""
     patience: Patience | None = None
@@ -84,17 +80,15 @@ class ConnectorService:
         self._membership = membership or Alone()
         self._board = board or MemoryBoard()
         self._extras = extras or Extras()
-        self._judge = ConnectorJudge(
-            worker_config, self._extras.deep_check, self._extras.resolve, self._extras.judge_overrides
-        )
+        self._validator = Validator(worker_config, self._extras.deep_check, self._extras.resolve)
         self._loggers = LoggerLevels()
         self._changing = threading.Lock()
         self._is_ready = False
         self.connectors = ConnectorRegistry(
             store,
             self._membership,
-            validate=lambda config: self._judge.judged(config, deep=False),
-            effective=self._judge.effective,
+            validate=lambda config: self._validator.validated(config, deep=False),
+            effective=self._validator.effective,
             resolve=self._extras.resolve,
             patience=self._extras.patience,
         )
@@ -111,7 +105,7 @@ class ConnectorService:
             known = found.get(file.name)
             target = known.target if known else target_from(file.initial_state)
             if known is None or dict(known.config) != file.config:
-                self._judge.refuse_invalid(file)
+                self._validator.refuse_invalid(file)
                 self._store.put(file.name, StoredConnector(file.config, target))
 
     def ready(self) -> None:
@@ -192,7 +186,7 @@ class ConnectorService:
         return definition_of(name)
 
     def validate(self, config: Mapping[str, str | None]) -> ConfigReport:
-        return report_from(self._judge.judged(config, deep=True))
+        return report_from(self._validator.validated(config, deep=True))
 
     # Changing
 
@@ -200,7 +194,7 @@ class ConnectorService:
         self, name: str, config: Mapping[str, str | None], target: TargetState = TargetState.STARTED
     ) -> ConnectorInfo:
         self._membership.require_leader()
-        validation = self._judge.valid(config, deep=True)
+        validation = self._validator.valid(config, deep=True)
         with self._changing:
             if name in self._store.load():
                 raise AlreadyExistsError(f"Connector {name} already exists")
@@ -209,7 +203,7 @@ class ConnectorService:
     def put_config(self, name: str, config: Mapping[str, str | None]) -> tuple[ConnectorInfo, bool]:
         """Create or reconfigure; the second value says whether it was created."""
         self._membership.require_leader()
-        validation = self._judge.valid(config, deep=True)
+        validation = self._validator.valid(config, deep=True)
         with self._changing:
             old = self._store.load().get(name)
             info = self._put(name, validation, old.target if old else TargetState.STARTED)
@@ -221,11 +215,11 @@ class ConnectorService:
         while True:
             before = self._find(name, "Connector {} not found").config
             merged = {**before, **patch}
-            validation = self._judge.valid(
+            validation = self._validator.valid(
                 {key: value for key, value in merged.items() if value is not None}, deep=True
             )
             with self._changing:
-                # Others may have changed or deleted it while it was judged.
+                # Others may have changed or deleted it while it was validated.
                 connector = self._find(name, "Connector {} not found")
                 if connector.config == before:
                     return self._put(name, validation, connector.target)
@@ -278,15 +272,15 @@ class ConnectorService:
 
     def offsets(self, name: str) -> list[OffsetEntry]:
         connector = self._find(name, "Connector {} not found")
-        with self._judge.job_config(connector.config) as config:
+        with self._validator.job_config(connector.config) as config:
             return self._offset_admin().read(name, config)
 
     def alter_offsets(self, name: str, entries: Sequence[OffsetEntry]) -> str:
-        with self._changing, self._judge.job_config(self._stopped(name).config) as config:
+        with self._changing, self._validator.job_config(self._stopped(name).config) as config:
             return self._offset_admin().alter(name, config, entries)
 
     def reset_offsets(self, name: str) -> str:
-        with self._changing, self._judge.job_config(self._stopped(name).config) as config:
+        with self._changing, self._validator.job_config(self._stopped(name).config) as config:
             return self._offset_admin().reset(name, config)
 
     def topics(self, name: str) -> list[str]:

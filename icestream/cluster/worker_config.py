@@ -9,12 +9,12 @@ from typing import Any
 
 from icestream.api.config import Config, ConfigDef
 from icestream.api.errors import ConfigError, Problem
+from icestream.cluster.config_checks import unknown_keys
 from icestream.cluster.config_providers import Providers, providers_from
 from icestream.cluster.converter_settings import converter_definition, converter_warnings, settings_by_prefix
 from icestream.cluster.rest_settings import RestConfig, parse_rest
-from icestream.cluster.unknown_keys import judge_unknown_keys
 from icestream.cluster.worker_settings import DISTRIBUTED, STANDALONE, WITHOUT_EFFECT, of_the_other_mode
-from icestream.kafka.clients import judge_worker
+from icestream.kafka.clients import worker_findings
 from icestream.kafka.timing import Timing
 from icestream.plugins import installed
 
@@ -93,8 +93,8 @@ def _parsed(given: Config, definition: ConfigDef) -> tuple[dict[str, Any], dict[
     definition += _of_converters(raw) + _of_connectors()
     ours = {key: value for key, value in raw.items() if key not in foreign}
     policy = raw.get("icestream.unknown.keys", "typos").strip()
-    unknown = judge_unknown_keys(definition, ours, policy, settings_by_prefix(raw))
-    clients = judge_worker(raw)
+    unknown = unknown_keys(definition, ours, policy, settings_by_prefix(raw))
+    clients = worker_findings(raw)
     problems = [*definition.problems(raw), *unknown.problems, *clients.problems]
     try:
         rest = parse_rest(raw, has_peers=has_peers)

@@ -7,9 +7,9 @@ from typing import Final
 
 from icestream.api.config import REQUIRED, ConfigDef, Setting, Type
 from icestream.cluster.allowed_hosts import ALLOWED_HOSTS
+from icestream.cluster.config_limits import TASKS_LIMIT
 from icestream.cluster.logger_levels import levels_problem
 from icestream.cluster.rest_settings import REST
-from icestream.cluster.task_limit import TASKS_LIMIT
 
 
 def _strings(doc: str, *names: str) -> tuple[Setting, ...]:

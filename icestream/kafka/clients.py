@@ -9,19 +9,26 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any
 
 from confluent_kafka import KafkaError, KafkaException, Producer
 
 from icestream.api.config import subset
-from icestream.api.errors import ConfigError, FatalError, Fenced, IcestreamError, Problem, SourceUnavailable
+from icestream.api.errors import (
+    ConfigError,
+    FatalError,
+    Fenced,
+    Findings,
+    IcestreamError,
+    Problem,
+    SourceUnavailable,
+)
 from icestream.kafka.connector_keys import goes_elsewhere
 from icestream.kafka.java_settings import (
     ROLES,
+    checked,
     is_connection_key,
     is_worker_key,
-    judged,
     translated,
 )
 from icestream.waits import waiting_for
@@ -47,14 +54,6 @@ _NO_TOKEN = "Failed to acquire SASL OAUTHBEARER token"
 _WHEN = re.compile(r" \(after \d+ms in state .*\)$")
 
 
-@dataclass(frozen=True)
-class ClientVerdict:
-    """What is wrong with the client settings of a config, and what has no effect, both on the user's keys."""
-
-    problems: tuple[Problem, ...]
-    warnings: tuple[str, ...]
-
-
 def client_settings(
     worker: Mapping[str, str], role: str | None = None, override: Mapping[str, str] | None = None
 ) -> dict[str, str]:
@@ -72,19 +71,19 @@ def client_settings(
     return dict(found.settings)
 
 
-def judge_worker(worker: Mapping[str, str]) -> ClientVerdict:
+def worker_findings(worker: Mapping[str, str]) -> Findings:
     """The client settings of a worker's config: its own, and those under `consumer.` and so on."""
     of_roles = [(own, f"{role}.", _shared(worker, role)) for role in ROLES if (own := _own(worker, role))]
-    return _verdict([(worker, "", {}), *of_roles])
+    return _findings([(worker, "", {}), *of_roles])
 
 
-def judge_overrides(
+def override_findings(
     worker: Mapping[str, str], config: Mapping[str, str], own_prefixes: Mapping[str, str] | None = None
-) -> ClientVerdict:
+) -> Findings:
     """A connector's `<role>.override.*` keys, and those under prefixes of its own, with the role of each, on
     top of the worker's settings."""
     prefixes = {f"{role}.override.": role for role in ROLES} | dict(own_prefixes or {})
-    return _verdict(
+    return _findings(
         [
             (own, prefix, _inherited(worker, role, own))
             for prefix, role in prefixes.items()
@@ -93,9 +92,9 @@ def judge_overrides(
     )
 
 
-def _verdict(parts: Iterable[tuple[Mapping[str, str], str, Mapping[str, str]]]) -> ClientVerdict:
-    found = [judged(settings, prefix, under) for settings, prefix, under in parts]
-    return ClientVerdict(
+def _findings(parts: Iterable[tuple[Mapping[str, str], str, Mapping[str, str]]]) -> Findings:
+    found = [checked(settings, prefix, under) for settings, prefix, under in parts]
+    return Findings(
         tuple(problem for part in found for problem in part.problems),
         tuple(warning.message for part in found for warning in part.warnings),
     )

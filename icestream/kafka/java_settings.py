@@ -62,7 +62,7 @@ def is_connection_key(key: str) -> bool:
     return key in ("bootstrap.servers", "security.protocol") or key.startswith((*_TLS_ONLY, *_SASL_ONLY))
 
 
-def judged(settings: Mapping[str, str], prefix: str, under: Mapping[str, str]) -> Translation:
+def checked(settings: Mapping[str, str], prefix: str, under: Mapping[str, str]) -> Translation:
     """What there is to say about the settings of a client, on the user's keys `<prefix><key>`.
 
     `under` are settings that hold where these say nothing: the worker's, under a connector's overrides.

@@ -24,7 +24,6 @@ from icestream.cluster.connectors import Patience
 from icestream.cluster.service import ConnectorService, Extras
 from icestream.cluster.stores import MemoryStore
 from icestream.jobs.probes import probe_connector
-from icestream.kafka.clients import judge_overrides
 from icestream.rest.app import TABLE
 from icestream.rest.server import RestServer, serve
 from icestream.testing import FakeManagers
@@ -32,7 +31,12 @@ from icestream.testing import FakeManagers
 SERVERS: Final = ("icestream.rest", "uvicorn", "asyncio")
 PATIENCE: Final = 60.0
 JSON: Final = "org.apache.kafka.connect.json.JsonConverter"
-WORKER: Final = {"key.converter": JSON, "value.converter": JSON, "bootstrap.servers": "127.0.0.1:1"}
+WORKER: Final = {
+    "key.converter": JSON,
+    "value.converter": JSON,
+    "bootstrap.servers": "127.0.0.1:1",
+    "icestream.file.connectors.enabled": "true",
+}
 NAMES: Final = ("c", "a b", "größe", "..", "%", "a/b", "\0", "x" * 300, "🚀", "", "a#b", "a?b", "{}", "null")
 TEXTS: Final = (
     "",
@@ -161,7 +165,6 @@ class Offsets:
 def server() -> Iterator[RestServer]:
     extras = Extras(
         deep_check=lambda config: probe_connector(config, WORKER, 0.3),
-        judge_overrides=lambda config: judge_overrides(WORKER, config),
         offsets=Offsets(),
         patience=Patience(2.0, 2.0),
     )

@@ -7,10 +7,10 @@ import sys
 
 import pytest
 
-from icestream.cluster.connector_config import validate_connector
 from icestream.cluster.connectors import task_configs
 from icestream.cluster.reports import definition_of, report_from
 from icestream.cluster.stores import StoredConnector
+from icestream.cluster.validation import validate_connector
 from icestream.plugins import connector_plugins
 
 JSON = "org.apache.kafka.connect.json.JsonConverter"

@@ -54,6 +54,8 @@ FOLDERS: Final = Setting(
 
 def file_problem(path: str, worker: Config, *, is_read: bool) -> str | None:
     """Why a file of the worker may not be read or written; None if it may, or is not there yet."""
+    if "\0" in path:
+        return None  # no path at all, which is said of every config
     real = Path(os.path.realpath(path))
     folders = [Path(os.path.realpath(one)) for one in FOLDERS.parse(worker.get(FOLDERS.name, ""))]
     if folders and not any(real.is_relative_to(folder) for folder in folders):

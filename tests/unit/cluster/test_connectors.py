@@ -12,7 +12,7 @@ from icestream.cluster.stores import MemoryStore, StoredConnector
 from icestream.testing import FakeManagers
 
 STRING = "org.apache.kafka.connect.storage.StringConverter"
-WORKER = {"key.converter": STRING, "value.converter": STRING}
+WORKER = {"key.converter": STRING, "value.converter": STRING, "icestream.file.connectors.enabled": "true"}
 
 
 class Losing(Alone):

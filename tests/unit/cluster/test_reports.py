@@ -5,13 +5,17 @@ from __future__ import annotations
 import pytest
 
 from icestream.api.errors import NotFoundError
-from icestream.cluster.connector_config import validate_connector
 from icestream.cluster.reports import definition_of, report_from
+from icestream.cluster.validation import validate_connector
 from icestream.cluster.views import CheckedSetting
 
 JSON = "org.apache.kafka.connect.json.JsonConverter"
 STRING = "org.apache.kafka.connect.storage.StringConverter"
-WORKER = {"key.converter": STRING, "value.converter": "JsonConverter"}
+WORKER = {
+    "key.converter": STRING,
+    "value.converter": "JsonConverter",
+    "icestream.file.connectors.enabled": "true",
+}
 SINK = {"name": "c", "connector.class": "FileStreamSink", "file": "out.txt", "topics": "t"}
 
 

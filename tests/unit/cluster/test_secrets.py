@@ -22,7 +22,7 @@ from icestream.logs import LineFormatter, hidden
 from icestream.rest.shapes import report_json
 
 STRING = "org.apache.kafka.connect.storage.StringConverter"
-WORKER = {"key.converter": STRING, "value.converter": STRING}
+WORKER = {"key.converter": STRING, "value.converter": STRING, "icestream.file.connectors.enabled": "true"}
 SINK = {"name": "sink", "connector.class": "FileStreamSink", "topics": "t", "file": "a-${env:PW}-b"}
 
 

@@ -18,11 +18,11 @@ from icestream.api.errors import (
     Problem,
 )
 from icestream.api.status import Progress, State
-from icestream.cluster.connector_judge import ConnectorJudge
 from icestream.cluster.connectors import Patience
 from icestream.cluster.properties import ConnectorFile
 from icestream.cluster.service import ConnectorService, Extras
 from icestream.cluster.stores import ConnectorStore, MemoryStore, StoredConnector, TargetState
+from icestream.cluster.validation import Validator
 from icestream.testing import FakeManagers
 
 JSON = "org.apache.kafka.connect.json.JsonConverter"
@@ -90,16 +90,16 @@ def test_a_stored_connector_with_countless_tasks_fails_and_the_worker_lives(task
 
 
 def test_a_stored_connector_that_nobody_can_judge_fails_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    def judge(self: ConnectorJudge, config: Mapping[str, str | None], *, deep: bool) -> object:
+    def judge(self: Validator, config: Mapping[str, str | None], *, deep: bool) -> object:
         raise RecursionError("deep")
 
     store = MemoryStore()
     store.put("sink", StoredConnector(CONFIG, TargetState.STARTED))
     bench = Bench(store)
-    monkeypatch.setattr(ConnectorJudge, "judged", judge)
+    monkeypatch.setattr(Validator, "validated", judge)
     bench.service.restore()
     eventually(lambda: bench.state() is State.FAILED)
-    assert "cannot be judged (RecursionError)" in (bench.service.status("sink").trace or "")
+    assert "cannot be validated (RecursionError)" in (bench.service.status("sink").trace or "")
     bench.service.close()
 
 

@@ -17,7 +17,10 @@ from icestream.cluster.service import ConnectorService, Extras
 from icestream.cluster.stores import MemoryStore
 from icestream.testing import FakeManager, FakeManagers
 
-WORKER = {"key.converter": "org.apache.kafka.connect.storage.StringConverter"}
+WORKER = {
+    "key.converter": "org.apache.kafka.connect.storage.StringConverter",
+    "icestream.file.connectors.enabled": "true",
+}
 WORKER |= {"value.converter": "org.apache.kafka.connect.storage.StringConverter"}
 CONFIG = {"name": "sink", "connector.class": "FileStreamSink", "topics": "t", "tasks.max": "2"}
 

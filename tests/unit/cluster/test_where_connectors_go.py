@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from icestream.cluster.allowed_hosts import host_problems
-from icestream.cluster.connector_config import with_worker_defaults
+from icestream.cluster.validation import with_worker_defaults
 from icestream.plugins import find_connector
 
 ICEBERG = find_connector("IcebergSink").plugin

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from icestream.api.errors import ConfigError
-from icestream.kafka.clients import client_settings, judge_overrides, judge_worker
+from icestream.kafka.clients import client_settings, override_findings, worker_findings
 from icestream.kafka.connector_keys import NATIVE
 from icestream.kafka.librdkafka import UNKNOWN, complaint
 
@@ -36,7 +36,7 @@ WORKER = {
 )
 def test_what_runs_code_or_reads_files_is_the_workers_alone(key: str, value: str) -> None:
     for prefix in ("consumer.override.", "producer.override.", "admin.override.", "own.kafka."):
-        (problem,) = judge_overrides(WORKER, {f"{prefix}{key}": value}, {"own.kafka.": "producer"}).problems
+        (problem,) = override_findings(WORKER, {f"{prefix}{key}": value}, {"own.kafka.": "producer"}).problems
         assert problem.key == f"{prefix}{key}"
         assert "not among the settings that a connector may override" in problem.message
     with pytest.raises(ConfigError, match="may override"):
@@ -45,21 +45,21 @@ def test_what_runs_code_or_reads_files_is_the_workers_alone(key: str, value: str
 
 def test_java_s_kinit_is_no_command_here() -> None:
     key = "sasl.kerberos.kinit.cmd"
-    assert judge_overrides(WORKER, {f"consumer.override.{key}": "touch /tmp/x"}).warnings
+    assert override_findings(WORKER, {f"consumer.override.{key}": "touch /tmp/x"}).warnings
     assert key not in client_settings(WORKER, "consumer", {key: "touch /tmp/x"})
 
 
 def test_a_library_is_not_even_looked_for(tmp_path: Path) -> None:
     """Setting it is loading it: librdkafka must not be asked what it thinks of the value."""
     key = "consumer.override.plugin.library.paths"
-    (problem,) = judge_overrides(WORKER, {key: f"{tmp_path}/no-such-library"}).problems
+    (problem,) = override_findings(WORKER, {key: f"{tmp_path}/no-such-library"}).problems
     assert "Plugin" not in problem.message
     assert "may override" in problem.message
 
 
 def test_the_owner_of_a_worker_may_use_all_that_librdkafka_has() -> None:
     worker = {"bootstrap.servers": "kafka:9092", "consumer.enable.partition.eof": "true"}
-    assert judge_worker(worker).problems == ()
+    assert worker_findings(worker).problems == ()
     assert client_settings(worker, "consumer")["enable.partition.eof"] == "true"
 
 

@@ -9,8 +9,8 @@ from confluent_kafka.admin import AdminClient
 
 from icestream.embedded import kafka
 from icestream.embedded.java import java
-from icestream.kafka.clients import client_settings, judge_overrides, judge_worker, quiet
-from icestream.kafka.java_settings import judged, translated
+from icestream.kafka.clients import client_settings, override_findings, quiet, worker_findings
+from icestream.kafka.java_settings import checked, translated
 from icestream.kafka.java_table import TABLE, Number, Switch, Text
 
 SCRAM = "org.apache.kafka.common.security.scram.ScramLoginModule required"
@@ -145,10 +145,10 @@ def test_keys_are_hashed_as_java_does() -> None:
     ],
 )
 def test_what_has_another_effect_is_told(key: str, value: str, told: str) -> None:
-    verdict = judged({key: value}, "consumer.override.", {})
-    (warning,) = verdict.warnings
+    found = checked({key: value}, "consumer.override.", {})
+    (warning,) = found.warnings
     assert warning.message.startswith(f"'consumer.override.{key}' {told}")
-    assert verdict.problems == ()
+    assert found.problems == ()
 
 
 @pytest.mark.parametrize(
@@ -162,7 +162,7 @@ def test_what_has_another_effect_is_told(key: str, value: str, told: str) -> Non
     ],
 )
 def test_what_happens_anyway_needs_no_warning(key: str, value: str) -> None:
-    assert judged({key: value}, "consumer.", {}).warnings == ()
+    assert checked({key: value}, "consumer.", {}).warnings == ()
 
 
 @pytest.mark.parametrize(
@@ -180,7 +180,7 @@ def test_what_happens_anyway_needs_no_warning(key: str, value: str) -> None:
 )
 def test_what_cannot_be_translated_is_an_error_on_its_key(key: str, value: str, told: str) -> None:
     name = f"consumer.override.{key}"
-    (problem,) = judged({key: value}, "consumer.override.", {}).problems
+    (problem,) = checked({key: value}, "consumer.override.", {}).problems
     assert problem.key == name
     assert told.format(key=name) in problem.message
 
@@ -192,7 +192,7 @@ def test_settings_of_tls_and_sasl_wait_until_the_protocol_asks_for_them() -> Non
         "sasl.jaas.config": "nonsense",
     }
     assert client_settings({**NOWHERE, **unused}) == NOWHERE
-    assert judged({**NOWHERE, **unused}, "", {}).problems == ()
+    assert checked({**NOWHERE, **unused}, "", {}).problems == ()
 
 
 @pytest.mark.parametrize(
@@ -235,16 +235,14 @@ def test_a_problem_of_the_worker_is_not_told_again_of_the_connector() -> None:
         "consumer.max.poll.records": "5",
         "admin.listeners": "http://127.0.0.1:1",
     }
-    verdict = judge_worker(worker)
-    assert [problem.key for problem in verdict.problems] == ["sasl.jaas.config"]
-    assert verdict.warnings == (
-        "'consumer.max.poll.records' has no effect: a batch decides how much is read",
-    )
-    quietly = judge_overrides(worker, {"consumer.override.fetch.min.bytes": "5", "name": "x"})
+    found = worker_findings(worker)
+    assert [problem.key for problem in found.problems] == ["sasl.jaas.config"]
+    assert found.warnings == ("'consumer.max.poll.records' has no effect: a batch decides how much is read",)
+    quietly = override_findings(worker, {"consumer.override.fetch.min.bytes": "5", "name": "x"})
     assert (quietly.problems, quietly.warnings) == ((), ())
 
 
-def test_a_connectors_login_is_judged_with_the_workers_mechanism() -> None:
+def test_a_connectors_login_is_checked_with_the_workers_mechanism() -> None:
     worker = {
         **NOWHERE,
         "security.protocol": "SASL_PLAINTEXT",
@@ -252,8 +250,8 @@ def test_a_connectors_login_is_judged_with_the_workers_mechanism() -> None:
         "sasl.jaas.config": f'{SCRAM} username="a" password="b";',
     }
     good = {"consumer.override.sasl.jaas.config": f'{SCRAM} username="c" password="d";'}
-    assert judge_overrides(worker, good).problems == ()
+    assert override_findings(worker, good).problems == ()
     bad = {"consumer.override.sasl.jaas.config": f'{SCRAM} username="c" secret="hidden-value";'}
-    (problem,) = judge_overrides(worker, bad).problems
+    (problem,) = override_findings(worker, bad).problems
     assert problem.key == "consumer.override.sasl.jaas.config"
     assert problem.message == "'consumer.override.sasl.jaas.config' has no password; add password=\"…\""

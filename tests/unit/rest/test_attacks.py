@@ -23,7 +23,12 @@ from icestream.rest.server import RestServer, serve
 from icestream.testing import FakeManagers
 
 JSON = "org.apache.kafka.connect.json.JsonConverter"
-WORKER = {"key.converter": JSON, "value.converter": JSON, "bootstrap.servers": "127.0.0.1:1"}
+WORKER = {
+    "key.converter": JSON,
+    "value.converter": JSON,
+    "bootstrap.servers": "127.0.0.1:1",
+    "icestream.file.connectors.enabled": "true",
+}
 SOURCE = {"connector.class": "FileStreamSource", "file": "in.txt", "topic": "t"}
 ICEBERG = {
     "connector.class": "io.tabular.iceberg.connect.IcebergSinkConnector",

@@ -26,7 +26,7 @@ from icestream.rest.server import listen
 from icestream.testing import FakeManagers
 
 JSON = "org.apache.kafka.connect.json.JsonConverter"
-WORKER = {"key.converter": JSON, "value.converter": JSON}
+WORKER = {"key.converter": JSON, "value.converter": JSON, "icestream.file.connectors.enabled": "true"}
 CONFIG = {
     "connector.class": "org.apache.kafka.connect.file.FileStreamSourceConnector",
     "file": "in.txt",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from icestream.api.errors import Problem, UnknownConnectorClass
-from icestream.cluster.connector_config import Validation, validate_connector, with_worker_defaults
+from icestream.cluster.validation import Validation, validate_connector, with_worker_defaults
 
 JSON = "org.apache.kafka.connect.json.JsonConverter"
 SIMPLE_HEADERS = "org.apache.kafka.connect.storage.SimpleHeaderConverter"
