@@ -30,7 +30,8 @@ _SHORT_ESCAPES: Final[Mapping[int, str]] = {8: "\\b", 9: "\\t", 10: "\\n", 12: "
 _CONTROLS: Final = bytes(range(32))
 _BEYOND_BMP: Final = re.compile(rb"[\xf0-\xf4]")
 _TWO_UNITS: Final = re.compile("[\U00010000-\U0010ffff]")
-_ESCAPES: Final = re.compile(r"\\(?:u([0-9a-f]{4})|.)|[\U00010000-\U0010ffff]")
+_ESCAPES: Final = re.compile(r"\\(?:u([0-9a-f]{4})|.)")
+_COMPACT: Final[Mapping[str, Any]] = {"separators": (",", ":"), "ensure_ascii": False}
 _REQUIRED: Final = Failure("Conversion error: null value for field that is required and has no default value")
 
 
@@ -214,27 +215,24 @@ def json_escaped(column: pa.Array) -> pa.Array:
 
 
 def _escaped(found: re.Match[str]) -> str:
-    return jackson_string(found[0])[1:-1]
+    units = found[0].encode("utf-16-be").hex().upper()
+    return f"\\u{units[:4]}\\u{units[4:]}"
 
 
 def jackson_bytes(data: Any) -> bytes:
     """Plain data with the bytes that Jackson writes, for keys that Kafka Connect must find again."""
-    return _ESCAPES.sub(_as_jackson, json.dumps(data, separators=(",", ":"), ensure_ascii=False)).encode()
+    return _TWO_UNITS.sub(_escaped, _with_capitals(json.dumps(data, **_COMPACT))).encode()
 
 
-def jackson_string(text: str) -> str:
-    """As Jackson writes it into bytes: characters beyond ASCII as they are, unless Java keeps them as two;
-    capital hex digits."""
-    return _ESCAPES.sub(_as_jackson, json.dumps(text, ensure_ascii=False))
+def jackson_string(text: str, *, in_bytes: bool = True) -> str:
+    """As Jackson writes it: characters beyond ASCII as they are, unless Java keeps them as two and it writes
+    bytes; capital hex digits."""
+    written = _with_capitals(json.dumps(text, **_COMPACT))
+    return _TWO_UNITS.sub(_escaped, written) if in_bytes else written
 
 
-def _as_jackson(found: re.Match[str]) -> str:
-    if found[1] is not None:
-        return f"\\u{found[1].upper()}"
-    if ord(found[0][0]) < 0x10000:
-        return found[0]
-    units = found[0].encode("utf-16-be").hex().upper()
-    return f"\\u{units[:4]}\\u{units[4:]}"
+def _with_capitals(text: str) -> str:
+    return _ESCAPES.sub(lambda found: found[0] if found[1] is None else f"\\u{found[1].upper()}", text)
 
 
 def object_text(

@@ -8,6 +8,8 @@ import re
 from decimal import Decimal
 from typing import Any, Final
 
+import msgspec
+
 from icestream.api.batch import DATA_EXCEPTION
 from icestream.records.json_source import ABSENT
 from icestream.records.records import Failure
@@ -79,6 +81,38 @@ def exact_one(value: bytes) -> Any:
         raise ValueError(f"{BROKEN}{error}") from None
 
 
+def first_value(text: str) -> Any:
+    """The first value of a text, as Jackson reads strings; None, too, if there is none. Raises ValueError."""
+    try:
+        return _read_object(text)
+    except (ValueError, RecursionError):  # other values, text behind them, huge numbers, half surrogates
+        return _read_leniently(text.lstrip(_WHITE))
+
+
+def _read_leniently(text: str) -> Any:
+    if not text:
+        return None
+    try:
+        value, end = _READER.raw_decode(text)
+    except RecursionError:
+        raise ValueError(TOO_DEEP) from None
+    if end < len(text) and _goes_on(value, text[end]):
+        raise ValueError(f"{text[end]!r} is no end of a value")
+    return value
+
+
+def _goes_on(value: Any, after: str) -> bool:
+    """Whether the sign after a value at the top would be part of it."""
+    if isinstance(value, bool) or value is None:
+        return after.isalnum() or after in "_$"
+    return isinstance(value, int | float) and after not in _WHITE
+
+
+def encodable(text: str) -> str:
+    """Half a surrogate pair is what Java writes for it in UTF-8: a question mark."""
+    return text if text.isascii() else text.encode(errors="replace").decode()
+
+
 def _decoded(value: bytes) -> str:
     try:
         return value.decode().lstrip(_WHITE)
@@ -116,6 +150,7 @@ def _refuse(name: str) -> None:
 
 
 _READER: Final = json.JSONDecoder(parse_constant=_refuse)
+_read_object: Final = msgspec.json.Decoder(dict[str, Any]).decode
 
 
 def _may_have_surrogates(text: str) -> bool:
