@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from icestream.cluster.service import Extras
     from icestream.cluster.validation import Probing
     from icestream.cluster.worker_config import WorkerConfig
-    from icestream.jobs.build import LateSpark
 
 _LOG = logging.getLogger(__name__)
 _CLUSTER_ID_EVERY = 15.0
@@ -47,23 +46,16 @@ class DataPlane:
 
 
 def data_plane(config: WorkerConfig) -> DataPlane:
-    made: list[LateSpark] = []
+    from icestream.jobs.build import LateSpark, manager_maker
 
-    def prepare() -> MakeManager:
-        from icestream.jobs.build import LateSpark, manager_maker
-
-        made.append(LateSpark(config.raw))
-        return manager_maker(config.raw, made[-1])
-
-    def outage() -> Outage | None:
-        return made[-1].outage() if made else None
+    spark = LateSpark(config.raw)
 
     def deep_check(connector: Config) -> list[Problem]:
         from icestream.jobs.probes import probe_connector
 
         return probe_connector(connector, config.raw)
 
-    return DataPlane(prepare, deep_check, outage)
+    return DataPlane(lambda: manager_maker(config.raw, spark), deep_check, spark.outage)
 
 
 def extras(config: WorkerConfig, plane: DataPlane, cluster_id: ClusterId) -> Extras:
