@@ -37,6 +37,7 @@ class ForeignSpark:
 
     def __call__(self, configs: Config | Sequence[Config], text: str) -> list[Result]:
         several = [configs] if isinstance(configs, Mapping) else list(configs)
+        several = [{**ICEBERG, **one} for one in several]
         if not self._settings:
             self._settings = dict(FOR_SMALL_TABLES)
             self._settings["spark.jars"] = ",".join(map(str, fetched_jars(EVERY_KIND)))
@@ -50,10 +51,11 @@ class ForeignSpark:
         self._pool.shutdown(cancel_futures=True)
 
 
+ICEBERG: Config = {"connector.class": "IcebergSink"}
 EVERY_KIND: Sequence[Config] = (
-    {"iceberg.catalog.type": "jdbc", "iceberg.catalog.uri": "jdbc:sqlite:a.db"},
-    {"iceberg.catalog.type": "jdbc", "iceberg.catalog.uri": "jdbc:postgresql://127.0.0.1/a"},
-    {"iceberg.catalog.type": "rest", "iceberg.catalog.uri": "http://127.0.0.1"},
+    {**ICEBERG, "iceberg.catalog.type": "jdbc", "iceberg.catalog.uri": "jdbc:sqlite:a.db"},
+    {**ICEBERG, "iceberg.catalog.type": "jdbc", "iceberg.catalog.uri": "jdbc:postgresql://127.0.0.1/a"},
+    {**ICEBERG, "iceberg.catalog.type": "rest", "iceberg.catalog.uri": "http://127.0.0.1"},
 )
 
 
