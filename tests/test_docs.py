@@ -58,6 +58,12 @@ def test_every_link_leads_somewhere(page: Path) -> None:
         assert not heading or heading in _headings(aim), f"{page.name} links to {target}"
 
 
+def test_every_file_that_the_architecture_names_is_there() -> None:
+    files = [f"/{file.relative_to(ROOT)}" for file in (ROOT / "icestream").rglob("*.py")]
+    named = re.findall(r"`([\w/]+\.py)`", (ROOT / "docs" / "architecture.md").read_text())
+    assert [name for name in named if not any(file.endswith(f"/{name}") for file in files)] == []
+
+
 def _headings(page: Path) -> set[str]:
     """As GitHub names them in addresses."""
     titles = re.findall(r"^#+ (.+)$", page.read_text(), re.MULTILINE)
