@@ -59,11 +59,11 @@ class DistributedWorker:
     """One member of a cluster. REST answers once this exists; `start` joins the others."""
 
     def __init__(self, config: DistributedConfig, plane: DataPlane | None = None) -> None:
-        from icestream.cluster.boards import KafkaBoard, StatusReporter
         from icestream.cluster.connectors import task_configs
         from icestream.cluster.coordinator import Coordinator
         from icestream.cluster.kafka_store import KafkaStore
         from icestream.cluster.service import ConnectorService
+        from icestream.cluster.status_store import KafkaStatusStore, StatusReporter
         from icestream.kafka.clients import client_settings
         from icestream.rest.app import ApiOptions
         from icestream.rest.exchange import TopicTracking
@@ -76,7 +76,7 @@ class DistributedWorker:
         bound = bind(config.rest)
         self.url = bound.advertised_url
         self._store = KafkaStore(self._settings, config.config_topic, config.group, task_configs)
-        self._board = KafkaBoard(self._settings, config.status_topic, _wall_ms)
+        self._status_store = KafkaStatusStore(self._settings, config.status_topic, _wall_ms)
         self._coordinator = Coordinator(self.url, self._store, outage=self._plane.outage)
         worker_id = urlsplit(self.url).netloc
         self.service = ConnectorService(
@@ -84,13 +84,13 @@ class DistributedWorker:
             self._store,
             config.raw,
             self._coordinator,
-            self._board,
+            self._status_store,
             extras(config, self._plane, self._cluster_id),
         )
         self._reporter = StatusReporter(
             worker_id,
             self.service.connectors,
-            self._board,
+            self._status_store,
             self._coordinator,
             tracks_topics=config.tracks_topics,
         )
@@ -138,7 +138,7 @@ class DistributedWorker:
 
         prepare_internal_topics(Topics(self._settings), internal_topics(self._config.raw))
         self._store.start()
-        self._board.start()
+        self._status_store.start()
 
     def _until_kafka_answers(self, step: Callable[[], None]) -> None:
         told = ""

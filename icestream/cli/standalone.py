@@ -62,9 +62,9 @@ class StandaloneWorker:
     def __init__(
         self, config: StandaloneConfig, files: Sequence[ConnectorFile] = (), plane: DataPlane | None = None
     ) -> None:
-        from icestream.cluster.boards import MemoryBoard, StatusReporter
         from icestream.cluster.membership import Alone
         from icestream.cluster.service import ConnectorService
+        from icestream.cluster.status_store import MemoryStatusStore, StatusReporter
         from icestream.cluster.stores import FileStore
         from icestream.rest.app import ApiOptions
         from icestream.rest.exchange import TopicTracking
@@ -72,18 +72,18 @@ class StandaloneWorker:
 
         self._plane = plane or data_plane(config)
         self._cluster_id = ClusterId(config.raw)
-        store, board = FileStore(config.state_file), MemoryBoard()
+        store, status_store = FileStore(config.state_file), MemoryStatusStore()
         bound = bind(config.rest)
         worker_id = urlsplit(bound.advertised_url).netloc
         self.service = ConnectorService(
             worker_id,
             store,
             config.raw,
-            board=board,
+            status_store=status_store,
             extras=extras(config, self._plane, self._cluster_id),
         )
         self._reporter = StatusReporter(
-            worker_id, self.service.connectors, board, Alone(), tracks_topics=config.tracks_topics
+            worker_id, self.service.connectors, status_store, Alone(), tracks_topics=config.tracks_topics
         )
         for warning in config.warnings:
             _LOG.warning("%s", warning)

@@ -21,13 +21,13 @@ from icestream.api.errors import (
 )
 from icestream.api.offset_admin import OffsetAdmin, OffsetEntry
 from icestream.api.status import JobStatus, Outage, Progress, State
-from icestream.cluster.boards import MemoryBoard, StatusBoard
 from icestream.cluster.connectors import ConnectorRegistry, KnownConnector, Patience, task_configs
 from icestream.cluster.internal_records import PublishedStatus
 from icestream.cluster.logger_levels import LoggerLevels
 from icestream.cluster.membership import Alone, Membership
 from icestream.cluster.properties import ConnectorFile
 from icestream.cluster.reports import definition_of, report_from
+from icestream.cluster.status_store import MemoryStatusStore, StatusStore
 from icestream.cluster.stores import ConnectorStore, StoredConnector, TargetState, target_from
 from icestream.cluster.validation import Probing, Validation, Validator
 from icestream.cluster.views import (
@@ -72,13 +72,13 @@ class ConnectorService:
         store: ConnectorStore,
         worker_config: Config,
         membership: Membership | None = None,
-        board: StatusBoard | None = None,
+        status_store: StatusStore | None = None,
         extras: Extras | None = None,
     ) -> None:
         self._worker_id = worker_id
         self._store = store
         self._membership = membership or Alone()
-        self._board = board or MemoryBoard()
+        self._status_store = status_store or MemoryStatusStore()
         self._extras = extras or Extras()
         self._validator = Validator(worker_config, self._extras.deep_check, self._extras.resolve)
         self._loggers = LoggerLevels()
@@ -115,7 +115,7 @@ class ConnectorService:
         """Stop all jobs; connectors and their target states stay in the store."""
         self.connectors.close()
         self._store.close()
-        self._board.close()
+        self._status_store.close()
 
     def health(self) -> Health:
         if not self._is_ready:
@@ -168,7 +168,7 @@ class ConnectorService:
         if self._membership.owns(name):
             progress = self.connectors.job_status(name).progress
         else:
-            progress = _published_progress(self._board.statuses(name))
+            progress = _published_progress(self._status_store.statuses(name))
         return replace(progress, warnings=(*connector.warnings, *progress.warnings))
 
     def tasks(self, name: str) -> list[TaskConfig]:
@@ -231,8 +231,8 @@ class ConnectorService:
             self._store.remove(name)
         self.connectors.settle(name)
         for task in (None, *connector.task_ids):
-            self._board.forget(name, task)
-        self._board.reset_topics(name)
+            self._status_store.forget(name, task)
+        self._status_store.reset_topics(name)
         self._log(name).info("deleted")
 
     def pause(self, name: str) -> None:
@@ -284,10 +284,10 @@ class ConnectorService:
             return self._offset_admin().reset(name, config)
 
     def topics(self, name: str) -> list[str]:
-        return self._board.topics(name)
+        return self._status_store.topics(name)
 
     def reset_topics(self, name: str) -> None:
-        self._board.reset_topics(name)
+        self._status_store.reset_topics(name)
 
     # Loggers
 
@@ -324,7 +324,7 @@ class ConnectorService:
         """What the worker that runs it said last."""
         version = connector.plugin.version if connector.plugin else "unknown"
         nothing = PublishedStatus(name, None, State.UNASSIGNED, "", 0, version)
-        published = {status.task: status for status in self._board.statuses(name)}
+        published = {status.task: status for status in self._status_store.statuses(name)}
         own = published.get(None, nothing)
         tasks = tuple(
             TaskStatus(task, said.state, said.worker_id, said.version or version, said.trace)

@@ -12,9 +12,9 @@ from click.testing import CliRunner
 from icestream.api.errors import BadOffsets
 from icestream.api.offset_admin import OffsetEntry
 from icestream.cli import main
-from icestream.cluster.boards import MemoryBoard
 from icestream.cluster.connectors import Patience
 from icestream.cluster.service import ConnectorService, Extras
+from icestream.cluster.status_store import MemoryStatusStore
 from icestream.cluster.stores import MemoryStore
 from icestream.rest.server import serve
 from icestream.testing import FakeManagers
@@ -58,7 +58,7 @@ class RunningWorker:
     url: str
     managers: FakeManagers
     service: ConnectorService
-    board: MemoryBoard
+    status_store: MemoryStatusStore
     offsets: FakeOffsets
 
     def create(self, *names: str, **keys: str) -> None:
@@ -80,13 +80,15 @@ class Ran:
 
 @pytest.fixture(scope="module")
 def shared_worker() -> Iterator[RunningWorker]:
-    managers, board, offsets = FakeManagers(), MemoryBoard(), FakeOffsets()
+    managers, status_store, offsets = FakeManagers(), MemoryStatusStore(), FakeOffsets()
     extras = Extras(offsets=offsets, cluster_id=lambda: "abc", patience=Patience(2.0, 2.0))
-    service = ConnectorService("127.0.0.1:8083", MemoryStore(), WORKER, board=board, extras=extras)
+    service = ConnectorService(
+        "127.0.0.1:8083", MemoryStore(), WORKER, status_store=status_store, extras=extras
+    )
     service.connectors.use(managers)
     service.ready()
     server = serve(service)
-    yield RunningWorker(server.url, managers, service, board, offsets)
+    yield RunningWorker(server.url, managers, service, status_store, offsets)
     server.stop()
     service.close()
 

@@ -60,7 +60,7 @@ def test_the_session_prints_what_the_page_says(
     monkeypatch.chdir(tmp_path)
     Path("sink.json").write_text(json.dumps({"name": "apilogs", "config": CONFIG}))
     Path("wrong.json").write_text(json.dumps({"name": "apilogs", "config": WRONG}))
-    worker.board.use_topic("apilogs", "apilogs")
+    worker.status_store.use_topic("apilogs", "apilogs")
     worker.offsets.entries = [
         OffsetEntry({"kafka_topic": "apilogs", "kafka_partition": number}, {"kafka_offset": 60_000})
         for number in (0, 1)

@@ -114,14 +114,14 @@ def test_offsets_that_make_no_sense_are_refused(cli: Cli, worker: Any) -> None:
 def test_topics(cli: Cli, worker: Any) -> None:
     worker.create("a", "b")
     assert cli("connector", "topics", "show", "a").out == "no topics yet\n"
-    worker.board.use_topic("a", "logs")
-    worker.board.use_topic("a", "audit")
-    worker.board.use_topic("b", "logs")
+    worker.status_store.use_topic("a", "logs")
+    worker.status_store.use_topic("a", "audit")
+    worker.status_store.use_topic("b", "logs")
     assert cli("connector", "topics", "show", "*").rows == ["connector topic", "a audit", "a logs", "b logs"]
     assert json.loads(cli("connector", "topics", "show", "b", "-o", "json").out) == {
         "b": {"topics": ["logs"]}
     }
     ran = cli("connector", "topics", "reset", "a")
     assert (ran.code, ran.out) == (0, "connector a topics reset\n")
-    assert worker.board.topics("a") == []
-    assert worker.board.topics("b") == ["logs"]
+    assert worker.status_store.topics("a") == []
+    assert worker.status_store.topics("b") == ["logs"]

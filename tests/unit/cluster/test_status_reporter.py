@@ -1,4 +1,4 @@
-"""What a worker tells the board of its connectors, and when failed ones start again."""
+"""What a worker tells the others of its connectors, and when failed ones start again."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ import pytest
 
 from icestream.api.errors import Fenced
 from icestream.api.status import Progress, State
-from icestream.cluster.boards import MemoryBoard, StatusReporter
 from icestream.cluster.connectors import Patience
 from icestream.cluster.membership import Alone
 from icestream.cluster.service import ConnectorService, Extras
+from icestream.cluster.status_store import MemoryStatusStore, StatusReporter
 from icestream.cluster.stores import MemoryStore
 from icestream.testing import FakeManager, FakeManagers
 
@@ -40,13 +40,13 @@ class Bench:
     def __init__(self, extras: Extras | None = None) -> None:
         self.now = 0.0
         self.managers = FakeManagers()
-        self.board = MemoryBoard()
+        self.store = MemoryStatusStore()
         self.membership = Shared()
         extras = replace(extras or Extras(), patience=Patience(60.0, 60.0))
-        self.service = ConnectorService("w:1", MemoryStore(), WORKER, self.membership, self.board, extras)
+        self.service = ConnectorService("w:1", MemoryStore(), WORKER, self.membership, self.store, extras)
         self.service.connectors.use(self.managers)
         self.reporter = StatusReporter(
-            "w:1", self.service.connectors, self.board, self.membership, lambda: self.now
+            "w:1", self.service.connectors, self.store, self.membership, lambda: self.now
         )
 
     def create(self, **more: str) -> None:
@@ -61,7 +61,7 @@ class Bench:
         # As many as it takes for a full look at those that say the same as before.
         for _ in range(12):
             self.reporter.turn()
-        return [(status.task, status.state) for status in self.board.statuses("sink")]
+        return [(status.task, status.state) for status in self.store.statuses("sink")]
 
 
 def eventually(holds: Callable[[], bool]) -> None:
@@ -81,7 +81,7 @@ def bench() -> Iterator[Bench]:
 def test_connector_and_tasks_are_told_and_forgotten(bench: Bench) -> None:
     bench.create()
     assert bench.look() == [(None, State.RUNNING), (0, State.RUNNING), (1, State.RUNNING)]
-    assert bench.board.statuses("sink")[0].generation == 3
+    assert bench.store.statuses("sink")[0].generation == 3
     bench.service.stop("sink")
     assert bench.look() == [(None, State.STOPPED)]
     bench.service.delete("sink")
@@ -92,7 +92,7 @@ def test_a_failure_is_told_with_its_trace(bench: Bench) -> None:
     bench.create()
     bench.manager.fail("boom")
     assert bench.look()[0] == (None, State.FAILED)
-    assert (bench.board.statuses("sink")[1].trace or "").endswith("ValueError: boom\n")
+    assert (bench.store.statuses("sink")[1].trace or "").endswith("ValueError: boom\n")
 
 
 def test_progress_is_told_now_and_then(bench: Bench) -> None:
@@ -100,9 +100,9 @@ def test_progress_is_told_now_and_then(bench: Bench) -> None:
     bench.look()
     bench.manager.advance(Progress(rows=5))
     bench.look()
-    assert (bench.board.statuses("sink")[0].progress or {})["rows"] == 0
+    assert (bench.store.statuses("sink")[0].progress or {})["rows"] == 0
     bench.look(after=31)
-    assert (bench.board.statuses("sink")[0].progress or {})["rows"] == 5
+    assert (bench.store.statuses("sink")[0].progress or {})["rows"] == 5
 
 
 def test_topics_in_use_come_back_after_a_reset_when_records_come(bench: Bench) -> None:
@@ -143,10 +143,10 @@ def test_what_another_worker_has_is_not_told(bench: Bench) -> None:
     bench.look()
     bench.membership.lost = frozenset(["sink"])
     bench.service.connectors.ownership_changed()
-    theirs = replace(bench.board.statuses("sink")[0], worker_id="other:1")
-    bench.board.publish(theirs)
+    theirs = replace(bench.store.statuses("sink")[0], worker_id="other:1")
+    bench.store.publish(theirs)
     bench.look()
-    assert bench.board.statuses("sink")[0] == theirs
+    assert bench.store.statuses("sink")[0] == theirs
     assert bench.service.status("sink").worker_id == "other:1"
 
 
@@ -154,7 +154,7 @@ def test_at_the_end_nobody_runs_them(bench: Bench) -> None:
     bench.create()
     bench.look()
     bench.reporter.close()
-    assert {status.state for status in bench.board.statuses("sink")} == {State.UNASSIGNED}
+    assert {status.state for status in bench.store.statuses("sink")} == {State.UNASSIGNED}
 
 
 def test_the_policy_may_be_a_placeholder() -> None:
@@ -172,25 +172,25 @@ def test_a_job_that_cannot_be_looked_at_hides_no_other(bench: Bench) -> None:
     broken = bench.service.connectors._reconcilers["sink"]
     broken.status = lambda: 1 / 0  # type: ignore[method-assign, assignment, return-value]
     bench.reporter.turn()
-    assert bench.board.statuses("other")
+    assert bench.store.statuses("other")
 
 
 def test_late_words_of_a_former_owner_are_corrected(bench: Bench) -> None:
     bench.create()
     bench.look()
-    for status in bench.board.statuses("sink"):
-        bench.board.publish(replace(status, worker_id="dead:1", state=State.PAUSED))
-    bench.board.publish(replace(bench.board.statuses("sink")[1], task=2))
+    for status in bench.store.statuses("sink"):
+        bench.store.publish(replace(status, worker_id="dead:1", state=State.PAUSED))
+    bench.store.publish(replace(bench.store.statuses("sink")[1], task=2))
     assert bench.look() == [(None, State.RUNNING), (0, State.RUNNING), (1, State.RUNNING)]
-    assert {status.worker_id for status in bench.board.statuses("sink")} == {"w:1"}
+    assert {status.worker_id for status in bench.store.statuses("sink")} == {"w:1"}
 
 
 def test_deleted_and_lost_at_once_it_is_forgotten(bench: Bench) -> None:
     bench.create()
     bench.look()
-    late = bench.board.statuses("sink")[0]
+    late = bench.store.statuses("sink")[0]
     bench.service.delete("sink")
-    bench.board.publish(late)
+    bench.store.publish(late)
     bench.membership.lost = frozenset(["sink"])
     assert bench.look() == []
 
@@ -200,5 +200,5 @@ def test_progress_of_a_worker_of_another_version_is_read(bench: Bench) -> None:
     bench.look()
     bench.membership.lost = frozenset(["sink"])
     bench.service.connectors.ownership_changed()
-    bench.board.publish(replace(bench.board.statuses("sink")[0], progress={"rows": 1, "brand_new": 2}))
+    bench.store.publish(replace(bench.store.statuses("sink")[0], progress={"rows": 1, "brand_new": 2}))
     assert bench.service.progress("sink").rows == 1

@@ -1,6 +1,6 @@
 """What the workers of a cluster tell each other of their connectors: states, progress, topics in use.
 
-A standalone worker keeps its board in memory, a distributed one in the status topic. The service reads it;
+A standalone worker keeps its store in memory, a distributed one in the status topic. The service reads it;
 the reporter of each worker writes how its own connectors are.
 """
 
@@ -34,12 +34,12 @@ _LOG = logging.getLogger(__name__)
 _LOOK_SECONDS: Final = 0.25
 _FULL_LOOK: Final = 12
 """Every so many turns all connectors are looked at, also those that say the same as before: others write to
-the board too. With a thousand of them the full look at each would take a tenth of a core."""
+the store too. With a thousand of them the full look at each would take a tenth of a core."""
 _PROGRESS_SECONDS: Final = 30.0
 """How old the progress that other workers see may be."""
 
 
-class StatusBoard(Protocol):
+class StatusStore(Protocol):
     def publish(self, status: PublishedStatus) -> None: ...
 
     def forget(self, name: str, task: int | None) -> None: ...
@@ -56,7 +56,7 @@ class StatusBoard(Protocol):
     def close(self) -> None: ...
 
 
-class MemoryBoard:
+class MemoryStatusStore:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._statuses: dict[str, dict[int, PublishedStatus]] = {}
@@ -102,11 +102,11 @@ def _place(task: int | None) -> int:
     return -1 if task is None else task
 
 
-class KafkaBoard:
+class KafkaStatusStore:
     """The status topic, and a copy of it in memory that follows."""
 
     def __init__(self, settings: Mapping[str, str], topic: str, wall_ms: Callable[[], int]) -> None:
-        self._seen = MemoryBoard()
+        self._seen = MemoryStatusStore()
         self._wall_ms = wall_ms
         self._writer = LogWriter(settings, topic)
         self._log = TopicLog(settings, topic, self._take)
@@ -155,7 +155,7 @@ class KafkaBoard:
 
 
 class StatusReporter:
-    """Tells the board, in a thread of the worker, how the connectors of this worker are.
+    """Tells the status_store, in a thread of the worker, how the connectors of this worker are.
 
     `turn` is one look at all of them, four times a second. A job cannot do this for itself: it may hang.
     """
@@ -164,7 +164,7 @@ class StatusReporter:
         self,
         worker_id: str,
         connectors: ConnectorRegistry,
-        board: StatusBoard,
+        store: StatusStore,
         membership: Membership,
         clock: Callable[[], float] = time.monotonic,
         *,
@@ -172,7 +172,7 @@ class StatusReporter:
     ) -> None:
         self._worker_id = worker_id
         self._connectors = connectors
-        self._board = board
+        self._store = store
         self._membership = membership
         self._clock = clock
         self._tracks_topics = tracks_topics
@@ -196,7 +196,7 @@ class StatusReporter:
         for statuses in self._published.values():
             for status in statuses:
                 if status.state is not State.STOPPED:
-                    self._board.publish(replace(status, state=State.UNASSIGNED, trace=None, progress=None))
+                    self._store.publish(replace(status, state=State.UNASSIGNED, trace=None, progress=None))
 
     def turn(self) -> None:
         self._turns += 1
@@ -241,7 +241,7 @@ class StatusReporter:
         generation = self._membership.generation
         plain = PublishedStatus(name, None, job.state, self._worker_id, generation, version, job.trace)
         tasks = [replace(plain, task=task) for task in connector.task_ids]
-        shown = {status.task: status for status in self._board.statuses(name)}
+        shown = {status.task: status for status in self._store.statuses(name)}
         # What a former owner said last may arrive after what we said.
         is_ours = all(
             one.task in shown and shown[one.task].worker_id == self._worker_id for one in (plain, *tasks)
@@ -254,11 +254,11 @@ class StatusReporter:
             return
         own = replace(plain, progress=_shown(job.progress))
         if not before or before[0] != own:
-            self._board.publish(own)
+            self._store.publish(own)
         for status in tasks if not is_same else ():
-            self._board.publish(status)
+            self._store.publish(status)
         for task in shown.keys() - {None, *connector.task_ids}:
-            self._board.forget(name, task)
+            self._store.forget(name, task)
         self._published[name] = [own, *tasks]
         self._progress_at[name] = now
 
@@ -267,10 +267,10 @@ class StatusReporter:
         if not self._tracks_topics or self._batches.get(name) == progress.batches:
             return
         self._batches[name] = progress.batches
-        known = self._board.topics(name)
+        known = self._store.topics(name)
         for topic in progress.topics:
             if topic not in known:
-                self._board.use_topic(name, topic)
+                self._store.use_topic(name, topic)
 
     def _tell_of_wait(self, name: str, waiting: Waiting | None) -> None:
         """Once per wait: the job itself cannot say that a call does not return."""
@@ -295,8 +295,8 @@ class StatusReporter:
     def _forget(self, name: str) -> None:
         """It was deleted."""
         for status in self._published[name]:
-            self._board.forget(name, status.task)
-        self._board.reset_topics(name)
+            self._store.forget(name, status.task)
+        self._store.reset_topics(name)
         self._leave(name)
 
 
