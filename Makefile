@@ -5,7 +5,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-long unit check format bench bench-task bench-records bench-commits bench-scale \
+.PHONY: help setup demo test test-long unit check format docs bench bench-task bench-records bench-commits bench-scale \
 	bench-steady bench-partitions lock machine
 
 help: ## Show this help
@@ -34,6 +34,9 @@ check: machine $(VENV)/.dev ## Lint, formatting, types, layers
 format: $(VENV)/.dev ## Put the code into shape
 	@$(BIN)/ruff check --fix .
 	@$(BIN)/ruff format .
+
+docs: $(VENV)/.dev ## Write the settings of the connectors into docs/connectors
+	@$(BIN)/python -m scripts.connector_docs
 
 bench: machine $(VENV)/.dev ## Us and the real Kafka Connect, side by side
 	@$(BIN)/python -m bench $(ARGS)

@@ -20,9 +20,11 @@ from icestream.transforms.catalog import (
     PredicatePlugin,
     TransformPlugin,
 )
+from scripts.connector_docs import page_with_settings
 
 ROOT = Path(__file__).parent.parent
 PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))]
+CONNECTOR_PAGES = sorted((ROOT / "docs" / "connectors").glob("*.md"))
 COMMANDS = sorted(main.COMMANDS)
 OUR_SETTINGS = {
     name
@@ -94,6 +96,18 @@ def test_published_figures_of_one_core_are_those_of_the_harness() -> None:
 def test_the_example_of_a_users_function_is_the_one_that_is_tested(name: str) -> None:
     tested = (ROOT / "tests" / "unit" / "transforms" / "shop_transforms" / name).read_text()
     assert tested in (ROOT / "docs" / "transforms.md").read_text()
+
+
+@pytest.mark.parametrize(
+    "page", sorted((ROOT / "docs" / "connectors").glob("*.md")), ids=lambda page: page.stem
+)
+def test_settings_of_connectors_are_those_of_the_code(page: Path) -> None:
+    assert page.read_text() == page_with_settings(page.read_text()), "run: make docs"
+
+
+def test_every_class_of_a_connector_has_a_page() -> None:
+    pages = "".join(page.read_text() for page in CONNECTOR_PAGES)
+    assert [one.class_name for one in installed().connectors if one.class_name not in pages] == []
 
 
 def _section(text: str, name: str) -> str:

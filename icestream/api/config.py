@@ -252,8 +252,8 @@ class ConfigDef:
     def _suggestion(self, key: str) -> str | None:
         if key in self.former:
             return self.former[key]
-        # A prefix is compared with as many leading characters, so that `iceberg.catalogs.uri` finds
-        # `iceberg.catalog.`.
+        # A prefix is compared with as many leading characters, so that `transform.a.type` finds
+        # `transforms.`.
         close = difflib.get_close_matches(key, self.names, n=1, cutoff=_TYPO_CUTOFF)
         if close:
             return close[0]

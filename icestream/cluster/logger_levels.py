@@ -88,7 +88,7 @@ class LoggerLevels:
         return sorted(changed)
 
     def set_levels(self, named: str) -> None:
-        """Set what a list such as `org.apache.kafka=DEBUG,pyiceberg=WARN` names, in its order."""
+        """Set what a list such as `org.apache.kafka=DEBUG,uvicorn=WARN` names, in its order."""
         for item in filter(None, map(str.strip, named.split(","))):
             name, _, level = item.partition("=")
             self.set_level(name.strip(), level.strip())

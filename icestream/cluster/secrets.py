@@ -92,7 +92,7 @@ def concealing(secrets: Mapping[str, str]) -> Iterator[None]:
 
 
 def discreet_problem(problem: Problem, secrets: Mapping[str, str]) -> Problem:
-    """Its key, too: `transforms` and `iceberg.tables` make keys of their values."""
+    """Its key, too: lists such as `transforms` make keys of their values."""
     return Problem(discreet(problem.key, secrets), discreet(problem.message, secrets))
 
 

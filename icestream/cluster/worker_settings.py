@@ -68,7 +68,7 @@ _ICESTREAM: Final = (
         "icestream.log.loggers",
         Type.STRING,
         "",
-        "Levels of single loggers, such as org.apache.kafka.connect=DEBUG,pyiceberg=WARN.",
+        "Levels of single loggers, such as org.apache.kafka.connect=DEBUG,uvicorn=WARN.",
         check=levels_problem,
     ),
     Setting(

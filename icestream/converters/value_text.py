@@ -1,4 +1,4 @@
-"""Values as the text of Java's `toString()`: for StringConverter and for the lines of FileStreamSink."""
+"""Values as the text of Java's `toString()`: for StringConverter and for sinks of text lines."""
 
 from __future__ import annotations
 

@@ -39,6 +39,12 @@ def test_a_plugin_shows_its_keys(cli: Cli) -> None:
     assert set(keys) == {key["name"] for key in shown}
 
 
+@pytest.mark.usefixtures("toys")
+def test_connectors_of_other_packages_are_shown_like_ours(cli: Cli) -> None:
+    assert "com.example.JsonFolderSinkConnector sink 1.0" in cli("plugins").rows
+    assert any(row.startswith("topic string (required)") for row in cli("plugins", "CounterSource").rows)
+
+
 def test_an_unknown_plugin(cli: Cli) -> None:
     ran = cli("plugins", "no/such")
     assert (ran.code, ran.out) == (1, "")
