@@ -49,8 +49,6 @@ class JobStatus:
     state: State
     trace: str | None = None
     progress: Progress = Progress()
-    is_fenced: bool = False
-    """It failed because another manager of the same job is, or was, alive."""
     waiting: Waiting | None = None
     """What holds it up, if that has lasted."""
 

@@ -39,7 +39,6 @@ class ActualState:
     has_manager: bool = False
     trace: str | None = None
     """Why the job failed."""
-    is_fenced: bool = False
     recovery: Recovery = NO_RECOVERY
     note: str = ""
     """How the recovery goes, for the status."""
@@ -124,7 +123,7 @@ def status_of(
         return JobStatus(State.RESTARTING, None, progress)
     if actual.trace is not None:
         trace = f"{actual.note}\n{actual.trace}" if actual.note else actual.trace
-        return JobStatus(State.FAILED, trace, progress, actual.is_fenced)
+        return JobStatus(State.FAILED, trace, progress)
     if job.target is TargetState.PAUSED:
         return JobStatus(State.PAUSED, None, progress)
     waiting = stuck or outage

@@ -365,11 +365,9 @@ class Reconciler:
             if self._is_left():
                 return
             trace = discreet(shown_trace(error), self._secrets)
+            failed = self._failed(trace, is_fenced=isinstance(error, Fenced))
             # A turn may land rows before it fails.
-            progress = self._progress_of(manager)
-            self._actual = replace(
-                self._failed(trace, is_fenced=isinstance(error, Fenced)), progress=progress
-            )
+            self._actual = replace(failed, progress=self._progress_of(manager))
             note = self._actual.note
         self._log.error("failed: %s%s", discreet(str(error), self._secrets), f"; {note}" if note else "")
 
@@ -382,9 +380,7 @@ class Reconciler:
         if recovery.due is not None:
             at = self._wall() + dt.timedelta(seconds=recovery.due - now)
             note = f"restart {recovery.attempt} of {recovery.attempts} at {at.isoformat(timespec='seconds')}"
-        return replace(
-            self._actual, trace=trace, is_fenced=is_fenced, recovery=recovery, note=note, outage=None
-        )
+        return replace(self._actual, trace=trace, recovery=recovery, note=note, outage=None)
 
     def _progress_of(self, manager: Manager | None) -> Progress:
         return manager.progress if manager is not None else self._actual.progress
