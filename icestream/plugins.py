@@ -2,13 +2,12 @@
 
 Converters, transforms and predicates are tables of their packages, read here. A connector is found by its
 entry point (group `icestream.connectors`), ours like those of other packages. One that cannot be loaded is
-left out with a sentence in the log: the worker and the other connectors go on.
+left out, which the worker says when it starts: the worker and the other connectors go on.
 """
 
 from __future__ import annotations
 
 import functools
-import logging
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
@@ -22,8 +21,6 @@ from icestream.api.sink import SinkPlugin
 from icestream.api.source import SourcePlugin
 from icestream.converters.catalog import CONVERTERS
 from icestream.transforms.catalog import ALL_PREDICATES, all_transforms
-
-_log = logging.getLogger(__name__)
 
 GROUP: Final = "icestream.connectors"
 _OURS: Final = "icestream"
@@ -74,10 +71,7 @@ class Installed:
 @functools.cache
 def installed() -> Installed:
     """All connector plugins of this Python environment; looked for once."""
-    found = load_plugins(entry_points(group=GROUP))
-    for problem in found.problems:
-        _log.error("%s", problem)
-    return found
+    return load_plugins(entry_points(group=GROUP))
 
 
 def load_plugins(points: Iterable[EntryPoint]) -> Installed:

@@ -113,6 +113,7 @@ def _parsed(given: Config, definition: ConfigDef) -> tuple[dict[str, Any], dict[
         "tracks_topics": values["topic.tracking.enable"],
         "resets_topics": values["topic.tracking.allow.reset"],
         "warnings": (
+            *installed().problems,
             *unknown.warnings,
             *rest.warnings,
             *clients.warnings,

@@ -7,9 +7,11 @@ from pathlib import Path
 import pytest
 
 from icestream.api.errors import ConfigError
+from icestream.cluster import worker_config
 from icestream.cluster.rest_settings import Listener
 from icestream.cluster.worker_config import parse_distributed, parse_standalone
 from icestream.kafka.timing import Timing
+from icestream.plugins import Installed
 
 BOTH = {
     "bootstrap.servers": "localhost:9092",
@@ -53,6 +55,11 @@ def test_what_a_cluster_cannot_do_without(key: str) -> None:
 def test_a_heart_must_beat_within_the_session() -> None:
     with pytest.raises(ConfigError, match=r"'heartbeat\.interval\.ms=3000' is not below"):
         parse_distributed({**CLUSTER, "session.timeout.ms": "3000"})
+
+
+def test_a_plugin_that_cannot_be_used_is_told_and_ends_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(worker_config, "installed", lambda: Installed([], ["'x' cannot be loaded"]))
+    assert parse_standalone(GOOD).warnings == ("'x' cannot be loaded",)
 
 
 def test_spark_and_client_settings_pass_as_they_are() -> None:
