@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import random
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
@@ -386,3 +387,48 @@ def test_a_status_tells_no_secret(running: Running) -> None:
     assert "${env:PW} is wrong" in (status.trace or "")
     assert status.progress.warnings == ("${env:PW} is old",)
     connector.end()
+
+
+class OneAtATime(ScriptedManager):
+    """A manager with random turns that counts how many of its kind are open."""
+
+    open: ClassVar[set[OneAtATime]] = set()
+    most: ClassVar[int] = 0
+
+    def __init__(self, chance: random.Random) -> None:
+        super().__init__(self._any_turn)
+        self._chance = chance
+        self.open.add(self)
+        OneAtATime.most = max(self.most, len(self.open))
+
+    def _any_turn(self) -> float:
+        kind = self._chance.random()
+        if kind < 0.3 and self.cancelled.wait(self._chance.random() / 100):
+            raise Cancelled("the batch was given up")
+        if kind > 0.9:
+            raise SourceUnavailable("away") if kind > 0.95 else FatalError("no")
+        return self._chance.choice([0.0, 0.001, 10.0])
+
+    def close(self) -> None:
+        super().close()
+        self.open.discard(self)
+
+
+def test_whatever_is_desired_in_whatever_order_there_is_one_manager_at_a_time() -> None:
+    seed = 20261116
+    chance, own = random.Random(seed), random.Random(seed + 1)
+    reconciler = Reconciler("job", lambda: lambda name, config, wake: OneAtATime(own))
+    policy = Policy(is_on=True, attempts=1_000, delay=0.001, longest_delay=0.001)
+    desired = replace(STARTED, restarts=policy)
+    for _ in range(300):
+        target = chance.choice([TargetState.STARTED, *TargetState])
+        desired = replace(desired, target=target, run=desired.run + chance.choice([0, 0, 1]))
+        reconciler.set_desired(chance.choice([desired, desired, desired, None]))
+        reconciler.status()
+        time.sleep(chance.random() / 200)
+    reconciler.set_desired(replace(desired, target=TargetState.STARTED, run=desired.run + 1))
+    assert reconciler.wait(60)
+    reconciler.set_desired(None)
+    assert reconciler.wait(60), seed
+    assert (OneAtATime.most, OneAtATime.open) == (1, set()), seed
+    assert eventually(lambda: reconciler._thread is None)
