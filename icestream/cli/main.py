@@ -51,8 +51,30 @@ COMMANDS: Final[Mapping[str, Entry]] = {
     "sql": Entry("icestream.cli.sql:sql", "Spark SQL over the tables."),
     "kafka": Entry("icestream.cli.kafka:kafka", "Start and stop the embedded Kafka broker."),
     "load": Entry("icestream.cli.load:load", "Fill a topic with realistic MinIO logs."),
-    "completion": Entry("icestream.cli.completion:completion", "Completion for bash, zsh or fish."),
+    "completion": Entry("icestream.cli.main:completion", "Completion for bash, zsh or fish."),
 }
+
+
+@click.command(
+    epilog="\b\nExample:\n"
+    '  eval "$(icestream completion bash)"     # in ~/.bashrc\n'
+    '  eval "$(icestream completion zsh)"      # in ~/.zshrc\n'
+    "  icestream completion fish > ~/.config/fish/completions/icestream.fish",
+    short_help="Completion for bash, zsh or fish.",
+)
+@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
+def completion(shell: str) -> None:
+    """Print the completion script of a shell.
+
+    It asks the worker at $ICESTREAM_URL for the names of connectors.
+    """
+    from click.shell_completion import ShellComplete, get_completion_class
+
+    kind = get_completion_class(shell)
+    assert kind is not None
+    script = kind(click.get_current_context().find_root().command, {}, "icestream", "_ICESTREAM_COMPLETE")
+    # Not `script.source()`: for bash that runs a bash, to complain about old ones.
+    click.echo(ShellComplete.source(script))
 
 
 class LazyGroup(click.Group):

@@ -25,8 +25,7 @@ from icestream.converters.registry.access import access
 from icestream.converters.registry.client import RegistryClient
 from icestream.deadlines import Overdue, started
 from icestream.kafka.clients import client_settings
-from icestream.kafka.reach import reach
-from icestream.kafka.topics import Topics
+from icestream.kafka.topics import Topics, reach
 from icestream.plugins import find_connector
 
 _log = logging.getLogger(__name__)

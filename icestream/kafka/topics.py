@@ -250,3 +250,11 @@ class Topics:
 
 def _has_leader(leader: Node | None) -> bool:
     return leader is not None and leader.id >= 0
+
+
+def reach(settings: Mapping[str, str], seconds: float) -> None:
+    """Raise what keeps a client from Kafka: a refused login or certificate is a ConfigError that says so."""
+    with kafka_errors("connecting to Kafka"):
+        admin = AdminClient(quiet(settings))
+    with kafka_errors("connecting to Kafka", admin.poll):
+        admin.describe_cluster(request_timeout=seconds).result(seconds + 1)

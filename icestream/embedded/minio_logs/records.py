@@ -7,10 +7,8 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Final
 
-from icestream.embedded.minio_logs.api import api_log
-from icestream.embedded.minio_logs.audit import audit_log
 from icestream.embedded.minio_logs.draws import BASE, Draw, draws
-from icestream.embedded.minio_logs.error import error_log
+from icestream.embedded.minio_logs.logs import api_log, audit_log, error_log
 
 
 class Kind(StrEnum):
