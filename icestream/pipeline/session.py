@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import platform
 import re
 import sys
 import warnings
@@ -37,10 +38,23 @@ _LOCAL_DEFAULTS: Mapping[str, str] = {
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.memory": "2g",
     "spark.driver.extraJavaOptions": (
-        # Without memory a JVM answers late or never; one that ends is started again.
-        "-XX:+UseSerialGC -XX:TieredStopAtLevel=4 -XX:+ExitOnOutOfMemoryError"
+        # The JVM only hands out tasks: compiling that twice took more time than it saved. Without memory a JVM
+        # answers late or never; one that ends is started again.
+        "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -XX:+ExitOnOutOfMemoryError"
     ),
 }
+QUERY_JVM: Mapping[str, str] = {"spark.driver.extraJavaOptions": "-XX:+UseSerialGC"}
+"""For a session that runs queries in its JVM."""
+_MALLOC: Mapping[str, int] = {
+    # Huge pages where the system lets a program ask for them (`madvise`).
+    "hugetlb": 1,
+    "arena_max": 1,
+    "mmap_threshold": 2**30,
+    "trim_threshold": 512 * 2**20,
+    "top_pad": 64 * 2**20,
+}
+"""For Python workers: each chunk gives back the memory that the next one needs. Without these, the system takes
+it away and clears it again, which was a tenth of a task's CPU (docs/decisions/021-speed.md)."""
 
 
 def spark_settings(worker: Mapping[str, str]) -> dict[str, str]:
@@ -48,10 +62,19 @@ def spark_settings(worker: Mapping[str, str]) -> dict[str, str]:
     given = {key: value for key, value in worker.items() if key.startswith("spark.")}
     if "spark.remote" in given:
         return given
-    settings = {**_DEFAULTS, **given}
+    settings = {**_DEFAULTS, **_memory_of_python(), **given}
     if settings["spark.master"].startswith("local"):
         settings = {**_LOCAL_DEFAULTS, **settings}
     return settings
+
+
+def _memory_of_python() -> dict[str, str]:
+    """How Python workers keep memory, for who has glibc: Arrow's own allocator cannot be told so much."""
+    if platform.libc_ver()[0] != "glibc":
+        return {}
+    tunables = ":".join(f"glibc.malloc.{name}={value}" for name, value in _MALLOC.items())
+    found = {"GLIBC_TUNABLES": tunables, "ARROW_DEFAULT_MEMORY_POOL": "system"}
+    return {f"spark.executorEnv.{name}": value for name, value in found.items() if name not in os.environ}
 
 
 def open_session(worker: Mapping[str, str]) -> SparkSession:

@@ -19,7 +19,7 @@ from pyspark.sql import SparkSession
 from icestream.api.config import Config
 from icestream.api.connector import SparkCatalog
 from icestream.api.errors import IcestreamError
-from icestream.pipeline.session import open_session
+from icestream.pipeline.session import QUERY_JVM, open_session
 from icestream.plugins import find_connector
 
 _PIECE: Final = re.compile(
@@ -45,7 +45,7 @@ def run_sql(
 
 def open_sql_session(configs: Sequence[Config], spark_conf: Mapping[str, str]) -> SparkSession:
     """This process's Spark session with the catalogs; an open one must have been started with the jars."""
-    return open_session({**sql_settings(configs), **spark_conf})
+    return open_session({**QUERY_JVM, **sql_settings(configs), **spark_conf})
 
 
 def run_statements(spark: SparkSession, statements: Sequence[str]) -> Iterator[Result]:
