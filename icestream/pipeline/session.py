@@ -38,8 +38,8 @@ _LOCAL_DEFAULTS: Mapping[str, str] = {
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.memory": "2g",
     "spark.driver.extraJavaOptions": (
-        # The JVM only hands out tasks: compiling that twice took more time than it saved. Without memory a JVM
-        # answers late or never; one that ends is started again.
+        # The JVM only hands out tasks: compiling that a second time took more than it saved. Without memory a
+        # JVM answers late or never; one that ends is started again.
         "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -XX:+ExitOnOutOfMemoryError"
     ),
 }
@@ -53,8 +53,8 @@ _MALLOC: Mapping[str, int] = {
     "trim_threshold": 512 * 2**20,
     "top_pad": 64 * 2**20,
 }
-"""For Python workers: each chunk gives back the memory that the next one needs. Without these, the system takes
-it away and clears it again, which was a tenth of a task's CPU (docs/decisions/021-speed.md)."""
+"""For Python workers: each chunk gives back the memory that the next one needs. Without these, the system
+takes it away and clears it again, which was a tenth of a task's CPU (docs/decisions/021-speed.md)."""
 
 
 def spark_settings(worker: Mapping[str, str]) -> dict[str, str]:

@@ -1,0 +1,44 @@
+"""The settings of a Spark session: ours, unless a worker config or the environment says otherwise."""
+
+from __future__ import annotations
+
+import pytest
+
+from icestream.pipeline import session
+
+_TUNABLES = "spark.executorEnv.GLIBC_TUNABLES"
+_POOL = "spark.executorEnv.ARROW_DEFAULT_MEMORY_POOL"
+
+
+@pytest.fixture(autouse=True)
+def _no_variables(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("GLIBC_TUNABLES", raising=False)
+    monkeypatch.delenv("ARROW_DEFAULT_MEMORY_POOL", raising=False)
+    monkeypatch.setattr(session.platform, "libc_ver", lambda: ("glibc", "2.36"))
+
+
+def test_python_workers_keep_their_memory() -> None:
+    settings = session.spark_settings({})
+
+    assert "glibc.malloc.trim_threshold=536870912" in settings[_TUNABLES].split(":")
+    assert settings[_POOL] == "system"
+
+
+def test_a_worker_config_decides_on_memory() -> None:
+    assert session.spark_settings({_POOL: "mimalloc"})[_POOL] == "mimalloc"
+
+
+def test_what_the_environment_says_of_memory_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GLIBC_TUNABLES", "glibc.malloc.check=3")
+
+    assert _TUNABLES not in session.spark_settings({})
+
+
+def test_another_c_library_is_told_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(session.platform, "libc_ver", lambda: ("", ""))
+
+    assert not {_TUNABLES, _POOL} & session.spark_settings({}).keys()
+
+
+def test_a_spark_server_has_settings_of_its_own() -> None:
+    assert session.spark_settings({"spark.remote": "sc://host"}) == {"spark.remote": "sc://host"}
