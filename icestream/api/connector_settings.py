@@ -9,80 +9,8 @@ from typing import Any, Final
 
 from icestream.api.config import REQUIRED, ConfigDef, Setting, Type
 from icestream.api.java_regex import pattern_problem
-from icestream.api.restart_settings import RESTARTS
 
 CONVERTER_KINDS: Final = ("key", "value", "header")
-
-JSON_CONVERTER: Final = (
-    Setting(
-        "schemas.enable",
-        Type.BOOLEAN,
-        True,
-        "Whether each JSON value carries its schema beside the payload.",
-        importance="HIGH",
-        group="Schemas",
-        order=0,
-        width="MEDIUM",
-        display_name="Enable Schemas",
-    ),
-    Setting(
-        "schemas.cache.size",
-        Type.INT,
-        1000,
-        "How many schemas the JSON converter remembers.",
-        importance="HIGH",
-        group="Schemas",
-        order=1,
-        width="MEDIUM",
-        display_name="Schema Cache Size",
-    ),
-    Setting(
-        "schema.content",
-        Type.STRING,
-        None,
-        "The schema of all values, when they do not carry it themselves.",
-        importance="HIGH",
-        group="Schemas",
-        order=2,
-        width="MEDIUM",
-        display_name="Schema Content",
-    ),
-    Setting(
-        "decimal.format",
-        Type.STRING,
-        "BASE64",
-        "How decimals are written as JSON: BASE64 or NUMERIC.",
-        choices=("NUMERIC", "BASE64"),
-        ignores_case=True,
-        importance="LOW",
-        group="Serialization",
-        order=0,
-        width="MEDIUM",
-        display_name="Decimal Format",
-    ),
-    Setting(
-        "replace.null.with.default",
-        Type.BOOLEAN,
-        True,
-        "Whether a null becomes the default of its field.",
-        importance="LOW",
-        group="Serialization",
-        order=1,
-        width="MEDIUM",
-        display_name="Replace null with default",
-    ),
-)
-STRING_CONVERTER: Final = (
-    Setting(
-        "converter.encoding",
-        Type.STRING,
-        "UTF-8",
-        "The character set of the string converter.",
-        importance="HIGH",
-        width="MEDIUM",
-        display_name="Encoding",
-    ),
-)
 
 
 def _no_control_characters(value: str) -> str | None:
@@ -292,6 +220,48 @@ FRAMEWORK: Final = ConfigDef(
         "admin.override.",
     ),
 )
+
+RESTARTS: Final = ConfigDef(
+    (
+        Setting(
+            "icestream.restart.policy",
+            Type.STRING,
+            "never",
+            "never: a failed connector waits for a person; on-failure: it starts again by itself.",
+            choices=("never", "on-failure"),
+            importance="LOW",
+            group="Icestream",
+        ),
+        Setting(
+            "icestream.restart.attempts",
+            Type.INT,
+            10,
+            "How often a connector starts again before it waits for a person; success begins the count anew.",
+            at_least=1,
+            importance="LOW",
+            group="Icestream",
+        ),
+        Setting(
+            "icestream.restart.delay.ms",
+            Type.LONG,
+            1_000,
+            "The wait before the first start; it doubles from start to start.",
+            at_least=0,
+            importance="LOW",
+            group="Icestream",
+        ),
+        Setting(
+            "icestream.restart.delay.max.ms",
+            Type.LONG,
+            300_000,
+            "The longest wait between two starts.",
+            at_least=0,
+            importance="LOW",
+            group="Icestream",
+        ),
+    )
+)
+"""Of connectors that start again by themselves after a failure."""
 
 CONNECTOR: Final = (
     FRAMEWORK

@@ -12,8 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from icestream.api.config import Config
-from icestream.api.connector_settings import FRAMEWORK
-from icestream.api.restart_settings import RESTARTS
+from icestream.api.connector_settings import FRAMEWORK, RESTARTS
 
 _DOUBLINGS: Final = 64
 """An outage may go on for ever, a float may not."""

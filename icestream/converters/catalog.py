@@ -14,9 +14,9 @@ from typing import Final
 
 from icestream import __version__
 from icestream.api.config import REQUIRED, Config, ConfigDef, Setting, Type, subset
-from icestream.api.connector_settings import JSON_CONVERTER, STRING_CONVERTER
 from icestream.api.errors import ConfigError, Problem
 from icestream.converters.header_converters import SimpleHeaderConverter
+from icestream.converters.json_converter import SETTINGS as JSON_SETTINGS
 from icestream.converters.json_converter import JsonConverter
 from icestream.converters.primitives import (
     NUMBER_NAMES,
@@ -27,6 +27,7 @@ from icestream.converters.primitives import (
 )
 from icestream.converters.registry.settings import SETTINGS as REGISTRY_SETTINGS
 from icestream.converters.registry.settings import WITHOUT_EFFECT
+from icestream.converters.strings import SETTINGS as STRING_SETTINGS
 from icestream.converters.strings import StringConverter
 from icestream.records.records import Converter
 
@@ -88,9 +89,9 @@ CONVERTERS: Final = (
     ConverterPlugin(f"{PACKAGE}BooleanConverter", BooleanConverter.configured),
     ConverterPlugin(_BYTES, ByteArrayConverter.configured),
     *(ConverterPlugin(PACKAGE + name, _number(name)) for name in NUMBER_NAMES),
-    ConverterPlugin(JSON, JsonConverter.configured, ConfigDef(JSON_CONVERTER)),
+    ConverterPlugin(JSON, JsonConverter.configured, JSON_SETTINGS),
     ConverterPlugin(SIMPLE_HEADERS, SimpleHeaderConverter.configured, is_for_records=False),
-    ConverterPlugin(STRING, StringConverter.configured, ConfigDef(STRING_CONVERTER)),
+    ConverterPlugin(STRING, StringConverter.configured, STRING_SETTINGS),
     *(
         ConverterPlugin(
             name,

@@ -6,8 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Self
 
-from icestream.api.config import ConfigDef
-from icestream.api.connector_settings import JSON_CONVERTER
+from icestream.api.config import ConfigDef, Setting, Type
 from icestream.api.errors import ConfigError, Problem
 from icestream.jsontext.encode import JsonWriter
 from icestream.jsontext.envelope import EnvelopeReader, read_payloads
@@ -19,7 +18,67 @@ from icestream.records.records import Converted
 from icestream.records.schema import ConnectSchema
 from icestream.records.values import Value
 
-_SETTINGS: Final = ConfigDef(JSON_CONVERTER)
+SETTINGS: Final = ConfigDef(
+    (
+        Setting(
+            "schemas.enable",
+            Type.BOOLEAN,
+            True,
+            "Whether each JSON value carries its schema beside the payload.",
+            importance="HIGH",
+            group="Schemas",
+            order=0,
+            width="MEDIUM",
+            display_name="Enable Schemas",
+        ),
+        Setting(
+            "schemas.cache.size",
+            Type.INT,
+            1000,
+            "How many schemas the JSON converter remembers.",
+            importance="HIGH",
+            group="Schemas",
+            order=1,
+            width="MEDIUM",
+            display_name="Schema Cache Size",
+        ),
+        Setting(
+            "schema.content",
+            Type.STRING,
+            None,
+            "The schema of all values, when they do not carry it themselves.",
+            importance="HIGH",
+            group="Schemas",
+            order=2,
+            width="MEDIUM",
+            display_name="Schema Content",
+        ),
+        Setting(
+            "decimal.format",
+            Type.STRING,
+            "BASE64",
+            "How decimals are written as JSON: BASE64 or NUMERIC.",
+            choices=("NUMERIC", "BASE64"),
+            ignores_case=True,
+            importance="LOW",
+            group="Serialization",
+            order=0,
+            width="MEDIUM",
+            display_name="Decimal Format",
+        ),
+        Setting(
+            "replace.null.with.default",
+            Type.BOOLEAN,
+            True,
+            "Whether a null becomes the default of its field.",
+            importance="LOW",
+            group="Serialization",
+            order=1,
+            width="MEDIUM",
+            display_name="Replace null with default",
+        ),
+    )
+)
 
 
 @dataclass(frozen=True)
@@ -29,7 +88,7 @@ class JsonConverter:
 
     @classmethod
     def configured(cls, settings: Mapping[str, str], is_key: bool) -> Self:
-        parsed = _SETTINGS.parse(settings)
+        parsed = SETTINGS.parse(settings)
         fills, has_schemas = parsed["replace.null.with.default"], parsed["schemas.enable"]
         writer = JsonWriter(
             has_schemas=has_schemas, numeric=parsed["decimal.format"].upper() == "NUMERIC", fills=fills

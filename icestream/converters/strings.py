@@ -12,6 +12,7 @@ from typing import Final, Self
 import pyarrow as pa
 import pyarrow.types as pt
 
+from icestream.api.config import ConfigDef, Setting, Type
 from icestream.api.errors import ConfigError, Problem
 from icestream.converters.value_text import value_texts
 from icestream.records.column import Column
@@ -19,6 +20,19 @@ from icestream.records.records import Converted
 from icestream.records.schema import OPTIONAL_STRING
 from icestream.records.values import Value
 
+SETTINGS: Final = ConfigDef(
+    (
+        Setting(
+            "converter.encoding",
+            Type.STRING,
+            "UTF-8",
+            "The character set of the string converter.",
+            importance="HIGH",
+            width="MEDIUM",
+            display_name="Encoding",
+        ),
+    )
+)
 _UTF_8: Final = "utf-8"
 _UTF_16: Final = "utf-16"
 """Java writes it with the high byte first, and reads it so unless a mark says otherwise."""
