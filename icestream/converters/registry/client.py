@@ -1,7 +1,8 @@
 """Asks a Schema Registry for schemas and registers them; the converters' way to it.
 
 Several addresses are tried in turn. A registry that does not answer is an error of the whole batch, which
-is tried again; an id that it does not know is an error of the records that name it (`UnknownSchema`).
+is tried again; an id that it does not know is an error of the records that name it (`UnknownSchema`). Why not
+the client that comes with confluent-kafka: docs/decisions/022-registry-client.md.
 """
 
 from __future__ import annotations
