@@ -23,13 +23,14 @@ import pyarrow as pa
 from pyiceberg.schema import Schema
 from pyiceberg.types import LongType, NestedField
 
-from icestream.api.batch import Batch, Counts, StagedFile
+from icestream.api.batch import Batch, Counts, Staged
 from icestream.api.checkpoint import Checkpoint, SourceIds, checkpoint_after
-from icestream.api.offsets import NOTHING, Offsets, Partition
+from icestream.api.offsets import Offsets, Partition
+from icestream.api.sink import Commit
 from icestream.connectors.iceberg.catalogs import open_catalog
-from icestream.connectors.iceberg.origins import RowOrigins
-from icestream.connectors.iceberg.stage import StageWriter
+from icestream.connectors.iceberg.stage import StagedFile, StageWriter
 from icestream.connectors.iceberg.table import IcebergTable
+from icestream.records.origins import RowOrigins
 
 _ROUNDS: Final = 9
 """The fifth commit of a new table and the next one of the old, in turn; the medians count."""
@@ -88,14 +89,8 @@ class Job:
         plan = self._table.plan({})
         files = self._staged() if with_file else []
         cpu, wall = time.process_time(), time.perf_counter()
-        receipt = self._table.commit(
-            files,
-            checkpoint_after(self._checkpoint, batch, counts, self._topic, tables),
-            expect=self._checkpoint.offsets if self._checkpoint else NOTHING,
-            new_fields={},
-            written_with=plan,
-            summary={"kafka.connect.commit-id": batch.id},
-        )
+        after = checkpoint_after(self._checkpoint, batch, counts, self._topic, tables)
+        receipt = self._table.commit(Commit(after, self._checkpoint, plan, Staged(files)))
         taken = time.process_time() - cpu, time.perf_counter() - wall
         self._checkpoint, self._at = receipt.checkpoint, end
         return taken

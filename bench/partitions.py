@@ -44,8 +44,8 @@ def small_batches(bootstrap: str, partitions: int, rounds: int, folder: Path) ->
     """Seconds of each batch of two records a partition; the first one is not told."""
     from icestream.embedded.minio_logs import generate
     from icestream.embedded.topics import ensure_topic
-    from icestream.jobs.build_iceberg import job_manager, spark_runner
-    from icestream.pipeline.run import SparkPlane
+    from icestream.jobs.build_sink import batch_runner, sink_manager
+    from icestream.pipeline.spark_runner import SparkPlane
 
     topic = f"batches-{partitions}"
     ensure_topic(bootstrap, topic, partitions)
@@ -64,7 +64,9 @@ def small_batches(bootstrap: str, partitions: int, rounds: int, folder: Path) ->
     name = f"bench-{topic}"
     records = generate("api", (rounds + 1) * partitions * _RECORDS_A_PARTITION)
     seconds = []
-    with closing(job_manager(name, config, worker, spark_runner(spark, name, config, worker))) as manager:
+    with closing(
+        sink_manager(name, config, worker, batch_runner(name, config, worker, lambda: spark))
+    ) as manager:
         for number in range(1, rounds + 2):
             produce(bootstrap, topic, partitions, records, partitions * _RECORDS_A_PARTITION)
             began = time.monotonic()

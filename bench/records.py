@@ -23,17 +23,17 @@ from rich.table import Table
 from bench import machine
 from bench.one_core import CHUNK_ROWS, Case, Speed, chunks_of, in_turn
 from bench.record_kinds import KINDS
-from icestream.api.offsets import Offsets, Partition
+from icestream.api.offsets import Partition
+from icestream.api.sink import TargetTask, WriterTask
 from icestream.connectors.iceberg.catalogs import open_catalog
 from icestream.connectors.iceberg.origins import RowOrigins
 from icestream.connectors.iceberg.stage import TablePlan
 from icestream.connectors.iceberg.table import IcebergTable
+from icestream.connectors.iceberg.writer import IcebergWriter
 from icestream.embedded.minio_logs import generate
 from icestream.embedded.minio_tables import LOG_TABLES, sqlite_catalog
 from icestream.kafka.chunk import Chunk, Part
-from icestream.pipeline.plan import Plan, TableTask
 from icestream.pipeline.record_path import RecordPath, RecordSettings, record_path_from
-from icestream.pipeline.worker import TableWork
 from icestream.records.records import Converter
 from icestream.records.rows import Indexes
 from icestream.rows.fit_records import RecordFitter
@@ -152,18 +152,16 @@ def decodes(converter: Converter, records: Sequence[bytes], plan: TablePlan) -> 
 
 def lands(path: RecordPath, chunks: Sequence[HeldChunk], plan: TablePlan) -> Case:
     """Bytes to Parquet files, by partition; all chunks of a round make one task."""
-    task = TableTask(plan, Offsets({}))
-    batch = Plan({}, RecordSettings({}), [task], [], evolves=False)
-    table = TableWork(task, batch, value_class="")
+    task = WriterTask([TargetTask(plan.name, plan)], "bench")
+    writer = IcebergWriter(task)
 
     def case(number: int) -> None:
-        nonlocal table
-        for records in path.prepare(chunks[number]).records:
-            origins = RowOrigins([_SOURCE], chunks[number].sources, chunks[number].offsets())
-            table.write(table.fit(records), origins, table.fresh(origins))
+        nonlocal writer
+        origins = RowOrigins([_SOURCE], chunks[number].sources, chunks[number].offsets())
+        writer.write(path.prepare(chunks[number]).records, origins)
         if number == len(chunks) - 1:
-            table.close()
-            table = TableWork(task, batch, value_class="")
+            writer.close()
+            writer = IcebergWriter(task)
 
     return case
 

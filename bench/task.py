@@ -112,17 +112,23 @@ def _loaded_broker(stack: ExitStack, records: int) -> str:
 
 def measured(bootstrap: str, records: int) -> dict[str, float]:
     """In this process: CPU and memory of the work of one task."""
-    from icestream.pipeline.worker import settle_process, task_result
+    from icestream.kafka.reader import process_reader
+    from icestream.pipeline.plan import Plan
+    from icestream.pipeline.record_path import process_record_path
+    from icestream.pipeline.task import settle_process, task_result
+
+    def result(plan: Plan) -> Any:
+        return task_result(plan, 0, process_reader(plan.kafka), process_record_path(plan.records))
 
     settle_process()
     with tempfile.TemporaryDirectory(prefix="icestream-bench-") as folder:
         plan_of = _plans(bootstrap, Path(folder))
-        task_result(plan_of(0, min(records, _WARM_ROWS)), 0)
+        result(plan_of(0, min(records, _WARM_ROWS)))
         before, began = resource.getrusage(resource.RUSAGE_SELF), time.monotonic()
         rows = 0
         for low in range(0, records, _BATCH_ROWS):
-            taken = task_result(plan_of(low, min(records, low + _BATCH_ROWS)), 0)
-            rows += sum(counts.written for table in taken.tables for counts in table.counts.values())
+            taken = result(plan_of(low, min(records, low + _BATCH_ROWS)))
+            rows += sum(counts.written for table in taken.staged.values() for counts in table.counts.values())
         after, seconds = resource.getrusage(resource.RUSAGE_SELF), time.monotonic() - began
     millions = rows / 1e6
     return {
@@ -137,16 +143,20 @@ def _plans(bootstrap: str, folder: Path) -> Any:
     """Makes the plan of a batch from so many records of the topic to so many."""
     from bench.table import API_LOG
     from icestream.api.batch import Slice
-    from icestream.api.offsets import Offsets, Partition
+    from icestream.api.offsets import Partition
+    from icestream.api.sink import SinkPlan, TargetTask
     from icestream.connectors.iceberg.catalogs import open_catalog
     from icestream.connectors.iceberg.table import IcebergTable
+    from icestream.connectors.iceberg.writer import IcebergWriter
     from icestream.embedded.minio_tables import sqlite_catalog
-    from icestream.pipeline.plan import Plan, TableTask
+    from icestream.pipeline.plan import Plan
     from icestream.pipeline.record_path import RecordSettings
+    from icestream.rows.growth import GrowthLimit
 
     catalog = open_catalog(sqlite_catalog(str(folder)))
     API_LOG.create(catalog)
-    table = IcebergTable(catalog, API_LOG.table, "bench", write_props={}).plan({})
+    table = IcebergTable(catalog, API_LOG.table, "bench", write_props={}, growth=GrowthLimit()).plan({})
+    sink = SinkPlan(IcebergWriter, [TargetTask(table.name, table)])
     records = RecordSettings.of(_CONFIG)
 
     def plan(low: int, high: int) -> Plan:
@@ -155,7 +165,7 @@ def _plans(bootstrap: str, folder: Path) -> Any:
             for number in range(_PARTITIONS)
         ]
         kafka = {"bootstrap.servers": bootstrap}
-        return Plan(kafka, records, [TableTask(table, Offsets({}))], [slices], evolves=True, batch=str(low))
+        return Plan(kafka, records, sink, [slices], batch=str(low))
 
     return plan
 

@@ -28,7 +28,7 @@ from tests.tally import Tally
 from tests.work_units import work_unit
 
 if TYPE_CHECKING:
-    from icestream.pipeline.run import SparkPlane
+    from icestream.pipeline.spark_runner import SparkPlane
     from tests.running import RunningConnector, StartConnector
 
 Produce = Callable[[str, Sequence[Mapping[str, Any]]], None]
@@ -137,7 +137,7 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
 @pytest.fixture(scope="session")
 def spark() -> SparkPlane:
     """The Spark session of this process."""
-    from icestream.pipeline.run import SparkPlane
+    from icestream.pipeline.spark_runner import SparkPlane
 
     return SparkPlane(SPARK)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
@@ -44,22 +43,22 @@ class Batch:
         return sum(piece.span for piece in self.slices())
 
 
-def deal(slices: Sequence[Slice], hands: int) -> list[list[Slice]]:
-    """Cut slices into `hands` lists of equal span, in order; a partition may be cut at any offset."""
+def split(slices: Sequence[Slice], tasks: int) -> list[list[Slice]]:
+    """Cut slices into one list per task, of equal span, in order; a partition may be cut at any offset."""
     total = sum(piece.span for piece in slices)
-    hands = max(1, min(hands, total))
-    bounds = [total * hand // hands for hand in range(hands + 1)]
-    dealt: list[list[Slice]] = [[] for _ in range(hands)]
+    tasks = max(1, min(tasks, total))
+    bounds = [total * task // tasks for task in range(tasks + 1)]
+    parts: list[list[Slice]] = [[] for _ in range(tasks)]
     position = 0
     for piece in slices:
-        for hand in range(hands):
-            low = max(position, bounds[hand])
-            high = min(position + piece.span, bounds[hand + 1])
+        for task in range(tasks):
+            low = max(position, bounds[task])
+            high = min(position + piece.span, bounds[task + 1])
             if low < high:
                 shift = piece.start - position
-                dealt[hand].append(Slice(piece.partition, low + shift, high + shift))
+                parts[task].append(Slice(piece.partition, low + shift, high + shift))
         position += piece.span
-    return dealt
+    return parts
 
 
 @dataclass(frozen=True)
@@ -92,19 +91,24 @@ def add_counts(parts: Iterable[Mapping[Partition, Counts]]) -> dict[Partition, C
     return total
 
 
-@dataclass(frozen=True)
-class TableReference:
-    """A table as the control topic names it."""
-
-    catalog: str
-    namespace: Sequence[str]
-    name: str
-    uuid: uuid.UUID | None
-
-
 SINK_TASK: Final = "org.apache.kafka.connect.sink.SinkTask"
 DATA_EXCEPTION: Final = "org.apache.kafka.connect.errors.DataException"
 _OVERHEAD: Final = 200
+
+
+@dataclass(frozen=True)
+class Failure:
+    """Why a record failed, in Java's words where Java has words for it, from the converter to the dead
+    letter."""
+
+    reason: str
+    exception: str = DATA_EXCEPTION
+    """Java's name of what was raised."""
+    stage: str = ""
+    """As Kafka Connect names them: KEY_CONVERTER, VALUE_CONVERTER, HEADER_CONVERTER, TRANSFORMATION or
+    TASK_PUT; empty while it is clear from who found it."""
+    class_name: str = SINK_TASK
+    """Java's name of the converter or transform that failed; of write errors that of the task."""
 
 
 @dataclass(frozen=True)
@@ -143,39 +147,24 @@ class Rejected:
 
 
 @dataclass(frozen=True)
-class StagedFile:
-    """A data file that no table references yet."""
-
-    path: str
-    partition: tuple[Any, ...]
-    """Values in the order of the partition spec."""
-    spec_id: int
-    rows: int
-    size: int
-    metrics: Mapping[str, Any] = field(repr=False, default_factory=dict)
-
-
-@dataclass(frozen=True)
 class Staged:
-    """What became of a batch for one table. Nothing of it is visible yet."""
+    """What became of a batch for one target. Nothing of it is visible yet."""
 
-    files: Sequence[StagedFile] = ()
+    payload: Sequence[Any] = ()
+    """What the target commits, such as files; only the sink knows."""
+    rows: int = 0
     counts: Mapping[Partition, Counts] = field(default_factory=dict)
     new_fields: Mapping[tuple[str, ...], Any] = field(default_factory=dict)
-    """Fields that the table lacks, by path, as inferred types: the batch has to run again for a table that
+    """Fields that the target lacks, by path, as inferred types: the batch has to run again for a target that
     has them."""
-
-    @property
-    def rows(self) -> int:
-        return sum(file.rows for file in self.files)
 
 
 @dataclass(frozen=True)
 class BatchResult:
-    """What tasks made of their slices: one `Staged` per table, in the plan's order, and what concerns all
-    tables."""
+    """What tasks made of their slices: what is staged for each target, and what concerns all of them."""
 
-    tables: Sequence[Staged] = ()
+    staged: Mapping[str, Staged] = field(default_factory=dict)
+    """By the target's name."""
     rejected: Sequence[Rejected] = ()
     bytes_read: int = 0
     newest_ms: Mapping[Partition, int] = field(default_factory=dict)
@@ -186,11 +175,11 @@ class BatchResult:
     """More rejected bytes than a driver should hold, or more bytes than a batch may have: it has to be
     smaller."""
     records_read: int = 0
-    """Of those `bytes_read`; what a table has already is among them."""
+    """Of those `bytes_read`; what a target has already is among them."""
 
     @property
     def needs_new_fields(self) -> bool:
-        return any(staged.new_fields for staged in self.tables)
+        return any(staged.new_fields for staged in self.staged.values())
 
 
 class PartlyStaged(Exception):

@@ -122,6 +122,9 @@ class FoundCheckpoint:
     """The target's name."""
     target_id: str = ""
     """Its own id: another one if it is dropped and created again."""
+    follows_group: bool = False
+    """Without a checkpoint it goes on where the consumer group is, as sinks of Kafka Connect do: it keeps
+    none, or may lose it without losing rows."""
 
     @property
     def offsets(self) -> Offsets:

@@ -1,10 +1,220 @@
-"""What a sink connector offers, besides what every connector does."""
+"""What a sink is to everybody else: it has targets, stages rows for them, and commits them with a checkpoint.
+
+A connector's folder implements these; the sink manager (`jobs`) and the tasks (`pipeline`) know nothing more.
+A batch goes through a sink like this: the manager asks each `Target` what it `found` and how to write for it
+(`plan`); tasks open the sink's `SinkWriter`, which stages rows; the manager has each target `commit` what was
+staged. The target decides: its commit lands only on the checkpoint that the batch started from.
+"""
 
 from __future__ import annotations
 
-from typing import ClassVar, Literal
+import datetime as dt
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol
 
+from icestream.api.batch import BatchResult, Staged
+from icestream.api.checkpoint import Checkpoint, FoundCheckpoint
+from icestream.api.config import Config
 from icestream.api.connector import ConnectorPlugin
+from icestream.api.offsets import NOTHING, Offsets, Partition
+
+if TYPE_CHECKING:
+    # For their names alone: the vocabulary has no code of others below it.
+    from pyroaring import BitMap64
+
+    from icestream.api.batch import Failure
+    from icestream.records.origins import RowOrigins
+    from icestream.records.records import Records
+
+TASK_PUT = "TASK_PUT"
+"""The stage of a record that the sink itself cannot take."""
+
+
+# -- in a task --
+
+
+@dataclass(frozen=True)
+class TargetTask:
+    """A target to write for, by its own plan; rows below `floor` are in it already."""
+
+    name: str
+    plan: Any
+    floor: Offsets = NOTHING
+
+
+@dataclass(frozen=True)
+class WriterTask:
+    """What a writer is told when it opens. Plain data: it crosses process boundaries."""
+
+    targets: Sequence[TargetTask]
+    batch: str
+    """Its id, for the names of files."""
+    stages: bool = True
+    """False: only find the records that cannot be taken: the batch is in the targets already."""
+
+
+@dataclass(frozen=True)
+class Written:
+    """What became of some records; those that are in neither are staged."""
+
+    failed: Mapping[int, Failure] = field(default_factory=dict)
+    """By row of the chunk. A record that one target cannot take is in none."""
+    skipped: Sequence[int] = ()
+    """Rows that the sink passes over, such as records without a value."""
+
+
+class SinkWriter(Protocol):
+    """Stages the records of one task; runs in a Spark task, or in the worker for sinks without Spark."""
+
+    def write(self, records: Sequence[Records], origins: RowOrigins) -> Written:
+        """Take the records of one chunk; `origins` tells the source offset of each row of the chunk."""
+
+    def close(self) -> Mapping[str, Staged]:
+        """What is staged for each target; nothing of it is visible yet."""
+
+    def discard(self) -> None:
+        """Remove what was staged: the task has failed."""
+
+
+OpenWriter = Callable[[WriterTask], SinkWriter]
+"""Picklable: a class, or a function of a module."""
+
+
+@dataclass(frozen=True)
+class SinkPlan:
+    """What the tasks of a batch need of its sink. Plain data: it crosses process boundaries."""
+
+    writer: OpenWriter
+    targets: Sequence[TargetTask]
+
+
+# -- in the sink manager --
+
+
+@dataclass(frozen=True)
+class Commit:
+    """All that one target is to make visible at once."""
+
+    checkpoint: Checkpoint
+    expect: Checkpoint | None
+    """What the target had when the batch was planned: on anything else the commit is refused."""
+    plan: Any
+    """The target's own, by which the rows were written."""
+    staged: Staged = field(default_factory=Staged)
+    result: BatchResult = field(default_factory=BatchResult)
+    """Of the whole batch, for what a target says about a commit."""
+    valid_through: dt.datetime | None = None
+    """The time up to which every partition has been read."""
+
+
+@dataclass(frozen=True)
+class Receipt:
+    """A target after a commit. `id` is the target's own name of the commit; None if it had it all before."""
+
+    checkpoint: Checkpoint | None
+    id: Any = None
+
+
+@dataclass(frozen=True)
+class RowOffsets:
+    """The source offsets of the rows that a target has."""
+
+    layers: Mapping[Partition, Sequence[BitMap64]]
+    """First the offsets that are there at least once, then those that are there at least twice, and so on."""
+    foreign_rows: int = 0
+    """Rows whose origin is not known, because another engine wrote or rewrote them."""
+
+
+@dataclass(frozen=True)
+class TargetAudit:
+    """What a target can prove at one moment, for `verify`: its checkpoint and what it had with it."""
+
+    found: FoundCheckpoint
+    rows: int | None = None
+    """None: nobody can count them."""
+    other_writers: bool = False
+    """Whether somebody else has changed its rows."""
+    row_offsets: Callable[[], RowOffsets] | None = None
+    """Reads all rows of that moment, for `verify --deep`."""
+
+
+class Target(Protocol):
+    """A table, a prefix of an object store, a file: one place that gets the job's records.
+
+    Implementations inherit from it, for the answers that few targets have to give.
+    """
+
+    name: str
+
+    def found(self) -> FoundCheckpoint:
+        """What it says of the job, read anew. ConfigError if it does not exist."""
+
+    def plan(self, new_fields: Mapping[tuple[str, ...], Any]) -> Any:
+        """How to write for the target as it is, or as it will be with new fields. Picklable."""
+
+    def commit(self, commit: Commit) -> Receipt:
+        """Make staged rows visible, with the checkpoint: compare-and-set.
+
+        CommitConflict: nothing landed. CommitUnknown: nobody knows, ask `found`.
+        """
+
+    def discard(self, staged: Staged) -> None:
+        """Remove what was staged and certainly not committed."""
+
+    def sweep(self, landed: str, now: dt.datetime) -> int:
+        """Remove what batches that died have left behind, and tell how much; `landed` is the last commit."""
+        return 0
+
+    def audit(self) -> TargetAudit:
+        """What `verify` may hold against the checkpoint."""
+        return TargetAudit(self.found())
+
+
+@dataclass(frozen=True)
+class Message:
+    """Something for other programs to read, sent in the Kafka transaction of the batch."""
+
+    topic: str
+    key: bytes
+    value: bytes
+
+
+class Sink(Protocol):
+    """The open sink of one job. Implementations inherit from it."""
+
+    writer: OpenWriter
+    """Who stages the records of a task."""
+
+    def targets(self) -> Sequence[Target]: ...
+
+    def event_topics(self) -> Sequence[str]:
+        """The topics that `events` are for; created if they are missing."""
+        return ()
+
+    def events(
+        self, commit: str, receipts: Mapping[str, Receipt] | None, valid_through: dt.datetime | None
+    ) -> Sequence[Message]:
+        """What is told of a batch; without receipts it was in all targets before, and is published late."""
+        return ()
+
+    def close(self) -> None:
+        """The job has ended."""
+        return
+
+
+@dataclass(frozen=True)
+class SinkOptions:
+    """What the manager must know of a sink's config before anything is opened."""
+
+    commit_seconds: float = 0.0
+    """Time from commit to commit while records come in; 0: a commit as soon as there are records."""
+    most_rows: int | None = None
+    most_bytes: int | None = None
+    """Of a batch, where the sink bears less than `icestream.commit.rows` and `.bytes` say."""
+    group: str | None = None
+    """The consumer group, where it is not connect-<name>."""
+    transactional_prefix: str = ""
 
 
 class SinkPlugin(ConnectorPlugin):
@@ -15,3 +225,22 @@ class SinkPlugin(ConnectorPlugin):
     """Whether `validate` asks Kafka and the Schema Registries of a config if they are there."""
     uses_spark: ClassVar[bool] = False
     """Whether its batches are Spark jobs; otherwise they run in the worker."""
+
+    def options(self, config: Config) -> SinkOptions:
+        return SinkOptions()
+
+    def open(self, name: str, config: Config) -> Sink:
+        """The sink of the connector with this name. Called again after a call that did not answer in time."""
+        raise NotImplementedError
+
+
+def layered(parts: Iterable[BitMap64]) -> list[BitMap64]:
+    """Offsets that are there at least once, at least twice, and so on, from sets that may overlap."""
+    layers: list[BitMap64] = []
+    for part in parts:
+        again = part
+        for number, layer in enumerate(layers):
+            layers[number], again = layer | again, layer & again
+        if again:
+            layers.append(again)
+    return layers

@@ -47,7 +47,7 @@ def verify(
 
     logs.configure("ERROR")
     found, given = known(client, connector, config, bootstrap_servers, worker)
-    _refuse_without_tables(connector, found)
+    _refuse_source(connector, found)
     try:
         are_good = holds(connector, found, given, deep=deep)
     except RetriableError as error:
@@ -59,33 +59,29 @@ def verify(
         raise SystemExit(1)
 
 
-def _refuse_without_tables(connector: str, config: Mapping[str, str]) -> None:
-    from icestream.api.sink import SinkPlugin
+def _refuse_source(connector: str, config: Mapping[str, str]) -> None:
     from icestream.plugins import find_connector
 
-    plugin = find_connector(config.get("connector.class", "")).plugin
-    if not (isinstance(plugin, SinkPlugin) and plugin.uses_spark):
-        raise PreconditionError(
-            f"connector '{connector}' has no table whose rows could be counted; name an Iceberg sink"
-        )
+    if find_connector(config.get("connector.class", "")).is_source:
+        raise PreconditionError(f"connector '{connector}' is a source, which lands nothing; name a sink")
 
 
 def holds(connector: str, config: Mapping[str, str], worker: Mapping[str, str], *, deep: bool) -> bool:
-    """Print the verdict on every table of a connector; whether all are good."""
-    from icestream.jobs.accounts import judge
-    from icestream.jobs.evidence import gather
+    """Print what is found of every target of a connector; whether all are good."""
+    from icestream.jobs.audit import findings
+    from icestream.jobs.audit_facts import gather
 
     good = True
-    for table, evidence in gather(connector, config, worker, deep=deep):
-        verdict = judge(evidence)
-        click.echo(f"{connector} → {table}: {verdict.line}")
-        for problem in verdict.problems:
+    for target, facts in gather(connector, config, worker, deep=deep):
+        found = findings(facts)
+        click.echo(f"{connector} → {target}: {found.line}")
+        for problem in found.problems:
             click.echo(f"  {problem}", err=True)
-        for unknown in verdict.unknown:
+        for unknown in found.unknown:
             click.echo(f"  not known: {unknown}")
-        if deep and evidence.deep and evidence.deep.foreign_rows:
+        if facts.deep and facts.deep.foreign_rows:
             click.echo(
-                f"  {evidence.deep.foreign_rows:,} rows are in files that another engine wrote: counted only"
+                f"  {facts.deep.foreign_rows:,} rows are in files that another engine wrote: counted only"
             )
-        good = good and verdict.holds
+        good = good and found.holds
     return good

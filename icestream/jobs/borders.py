@@ -1,22 +1,15 @@
-"""What the job manager needs of others, as Protocols: Kafka's facts, the data plane, a table."""
+"""What the sink manager needs of others besides its sink: facts and news of Kafka, and who runs a batch."""
 
 from __future__ import annotations
 
-import datetime as dt
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Protocol
+from collections.abc import Callable, Iterable
+from typing import Protocol
 
-from icestream.api.batch import Batch, BatchResult, StagedFile, TableReference
+from icestream.api.batch import Batch, BatchResult
 from icestream.api.offsets import Offsets, Partition
+from icestream.api.sink import SinkPlan
 from icestream.kafka.topics import GroupOffset, TopicFacts
 from icestream.kafka.watch import Seen
-
-if TYPE_CHECKING:
-    # For their names alone: jobs without tables start sooner.
-    from icestream.api.checkpoint import Checkpoint, FoundCheckpoint
-    from icestream.connectors.iceberg.stage import TablePlan
-    from icestream.connectors.iceberg.table import NewFields, Receipt
-    from icestream.pipeline.plan import TableTask
 
 
 class SourceFacts(Protocol):
@@ -44,45 +37,16 @@ class News(Protocol):
 
 
 class BatchRunner(Protocol):
-    """`icestream.pipeline.run.SparkRunner` is the real one."""
+    """`pipeline.spark_runner.SparkRunner`, or `pipeline.in_worker.InWorkerRunner`."""
 
-    def run(
-        self, batch: Batch, tables: Sequence[TableTask], *, evolves: bool, stages: bool = True
-    ) -> BatchResult: ...
+    def run(self, batch: Batch, sink: SinkPlan, *, stages: bool = True) -> BatchResult: ...
 
-
-class CancellableRunner(BatchRunner, Protocol):
-    """`icestream.pipeline.run.SparkRunner` is the real one."""
+    def refuse_cancelled(self) -> None:
+        """Cancelled, after `cancel`."""
 
     def cancel(self) -> None:
-        """Give up the batch under way, and every later one until `allow`. Called from another thread."""
+        """Give up the batch under way, and every later one until `allow`."""
 
     def allow(self) -> None: ...
 
-
-class SinkTable(Protocol):
-    """`icestream.connectors.iceberg.table.IcebergTable` is the real one."""
-
-    @property
-    def name(self) -> str: ...
-
-    def reference(self, catalog: str) -> TableReference: ...
-
-    def found(self) -> FoundCheckpoint: ...
-
-    def plan(self, new_fields: NewFields) -> TablePlan: ...
-
-    def commit(
-        self,
-        files: Sequence[StagedFile],
-        checkpoint: Checkpoint,
-        *,
-        expect: Offsets,
-        new_fields: NewFields,
-        written_with: TablePlan,
-        summary: Mapping[str, str],
-    ) -> Receipt: ...
-
-    def discard(self, files: Sequence[StagedFile]) -> None: ...
-
-    def sweep(self, landed: str, now: dt.datetime) -> int: ...
+    def close(self) -> None: ...

@@ -19,7 +19,7 @@ from icestream.plugins import find_connector
 from icestream.waits import waiting_for
 
 if TYPE_CHECKING:
-    from icestream.pipeline.run import SparkPlane
+    from icestream.pipeline.spark_runner import SparkPlane
 
 
 def manager_maker(worker: Mapping[str, str], late: LateSpark | None = None) -> MakeManager:
@@ -34,18 +34,15 @@ def manager_maker(worker: Mapping[str, str], late: LateSpark | None = None) -> M
 
     def make(name: str, config: Mapping[str, str], wake: Callable[[], None]) -> Manager:
         plugin = find_connector(config["connector.class"]).plugin
-        if isinstance(plugin, SinkPlugin) and plugin.uses_spark:
-            from icestream.jobs.build_iceberg import job_manager, spark_runner
+        if isinstance(plugin, SinkPlugin):
+            from icestream.jobs.build_sink import batch_runner, sink_manager
 
-            runner = spark_runner(spark.plane(), name, config, worker)
-            return job_manager(name, config, worker, runner, shared=shared, wake=wake)
-        if isinstance(plugin, SourcePlugin):
-            from icestream.jobs.source_manager import source_manager
+            runner = batch_runner(name, config, worker, spark.plane)
+            return sink_manager(name, config, worker, runner, shared=shared, wake=wake)
+        from icestream.jobs.source_manager import source_manager
 
-            return source_manager(name, plugin, config, worker)
-        from icestream.jobs.build_file_sink import file_sink_manager
-
-        return file_sink_manager(name, config, worker)
+        assert isinstance(plugin, SourcePlugin)
+        return source_manager(name, plugin, config, worker)
 
     return make
 
@@ -65,7 +62,7 @@ class LateSpark:
 
     def plane(self) -> SparkPlane:
         from icestream.kafka.clients import client_settings
-        from icestream.pipeline.run import SparkPlane
+        from icestream.pipeline.spark_runner import SparkPlane
 
         with waiting_for("Spark to start"), self._lock:
             if self._plane is None:

@@ -1,23 +1,21 @@
-"""The job's side effects in Kafka: dead letters, control events and group offsets, in one transaction per
+"""The job's side effects in Kafka: dead letters, the sink's events and group offsets, in one transaction per
 batch, or in several if the dead letters take long."""
 
 from __future__ import annotations
 
-import datetime as dt
 import logging
 import threading
-import uuid
 from collections.abc import Callable, Iterable, Sequence
 from typing import Protocol
 
 from icestream.api.batch import Rejected
 from icestream.api.errors import SourceUnavailable
 from icestream.api.offsets import Offsets, Partition
+from icestream.api.sink import Message
 from icestream.deadlines import Overdue, while_moving
-from icestream.jobs.events import Event, Payload, encoded
-from icestream.jobs.job import Job
 from icestream.jobs.outbox import LetterQueue
 from icestream.jobs.resume import NOTE_PREFIX
+from icestream.jobs.sink_job import SinkJob
 from icestream.kafka.topics import Topics
 from icestream.kafka.transactions import Outgoing, Transactions
 
@@ -31,7 +29,7 @@ _LONGEST_SILENCE = 60.0
 
 class Channel(Protocol):
     def publish(
-        self, commit: str, rejected: Sequence[Rejected], events: Sequence[Payload], offsets: Offsets
+        self, commit: str, rejected: Sequence[Rejected], events: Sequence[Message], offsets: Offsets
     ) -> None:
         """Nothing twice, and all of it or, after an error, the first part of it: then the group's offsets say
         how far it came. Fenced: another manager of this job has taken over."""
@@ -47,26 +45,23 @@ class KafkaChannel:
 
     def __init__(
         self,
-        job: Job,
+        job: SinkJob,
         settings: dict[str, str],
-        clock: Callable[[], dt.datetime],
         between: Callable[[], None] = lambda: None,
         seconds: float = _LONGEST_SILENCE,
     ) -> None:
         self._job = job
         self._seconds = seconds
-        self._clock = clock
         self._between = between
         """Called between two transactions of a batch; what it raises ends the batch there."""
-        self._sender = str(uuid.uuid4()).encode()
         self._transactions = Transactions(settings, job.transactional_id, job.group)
 
     def publish(
-        self, commit: str, rejected: Sequence[Rejected], events: Sequence[Payload], offsets: Offsets
+        self, commit: str, rejected: Sequence[Rejected], events: Sequence[Message], offsets: Offsets
     ) -> None:
         note = f"{NOTE_PREFIX}{commit}"
         queue = LetterQueue(self._job, rejected, offsets)
-        closing = [*self._events(events)]
+        closing = [Outgoing(event.topic, event.key, event.value) for event in events]
         while True:
             # librdkafka keeps no time limit when its broker goes away in the middle of a transaction.
             self._moving(lambda: queue.write_some(self._transactions, closing, note))
@@ -96,22 +91,14 @@ class KafkaChannel:
                 f"for {self._seconds:.0f} s; is the broker up?"
             ) from None
 
-    def _events(self, payloads: Sequence[Payload]) -> Iterable[Outgoing]:
-        for payload in payloads:
-            event = Event(uuid.uuid4(), self._clock(), self._job.group, payload)
-            yield Outgoing(self._job.control_topic, self._sender, encoded(event))
-
     def _context(self) -> dict[str, str]:
         return {"connector": self._job.name}
 
 
-def prepare_topics(job: Job, topics: Topics) -> None:
-    """Create the control topic and the dead letter queue if they are missing."""
-    _create_missing(topics, job.control_topic, 3)
-    prepare_dead_letters(job, topics)
-
-
-def prepare_dead_letters(job: Job, topics: Topics) -> None:
+def prepare_topics(job: SinkJob, events: Iterable[str], topics: Topics) -> None:
+    """Create the topics of the sink's events and the dead letter queue if they are missing."""
+    for name in events:
+        _create_missing(topics, name, 3)
     if job.dead_letters:
         _create_missing(topics, job.dead_letters.topic, job.dead_letters.replication)
 

@@ -10,7 +10,7 @@ from typing import Final
 from icestream.api.batch import Rejected
 from icestream.api.offsets import Offsets
 from icestream.jobs.dead_letters import CONTEXT, LEFT_OUT
-from icestream.jobs.job import DeadLetters, Job
+from icestream.jobs.sink_job import DeadLetters, SinkJob
 from icestream.kafka.transactions import Outgoing, Purged, TooLarge, Transactions
 
 _log = logging.getLogger(__name__)
@@ -24,7 +24,7 @@ _MOST_PURGES: Final = 10
 class LetterQueue:
     """The dead letters of one batch, and how many of them are in the queue."""
 
-    def __init__(self, job: Job, rejected: Sequence[Rejected], end: Offsets) -> None:
+    def __init__(self, job: SinkJob, rejected: Sequence[Rejected], end: Offsets) -> None:
         self._job = job
         self._target = job.dead_letters
         # In the order of positions: after any of them, one position a partition tells how far they are.

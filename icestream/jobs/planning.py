@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from icestream.api.batch import Batch, BatchResult, Rejected
 from icestream.api.errors import SourceRecreated
 from icestream.api.offsets import Offsets, Partition
-from icestream.jobs.job import Limits
+from icestream.jobs.sink_job import Limits
 
 _FIRST_ROWS = 500_000
 """Size of the first batch of a job that is behind: its speed is not known yet."""

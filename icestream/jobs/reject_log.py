@@ -6,12 +6,12 @@ import logging
 from collections.abc import Sequence
 
 from icestream.api.batch import Rejected
-from icestream.jobs.job import Job
+from icestream.jobs.sink_job import SinkJob
 
 _log = logging.getLogger(__name__)
 
 
-def log_rejected(job: Job, rejected: Sequence[Rejected]) -> None:
+def log_rejected(job: SinkJob, rejected: Sequence[Rejected]) -> None:
     """One line for all of them, and one for each if `errors.log.enable` asks for it.
 
     Never a value: reasons may quote one, so even they are told only on request.
@@ -33,7 +33,7 @@ def log_rejected(job: Job, rejected: Sequence[Rejected]) -> None:
             _log.error("%s", _line(job, record), extra=context)
 
 
-def _line(job: Job, record: Rejected) -> str:
+def _line(job: SinkJob, record: Rejected) -> str:
     where = ""
     if job.logs_messages:
         where = (

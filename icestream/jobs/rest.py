@@ -12,7 +12,7 @@ from typing import Final
 
 from icestream.api.offsets import Offsets
 from icestream.jobs.borders import News
-from icestream.jobs.job import Job
+from icestream.jobs.sink_job import SinkJob
 from icestream.kafka.topics import matching
 from icestream.kafka.watch import Seen
 
@@ -27,7 +27,7 @@ _CHANNEL_SECONDS: Final = 30.0
 
 
 class Rest:
-    def __init__(self, job: Job, news: News | None, wake: Callable[[], None]) -> None:
+    def __init__(self, job: SinkJob, news: News | None, wake: Callable[[], None]) -> None:
         self._job = job
         # A manager whose thread hung may end long after another one of the same job has begun to wait.
         self._waiter = f"{job.name}-{uuid.uuid4()}"

@@ -53,8 +53,8 @@ class ResumePoint:
         return [found.checkpoint for found in self.found if found.checkpoint]
 
     @property
-    def tables(self) -> dict[str, str]:
-        """The ids of the tables, for their checkpoints."""
+    def targets(self) -> dict[str, str]:
+        """The ids of the targets, for their checkpoints."""
         return {found.target: found.target_id for found in self.found}
 
     @property
@@ -69,7 +69,8 @@ def resume_point(
     """`fresh` is where a job begins that nobody knows anything of."""
     known = [item.checkpoint for item in found if item.checkpoint]
     rolled_back = [item.rolled_back_from for item in found if item.rolled_back_from]
-    if not known and not rolled_back and any(_is_ours(offset) for offset in group.values()):
+    forgets = all(item.follows_group for item in found)
+    if not known and not rolled_back and not forgets and any(map(_is_ours, group.values())):
         raise LostOffsets(
             f"group '{job}' has committed offsets of this job, but no table says how far it is: was the "
             "table dropped and created again? To read everything again, reset the connector's offsets; "
@@ -129,7 +130,7 @@ def _refuse_lost_table(found: FoundCheckpoint, known: Sequence[Checkpoint]) -> N
         raise LostOffsets(
             f"table '{found.target}' {why}, so the rows that it had may be missing. To go on, restore it. To "
             "read everything again into all tables, reset the connector's offsets. To have this table begin "
-            "where the others are, take it out of iceberg.tables until the next commit, then add it again."
+            "where the others are, take it out of the config until the next commit, then add it again."
         )
 
 

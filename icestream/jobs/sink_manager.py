@@ -1,4 +1,5 @@
-"""The job manager: plans batches, has them staged, commits the tables, closes the Kafka transaction.
+"""The manager of every sink: plans batches, has them staged, commits the targets, closes the Kafka
+transaction.
 
 `tick` is one turn; `cluster.reconciler` repeats it. docs/exactly-once.md tells why the order is what it is.
 """
@@ -19,14 +20,12 @@ from icestream.api.batch import Batch, Rejected
 from icestream.api.checkpoint import Checkpoint, FoundCheckpoint, SourceIds, checkpoint_after
 from icestream.api.errors import CommitConflict, FatalError, Fenced, RecordRejected, SourceUnavailable
 from icestream.api.offsets import NOTHING, Offsets, Partition, named
+from icestream.api.sink import Commit, Message, Receipt, Sink, Target
 from icestream.api.status import Progress
-from icestream.connectors.iceberg.table import Receipt
-from icestream.jobs import planning, summaries
-from icestream.jobs.borders import CancellableRunner, News, SinkTable, SourceFacts
+from icestream.jobs import planning
+from icestream.jobs.borders import BatchRunner, News, SourceFacts
 from icestream.jobs.channel import Channel
-from icestream.jobs.events import CommitComplete, CommitToTable, Payload, StartCommit
 from icestream.jobs.fences import Fences
-from icestream.jobs.job import Job
 from icestream.jobs.planning import Pace
 from icestream.jobs.reject_log import log_rejected
 from icestream.jobs.rest import Rest
@@ -39,6 +38,7 @@ from icestream.jobs.resume import (
     resume_point,
     unpublished_batch,
 )
+from icestream.jobs.sink_job import SinkJob
 from icestream.jobs.staging import StagedBatch, stage
 from icestream.jobs.unpublished import publish_missing
 from icestream.kafka.topics import GroupOffset
@@ -60,10 +60,10 @@ class SinkManager:
 
     def __init__(
         self,
-        job: Job,
+        job: SinkJob,
         source: SourceFacts,
-        tables: Sequence[SinkTable],
-        runner: CancellableRunner,
+        sink: Sink,
+        runner: BatchRunner,
         open_channel: Callable[[], Channel],
         clock: Callable[[], float],
         wall: Callable[[], dt.datetime],
@@ -75,7 +75,9 @@ class SinkManager:
     ) -> None:
         self._job = job
         self._source = source
-        self._tables = tables
+        self._sink = sink
+        self._targets = sink.targets()
+        """As they were when the job last asked where to resume."""
         self._runner = runner
         self._open_channel = open_channel
         self._clock = clock
@@ -126,7 +128,7 @@ class SinkManager:
                 f"{fenced}; nobody else committed since the outage, trying again"
             ) from fenced
         except BaseException:
-            # Whatever happened, tables and group are asked again before anything else is done.
+            # Whatever happened, targets and group are asked again before anything else is done.
             self._resume = None
             raise
 
@@ -142,24 +144,30 @@ class SinkManager:
             self._prove_alone()
             raise
 
-    def close(self) -> None:
-        self._rest.end()
-        self._close_channel()
-
     def cancel(self) -> None:
-        """No batch gets further than staging until `allow`."""
+        """Give up the batch under way, and every later one until `allow`. From another thread."""
         self._runner.cancel()
 
     def allow(self) -> None:
         self._runner.allow()
 
+    def close(self) -> None:
+        self._rest.end()
+        self._close_channel()
+        self._runner.close()
+        self._sink.close()
+
     # -- where the job resumes --
 
     def _find_resume_point(self) -> ResumePoint:
-        """Ask tables and group; pay what the last batch still owes; remember where to go on."""
+        """Ask targets and group; publish what Kafka has missed of the last batch; remember where to go on."""
         # First, because it ends the transaction that an earlier manager may have left open.
         self._opened_channel()
-        found = [table.found() for table in self._tables]
+        self._targets = self._sink.targets()
+        found = [target.found() for target in self._targets]
+        for target in self._targets:
+            # What cannot be written is told now, and not with the first record.
+            target.plan({})
         self._known = frozenset[str]().union(*(item.checkpoint.topics for item in found if item.checkpoint))
         partitions = self._refresh_facts()
         # A group's offsets are there whether a partition has a leader or not.
@@ -180,7 +188,7 @@ class SinkManager:
             planning.refuse_gaps(self._job.name, floor, beginnings, ends, given_by)
         if has_all(found):
             if (batch := unpublished_batch(checkpoints, group, partitions)) is not None:
-                theirs = [table for table, item in zip(self._tables, found, strict=True) if item.checkpoint]
+                theirs = [one for one, item in zip(self._targets, found, strict=True) if item.checkpoint]
                 self._publish_missing(batch, theirs, beginnings)
             elif any(group[p].next != resume.floor[p] for p in partitions if p in group):
                 self._publish(checkpoints[0].commit, [], [], resume.floor)
@@ -188,15 +196,16 @@ class SinkManager:
         self._rest.stood(self._clock())
         return resume
 
-    def _publish_missing(self, batch: Batch, tables: Sequence[SinkTable], beginnings: Offsets) -> None:
+    def _publish_missing(self, batch: Batch, targets: Sequence[Target], beginnings: Offsets) -> None:
         is_whole = not any(piece.start < beginnings[piece.partition] for piece in batch.slices())
         if is_whole or self._job.dead_letters:
             planning.refuse_lost_letters(self._job.name, batch, beginnings)
             self._note_publishing(batch.id)
-            publish_missing(batch, tables, self._runner, self._opened_channel(), self._job.name)
+            channel = self._opened_channel()
+            publish_missing(batch, targets, self._sink, self._runner, channel, self._job.name)
         else:
             # Its records cannot be read again, and nobody wants its letters.
-            self._publish(batch.id, [], [CommitComplete(uuid.UUID(batch.id), None)], batch.end)
+            self._publish(batch.id, [], self._sink.events(batch.id, None, None), batch.end)
 
     def _give_way(self, group: Mapping[Partition, GroupOffset], partitions: Sequence[Partition]) -> None:
         """End if another manager has published since this one last did.
@@ -216,7 +225,7 @@ class SinkManager:
         if not self._fences.may_be_echo():
             return False
         checkpoints = [
-            found.checkpoint for found in (table.found() for table in self._tables) if found.checkpoint
+            found.checkpoint for found in (one.found() for one in self._targets) if found.checkpoint
         ]
         group = self._source.group_offsets(self._job.group, self._refresh_facts())
         return self._fences.is_echo(_commits(checkpoints, group))
@@ -241,7 +250,7 @@ class SinkManager:
             channel.close()
 
     def _publish(
-        self, commit: str, rejected: Sequence[Rejected], events: Sequence[Payload], end: Offsets
+        self, commit: str, rejected: Sequence[Rejected], events: Sequence[Message], end: Offsets
     ) -> None:
         self._note_publishing(commit)
         self._opened_channel().publish(commit, rejected, events, end)
@@ -341,7 +350,7 @@ class SinkManager:
             pause = self._idle(resume, ends, rows, now)
             return min(pause, _LEADER_SECONDS) if self._leaderless else pause
         if self._channel is None:
-            # It was closed while nothing came. Whoever opens it asks tables and group, as at the start.
+            # It was closed while nothing came. Whoever opens it asks targets and group, as at the start.
             self._resume = None
             return 0.0
         has_new = any(partition not in resume.floor for partition in self._refresh_facts())
@@ -351,7 +360,7 @@ class SinkManager:
         self._refuse_other_source(resume.checkpoints)
         beginnings = self._source.beginnings(list(ends))
         if any(planning.has_gaps(floor, beginnings, ends) for floor in resume.floors):
-            # Judged anew by what the tables say: where a job begins that has committed nothing may move.
+            # Judged anew by what the targets say: where a job begins that has committed nothing may move.
             self._resume = None
             return 0.0
         allowed = planning.rows_allowed(self._pace, limits)
@@ -374,13 +383,13 @@ class SinkManager:
         return self._rest.seconds(now, rows, ends)
 
     def _has_changed(self, resume: ResumePoint, ends: Offsets) -> bool:
-        """Whether there are new partitions, or somebody else wrote the job's tables, such as a rollback."""
+        """Whether there are new partitions, or somebody else wrote the job's targets, such as a rollback."""
         partitions = self._refresh_facts()
         self._refuse_other_source(resume.checkpoints)
         beginnings = self._source.beginnings(list(ends))
         if any(planning.has_gaps(floor, beginnings, ends) for floor in resume.floors):
             return True
-        found = [table.found() for table in self._tables]
+        found = [target.found() for target in self._targets]
         before, after = (
             [item.checkpoint and item.checkpoint.commit for item in items] for items in (resume.found, found)
         )
@@ -405,19 +414,19 @@ class SinkManager:
             raise
 
     def _run(self, batch: Batch, resume: ResumePoint, *, started: float, behind: bool) -> None:
-        staged = stage(batch, self._tables, resume.floors, self._runner, evolves=self._job.evolves)
+        staged = stage(batch, self._sink, self._targets, resume.floors, self._runner)
         self._reached("staged")
-        if staged.taken.overflow:
+        if staged.result.overflow:
             staged.discard()
-            self._pace = planning.shrunk(self._pace, batch.span, staged.taken)
+            self._pace = planning.shrunk(self._pace, batch.span, staged.result)
             return
-        if staged.taken.rejected and not self._job.tolerates_all:
+        if staged.result.rejected and not self._job.tolerates_all:
             staged.discard()
-            self._run_before(batch, resume, staged.taken.rejected, started)
+            self._run_before(batch, resume, staged.result.rejected, started)
             return
         self._refuse_topics_created_meanwhile(staged)
         receipts = self._commit(staged, resume)
-        self._publish(batch.id, staged.taken.rejected, self._events(staged, receipts), batch.end)
+        self._publish(batch.id, staged.result.rejected, self._events(staged, receipts), batch.end)
         self._reached("published")
         self._note(staged, receipts, resume, started, behind)
         self._sweep_now_and_then(batch, receipts)
@@ -435,105 +444,93 @@ class SinkManager:
             "errors.deadletterqueue.topic.name to go on without it"
         )
 
-    def _commit(self, staged: StagedBatch, resume: ResumePoint) -> list[Receipt]:
-        receipts = []
-        for table, part, found, floor in zip(
-            self._tables, staged.parts, resume.found, resume.floors, strict=True
-        ):
+    def _commit(self, staged: StagedBatch, resume: ResumePoint) -> dict[str, Receipt]:
+        receipts: dict[str, Receipt] = {}
+        for target, found, floor in zip(self._targets, resume.found, resume.floors, strict=True):
             if all(staged.batch.end[p] <= floor[p] for p in staged.batch.end):
-                # This table was ahead of the others and has all of it.
-                receipts.append(Receipt(None, found.checkpoint) if found.checkpoint else Receipt(None, None))
+                # This target was ahead of the others and has all of it.
+                receipts[target.name] = Receipt(found.checkpoint)
                 continue
-            checkpoint = checkpoint_after(
-                found.checkpoint,
-                staged.batch,
-                part.staged.counts,
-                self._identity,
-                resume.tables,
-                resume.joining,
-            )
-            try:
-                receipt = table.commit(
-                    part.staged.files,
-                    checkpoint,
-                    expect=found.offsets,
-                    new_fields=part.new_fields,
-                    written_with=part.plan,
-                    summary=summaries.summary(staged.batch, staged.taken, self._valid_through(staged)),
-                )
-            except CommitConflict as conflict:
-                if conflict.certain:
-                    table.discard(part.staged.files)
-                raise
-            receipts.append(receipt)
-            _log.info(
-                "committed %s rows in %s files to %s",
-                part.staged.rows,
-                len(part.staged.files),
-                table.name,
-                extra=self._context(staged.batch),
-            )
+            receipts[target.name] = self._commit_to(target, found, staged, resume)
             self._fences.knows([staged.batch.id])
-            self._reached(f"committed {table.name}")
+            self._reached(f"committed {target.name}")
         return receipts
+
+    def _commit_to(
+        self, target: Target, found: FoundCheckpoint, staged: StagedBatch, resume: ResumePoint
+    ) -> Receipt:
+        mine = staged.staged(target.name)
+        checkpoint = checkpoint_after(
+            found.checkpoint, staged.batch, mine.counts, self._identity, resume.targets, resume.joining
+        )
+        commit = Commit(
+            checkpoint,
+            found.checkpoint,
+            staged.plans[target.name],
+            mine,
+            staged.result,
+            self._valid_through(staged),
+        )
+        try:
+            receipt = target.commit(commit)
+        except CommitConflict as conflict:
+            if conflict.certain:
+                target.discard(mine)
+            raise
+        _log.info("committed %s rows to %s", mine.rows, target.name, extra=self._context(staged.batch))
+        return receipt
 
     def _valid_through(self, staged: StagedBatch) -> dt.datetime | None:
         """The time up to which every partition has been read; unknown until each has had a record."""
-        newest = {**self._newest, **staged.taken.newest_ms}
+        newest = {**self._newest, **staged.result.newest_ms}
         if any(partition not in newest for partition in staged.batch.end):
             return None
         oldest_ms = min(newest[partition] for partition in staged.batch.end)
         return dt.datetime(1970, 1, 1, tzinfo=dt.UTC) + dt.timedelta(milliseconds=oldest_ms)
 
-    def _events(self, staged: StagedBatch, receipts: Sequence[Receipt]) -> list[Payload]:
-        commit, valid = uuid.UUID(staged.batch.id), self._valid_through(staged)
-        tables = [
-            CommitToTable(commit, table.reference(self._job.catalog), receipt.snapshot_id, valid)
-            for table, receipt in zip(self._tables, receipts, strict=True)
-            if receipt.snapshot_id is not None
-        ]
-        return [StartCommit(commit), *tables, CommitComplete(commit, valid)]
+    def _events(self, staged: StagedBatch, receipts: Mapping[str, Receipt]) -> Sequence[Message]:
+        return self._sink.events(staged.batch.id, receipts, self._valid_through(staged))
 
-    def _sweep_now_and_then(self, batch: Batch, receipts: Sequence[Receipt]) -> None:
+    def _sweep_now_and_then(self, batch: Batch, receipts: Mapping[str, Receipt]) -> None:
         """Only after a commit: whatever was under way before it, the catalog refuses from now on."""
         now = self._clock()
         if self._swept_at is not None and now - self._swept_at < _SWEEP_SECONDS:
             return
         self._swept_at = now
-        for table, receipt in zip(self._tables, receipts, strict=True):
-            if receipt.snapshot_id is not None:
-                self._aside(functools.partial(self._sweep, table, batch.id, self._wall()))
+        for target in self._targets:
+            if receipts[target.name].id is not None:
+                self._aside(functools.partial(self._sweep, target, batch.id, self._wall()))
 
-    def _sweep(self, table: SinkTable, landed: str, now: dt.datetime) -> None:
+    def _sweep(self, target: Target, landed: str, now: dt.datetime) -> None:
         try:
-            table.sweep(landed, now)
+            target.sweep(landed, now)
         except Exception as error:  # the edge of its thread; it is tried again, and nothing depends on it
-            _log.warning("%s was not swept: %s", table.name, error, extra=self._context())
+            _log.warning("%s was not swept: %s", target.name, error, extra=self._context())
 
     # -- what is remembered --
 
     def _note(
         self,
         staged: StagedBatch,
-        receipts: Sequence[Receipt],
+        receipts: Mapping[str, Receipt],
         resume: ResumePoint,
         started: float,
         behind: bool,
     ) -> None:
-        batch, taken = staged.batch, staged.taken
-        log_rejected(self._job, taken.rejected)
-        self._newest.update(taken.newest_ms)
+        batch, result = staged.batch, staged.result
+        log_rejected(self._job, result.rejected)
+        self._newest.update(result.newest_ms)
         seconds = max(self._clock() - started, 0.001)
         self._pace = Pace(
             last_start=started,
             behind=behind,
             rows_a_second=batch.span / seconds,
-            bytes_a_row=taken.bytes_read / batch.span if taken.bytes_read else self._pace.bytes_a_row,
+            bytes_a_row=result.bytes_read / batch.span if result.bytes_read else self._pace.bytes_a_row,
             rows_limit=planning.eased(self._pace, self._job.limits),
         )
         # Beside every offset of the group by now, but those of partitions that had to wait.
         self._notes = {*(self._notes if self._leaderless else ()), f"{NOTE_PREFIX}{batch.id}"}
-        self._resume = resume.after(batch, [receipt.checkpoint for receipt in receipts])
+        self._resume = resume.after(batch, [receipts[one.name].checkpoint for one in self._targets])
         self._rest.worked(self._clock())
         self.progress = replace(
             self.progress,
@@ -546,7 +543,8 @@ class SinkManager:
 
     def _topics_read(self, staged: StagedBatch) -> tuple[str, ...]:
         """The topics that this manager has had records of, the batch included."""
-        read = {p.topic for part in staged.parts for p, counts in part.staged.counts.items() if counts.read}
+        parts = staged.result.staged.values()
+        read = {p.topic for part in parts for p, counts in part.counts.items() if counts.read}
         return tuple(sorted(read.union(self.progress.topics)))
 
     def _note_totals(self, checkpoints: Sequence[Checkpoint]) -> None:
@@ -561,7 +559,7 @@ class SinkManager:
 
 
 def _commits(checkpoints: Sequence[Checkpoint], group: Mapping[Partition, GroupOffset]) -> set[str]:
-    """Whose work tables and group show."""
+    """Whose work targets and group show."""
     notes = {offset.note for offset in group.values() if offset.note.startswith(NOTE_PREFIX)}
     return {checkpoint.commit for checkpoint in checkpoints} | {
         note.removeprefix(NOTE_PREFIX) for note in notes

@@ -1,7 +1,7 @@
 """Offsets of sink connectors, read and changed by hand. The service calls it while the job does not run.
 
-For an Iceberg sink the tables decide, so a change is a commit to each of them, and the consumer group
-follows. For other sinks the group is all there is. Every change may be repeated: it ends in the same state.
+The targets decide, so a change is a commit to each of them, and the consumer group follows. A sink without
+any target yet has only the group. Every change may be repeated: it ends in the same state.
 """
 
 from __future__ import annotations
@@ -13,14 +13,12 @@ from icestream.api.config import Config
 from icestream.api.errors import ConfigError, SinkUnavailable
 from icestream.api.offset_admin import OffsetEntry
 from icestream.api.offsets import Offsets
-from icestream.connectors.iceberg.catalogs import open_catalog
-from icestream.connectors.iceberg.settings import write_props
-from icestream.connectors.iceberg.table import IcebergTable
+from icestream.api.sink import Target
 from icestream.deadlines import Overdue, lease, within
-from icestream.jobs.group_ledger import ConnectorKafka, GroupLedger
-from icestream.jobs.iceberg_ledger import IcebergLedger
-from icestream.jobs.job import Job, job_from
+from icestream.jobs.checkpoint_offsets import CheckpointOffsetStore
+from icestream.jobs.group_offsets import ConnectorKafka, GroupOffsetStore
 from icestream.jobs.offset_entries import Moves, entries_from, moves_from
+from icestream.jobs.sink_job import sink_job
 from icestream.plugins import sink_plugin
 
 _T = TypeVar("_T")
@@ -30,7 +28,7 @@ _CHANGE_SECONDS = 80.0
 """Kafka Connect's clients wait 90 s for an answer."""
 
 
-class _Ledger(Protocol):
+class _Store(Protocol):
     """Where the offsets of one connector are kept."""
 
     def read(self) -> Offsets: ...
@@ -47,39 +45,38 @@ class SinkOffsets:
         self._worker = worker
 
     def read(self, name: str, config: Config) -> list[OffsetEntry]:
-        offsets = _in_time(_READ_SECONDS, name, lambda: self._ledger(name, config).read())
+        offsets = _in_time(_READ_SECONDS, name, lambda: self._store(name, config).read())
         return entries_from(offsets)
 
     def alter(self, name: str, config: Config, entries: Sequence[OffsetEntry]) -> str:
         moves = moves_from(entries)
         still_awaited = lease(_CHANGE_SECONDS)
-        return _in_time(_CHANGE_SECONDS, name, lambda: self._ledger(name, config, still_awaited).alter(moves))
+        return _in_time(_CHANGE_SECONDS, name, lambda: self._store(name, config, still_awaited).alter(moves))
 
     def reset(self, name: str, config: Config) -> str:
         still_awaited = lease(_CHANGE_SECONDS)
-        return _in_time(_CHANGE_SECONDS, name, lambda: self._ledger(name, config, still_awaited).reset())
+        return _in_time(_CHANGE_SECONDS, name, lambda: self._store(name, config, still_awaited).reset())
 
-    def _ledger(self, name: str, config: Config, still_awaited: Callable[[], None] = lambda: None) -> _Ledger:
-        kafka = ConnectorKafka.of(name, config, self._worker)
-        if not sink_plugin(config.get("connector.class", "")).uses_spark:
-            return GroupLedger(kafka, job_from(name, config), still_awaited)
-        return iceberg_ledger(kafka, job_from(name, config), config, still_awaited=still_awaited)
+    def _store(self, name: str, config: Config, still_awaited: Callable[[], None] = lambda: None) -> _Store:
+        return sink_offset_store(name, config, self._worker, still_awaited=still_awaited)
 
 
-def iceberg_ledger(
-    kafka: ConnectorKafka,
-    job: Job,
+def sink_offset_store(
+    name: str,
     config: Config,
+    worker: Mapping[str, str],
     reached: Callable[[str], None] = lambda point: None,
     still_awaited: Callable[[], None] = lambda: None,
-) -> _Ledger:
-    """Of the tables that exist; without any, the consumer group's."""
-    catalog = open_catalog(config)
-    tables = [IcebergTable(catalog, name, job.name, write_props=write_props(config)) for name in job.tables]
-    existing = [table for table in tables if _exists(table)]
+) -> _Store:
+    """Of the targets that exist; without any, the consumer group's."""
+    plugin = sink_plugin(config.get("connector.class", ""))
+    kafka = ConnectorKafka.of(plugin, config, worker)
+    job = sink_job(name, config, plugin.options(config))
+    sink = plugin.open(name, config)
+    existing = [target for target in sink.targets() if _exists(target)]
     if not existing:
-        return GroupLedger(kafka, job, still_awaited)
-    return IcebergLedger(kafka, job, existing, reached, still_awaited)
+        return GroupOffsetStore(kafka, job, still_awaited)
+    return CheckpointOffsetStore(kafka, job, config, sink, existing, reached, still_awaited)
 
 
 def _in_time(seconds: float, name: str, call: Callable[[], _T]) -> _T:
@@ -92,9 +89,9 @@ def _in_time(seconds: float, name: str, call: Callable[[], _T]) -> _T:
         ) from None
 
 
-def _exists(table: IcebergTable) -> bool:
+def _exists(target: Target) -> bool:
     try:
-        table.found()
+        target.found()
     except ConfigError:
         return False
     return True

@@ -1,99 +1,86 @@
-"""Has a batch written for every table, again where a table first needs new columns. Called by the job
+"""Has a batch staged for every target, again where a target first needs new columns. Called by the sink
 manager."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import pyarrow as pa
 
 from icestream.api.batch import Batch, BatchResult, Counts, PartlyStaged, Staged
 from icestream.api.errors import FatalError
 from icestream.api.offsets import Offsets
-from icestream.connectors.iceberg.stage import TablePlan
-from icestream.connectors.iceberg.table import NewFields
-from icestream.jobs.borders import BatchRunner, SinkTable
-from icestream.pipeline.plan import TableTask
-from icestream.rows.growth import column_count
+from icestream.api.sink import Sink, SinkPlan, Target, TargetTask
+from icestream.jobs.borders import BatchRunner
 from icestream.rows.new_fields import Path, combined
 
 _MOST_RUNS = 5
 
 
 @dataclass(frozen=True)
-class StagedPart:
-    """What is staged for one table, and the table as it has to be for these files."""
-
-    table: SinkTable
-    plan: TablePlan
-    new_fields: NewFields
-    staged: Staged
-
-
-@dataclass(frozen=True)
 class StagedBatch:
+    """A batch whose rows are staged, with the plan of each target by which they were written."""
+
     batch: Batch
-    taken: BatchResult
-    parts: Sequence[StagedPart]
+    result: BatchResult
+    targets: Sequence[Target]
+    plans: Mapping[str, Any]
+
+    def staged(self, target: str) -> Staged:
+        return self.result.staged.get(target, Staged())
 
     def discard(self) -> None:
-        for part in self.parts:
-            part.table.discard(part.staged.files)
+        _discard(self.targets, self.result)
 
 
 def stage(
-    batch: Batch,
-    tables: Sequence[SinkTable],
-    floors: Sequence[Offsets],
-    runner: BatchRunner,
-    *,
-    evolves: bool,
+    batch: Batch, sink: Sink, targets: Sequence[Target], floors: Sequence[Offsets], runner: BatchRunner
 ) -> StagedBatch:
-    """Run the batch until no table lacks a field. Columns are added by the commit itself, with the rows."""
-    fields: list[dict[Path, pa.DataType]] = [{} for _ in tables]
+    """Run the batch until no target lacks a field. Columns are added by the commit itself, with the rows."""
+    fields: dict[str, dict[Path, pa.DataType]] = {target.name: {} for target in targets}
     for _ in range(_MOST_RUNS):
-        plans = [table.plan(new) for table, new in zip(tables, fields, strict=True)]
+        plans = {target.name: target.plan(fields[target.name]) for target in targets}
         tasks = [
-            TableTask(plan, floor, column_count(new))
-            for plan, floor, new in zip(plans, floors, fields, strict=True)
+            TargetTask(target.name, plans[target.name], floor)
+            for target, floor in zip(targets, floors, strict=True)
         ]
-        taken = _run(runner, batch, tables, tasks, evolves)
-        parts = [
-            StagedPart(table, plan, dict(new), staged)
-            for table, plan, new, staged in zip(tables, plans, fields, taken.tables, strict=True)
-        ]
-        staged_batch = StagedBatch(batch, taken, parts)
-        if taken.overflow:
-            return staged_batch
-        if not taken.needs_new_fields:
-            _refuse_loss(staged_batch)
-            return staged_batch
-        staged_batch.discard()
-        fields = [combined(new, staged.new_fields) for new, staged in zip(fields, taken.tables, strict=True)]
+        result = _run(runner, batch, targets, SinkPlan(sink.writer, tasks))
+        done = StagedBatch(batch, result, targets, plans)
+        if done.result.overflow:
+            return done
+        if not done.result.needs_new_fields:
+            _refuse_loss(done)
+            return done
+        done.discard()
+        fields = {name: combined(new, done.staged(name).new_fields) for name, new in fields.items()}
     raise FatalError(f"batch {batch.id} still found new fields after {_MOST_RUNS} runs: {fields}")
 
 
-def _run(
-    runner: BatchRunner, batch: Batch, tables: Sequence[SinkTable], tasks: Sequence[TableTask], evolves: bool
-) -> BatchResult:
-    """Run the batch; if a part of it fails, remove the files of the other parts."""
+def _run(runner: BatchRunner, batch: Batch, targets: Sequence[Target], plan: SinkPlan) -> BatchResult:
+    """Run the batch; if a part of it fails, remove what the other parts staged."""
     try:
-        return runner.run(batch, tasks, evolves=evolves)
+        return runner.run(batch, plan)
     except PartlyStaged as failed:
         for part in failed.done:
-            for table, staged in zip(tables, part.tables, strict=True):
-                table.discard(staged.files)
+            _discard(targets, part)
         raise failed.reason from failed
 
 
-def _refuse_loss(staged_batch: StagedBatch) -> None:
-    """Every record is written, rejected or filtered, and the files hold what was written; else nothing is
-    committed."""
-    for part in staged_batch.parts:
-        total = sum(part.staged.counts.values(), Counts())
-        if not total.reconcile or total.written != part.staged.rows:
+def _discard(targets: Sequence[Target], result: BatchResult) -> None:
+    for target in targets:
+        if target.name in result.staged:
+            target.discard(result.staged[target.name])
+
+
+def _refuse_loss(done: StagedBatch) -> None:
+    """Every record is written, rejected or filtered, and as many rows are staged as were written; else
+    nothing is committed."""
+    for name, staged in done.result.staged.items():
+        total = sum(staged.counts.values(), Counts())
+        if not total.reconcile or total.written != staged.rows:
             raise FatalError(
-                f"batch {staged_batch.batch.id} does not add up for {part.table.name}: {total}, "
-                f"but {part.staged.rows} rows in its files; nothing was committed"
+                f"batch {done.batch.id} does not add up for {name}: {total}, but {staged.rows} rows are "
+                "staged; nothing was committed"
             )

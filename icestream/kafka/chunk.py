@@ -12,7 +12,7 @@ from typing import NamedTuple, cast
 import numpy as np
 from confluent_kafka import Message
 
-from icestream.api.batch import DATA_EXCEPTION, SINK_TASK, Rejected
+from icestream.api.batch import Failure, Rejected
 from icestream.api.offsets import Partition
 
 _Numbers = np.ndarray[tuple[int], np.dtype[np.int64]]
@@ -116,27 +116,19 @@ class Chunk:
     def partition_of(self, row: int) -> Partition:
         return self.parts[bisect_right(self.parts, row, key=lambda part: part.low) - 1].partition
 
-    def rejected(
-        self,
-        at: int,
-        stage: str,
-        reason: str,
-        class_name: str = SINK_TASK,
-        exception: str = DATA_EXCEPTION,
-        task: int = 0,
-    ) -> Rejected:
+    def rejected(self, at: int, why: Failure, task: int = 0) -> Rejected:
         message = self.messages[at]
         return Rejected(
             partition=self.partition_of(at),
             offset=offset_of(message),
-            stage=stage,
-            reason=_shortened(reason),
+            stage=why.stage,
+            reason=_shortened(why.reason),
             key=message.key(),
             value=message.value(),
             headers=headers_of(message),
             timestamp_ms=message.timestamp()[1],
-            class_name=class_name,
-            exception=exception,
+            class_name=why.class_name,
+            exception=why.exception,
             task=task,
         )
 

@@ -13,7 +13,7 @@ forget_zips()
 
 from pyspark.daemon import manager  # noqa: E402
 
-from icestream.pipeline.worker import settle_process  # noqa: E402
+from icestream.pipeline.task import settle_process  # noqa: E402
 
 if __name__ == "__main__":
     settle_process()

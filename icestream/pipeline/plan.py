@@ -1,4 +1,4 @@
-"""What a Spark task is told and what it answers. Plain data: both are pickled."""
+"""What a task of a batch is told and what it answers. Plain data: both are pickled."""
 
 from __future__ import annotations
 
@@ -7,21 +7,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from icestream.api.batch import BatchResult, Slice
-from icestream.api.offsets import Offsets
-from icestream.connectors.iceberg.stage import TablePlan
+from icestream.api.sink import SinkPlan
 from icestream.pipeline.record_path import RecordSettings
 
 RESULT_SCHEMA = "task long, answer binary"
-
-
-@dataclass(frozen=True)
-class TableTask:
-    """A table to write to, and what it has already: rows below its floor are not written again."""
-
-    plan: TablePlan
-    floor: Offsets
-    grown: int = 0
-    """Columns that the batch adds to the table already."""
 
 
 @dataclass(frozen=True)
@@ -30,11 +19,10 @@ class Plan:
 
     kafka: Mapping[str, str]
     records: RecordSettings
-    tables: Sequence[TableTask]
+    sink: SinkPlan
     tasks: Sequence[Sequence[Slice]]
-    evolves: bool
     stages: bool = True
-    """False: decode only, to find the dead letters of a batch that is in the table already."""
+    """False: decode only, to find the dead letters of a batch that is in the targets already."""
     batch: str = ""
     """Its id, for the names of files."""
     most_bytes: int | None = None

@@ -9,23 +9,20 @@ from __future__ import annotations
 import functools
 import pickle
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
-from icestream.api.batch import DATA_EXCEPTION, SINK_TASK
 from icestream.api.config import Config
 from icestream.converters.catalog import TAKES_ANY_BYTES, converter_from, named_converter
 from icestream.kafka.chunk import Chunk
 from icestream.pipeline.assembly import assembled
 from icestream.records.records import Converted, Converter, Failure, Records
-from icestream.rows.growth import GrowthLimit
 from icestream.transforms.chain import Chain, chain_from
 from icestream.validation.settings import schemas_of
 from icestream.validation.validator import Schemas, Validator
 
 VALUE_CONVERTER: Final = "VALUE_CONVERTER"
 TRANSFORMATION: Final = "TRANSFORMATION"
-TASK_PUT: Final = "TASK_PUT"
 _STAGES: Final = {"key": "KEY_CONVERTER", "value": VALUE_CONVERTER, "header": "HEADER_CONVERTER"}
 _KEYS: Final = ("key.converter", "value.converter", "header.converter", "transforms", "predicates")
 
@@ -37,25 +34,12 @@ class RecordSettings:
     config: Mapping[str, str]
     """The keys of the converters and transforms."""
     schemas: Schemas | None = None
-    growth: GrowthLimit | None = None
-    """How much tables may grow by the records of a batch; None: not at all, fields they lack are left out."""
 
     @classmethod
     def of(cls, config: Config) -> RecordSettings:
         """Reads the schemas from their files, which only this machine may have. Raises ConfigError."""
         mine = {key: value for key, value in config.items() if key.startswith(_KEYS)}
-        evolves = config.get("iceberg.tables.evolve-schema-enabled", "").strip().lower() == "true"
-        return cls(mine, schemas_of(config), GrowthLimit.from_config(config) if evolves else None)
-
-
-@dataclass(frozen=True)
-class Refusal:
-    """Why a record is rejected, as a dead letter tells it."""
-
-    stage: str
-    reason: str
-    class_name: str = SINK_TASK
-    exception: str = DATA_EXCEPTION
+        return cls(mine, schemas_of(config))
 
 
 @dataclass
@@ -63,7 +47,7 @@ class Prepared:
     """Every row of a chunk is in one of the three."""
 
     records: Sequence[Records]
-    refused: dict[int, Refusal] = field(default_factory=dict)
+    failed: dict[int, Failure] = field(default_factory=dict)
     dropped: Mapping[int, str] = field(default_factory=dict)
     """Row → alias of the transform that dropped it."""
 
@@ -80,34 +64,39 @@ class RecordPath:
     classes: Mapping[str, str]
     """Java's names of the converters of key, value and header."""
 
+    def named(self, failure: Failure) -> Failure:
+        """A failure that a sink found in a value that it decoded itself, with the class of the converter."""
+        if failure.stage != VALUE_CONVERTER:
+            return failure
+        return replace(failure, class_name=self.classes["value"])
+
     def prepare(self, chunk: Chunk) -> Prepared:
         topic = chunk.topic
         keys = Converted([(None, None)]) if self.keys is None else self.keys.to_connect(topic, chunk.keys())
         values = self.values.to_connect(topic, chunk.values())
         # What Kafka Connect converts first is the reason: the key, then the value, then the headers.
-        refused = self._refused_headers(chunk)
-        refused |= self._refused("value", values.failed)
-        refused |= self._refused("key", keys.failed)
-        groups = assembled(chunk, keys, values, refused, with_headers=self.chain.needs_headers)
+        failed_rows = self._failed_headers(chunk)
+        failed_rows |= self._failed("value", values.failed)
+        failed_rows |= self._failed("key", keys.failed)
+        groups = assembled(chunk, keys, values, failed_rows, with_headers=self.chain.needs_headers)
         if self.validator is not None:
-            groups = self._valid(self.validator, groups, refused)
+            groups = self._valid(self.validator, groups, failed_rows)
         outcome = self.chain.run(groups)
         for row, failed in outcome.failed.items():
-            failure = failed.failure
-            refused[row] = Refusal(TRANSFORMATION, failure.reason, failed.class_name, failure.exception)
-        return Prepared(outcome.records, refused, outcome.dropped)
+            failed_rows[row] = replace(failed.failure, stage=TRANSFORMATION, class_name=failed.class_name)
+        return Prepared(outcome.records, failed_rows, outcome.dropped)
 
     def _valid(
-        self, validator: Validator, groups: Sequence[Records], refused: dict[int, Refusal]
+        self, validator: Validator, groups: Sequence[Records], failed_rows: dict[int, Failure]
     ) -> list[Records]:
         good: list[Records] = []
         for group in groups:
             applied = validator.check(group)
             good.extend(applied.records)
-            refused |= self._refused("value", applied.failed)
+            failed_rows |= self._failed("value", applied.failed)
         return good
 
-    def _refused_headers(self, chunk: Chunk) -> dict[int, Refusal]:
+    def _failed_headers(self, chunk: Chunk) -> dict[int, Failure]:
         if self.headers is None:
             return {}
         rows: dict[str, list[int]] = {}
@@ -116,15 +105,15 @@ class RecordPath:
             for name, value in headers:
                 rows.setdefault(name, []).append(row)
                 values.setdefault(name, []).append(value)
-        refused: dict[int, Refusal] = {}
+        failed_rows: dict[int, Failure] = {}
         for name, mine in rows.items():
             failed = self.headers.to_connect(chunk.topic, values[name]).failed
-            refused |= self._refused("header", {mine[at]: why for at, why in failed.items()})
-        return refused
+            failed_rows |= self._failed("header", {mine[at]: why for at, why in failed.items()})
+        return failed_rows
 
-    def _refused(self, kind: str, failed: Mapping[int, Failure]) -> dict[int, Refusal]:
+    def _failed(self, kind: str, failed: Mapping[int, Failure]) -> dict[int, Failure]:
         return {
-            row: Refusal(_STAGES[kind], why.reason, self.classes[kind], why.exception)
+            row: replace(why, stage=_STAGES[kind], class_name=self.classes[kind])
             for row, why in failed.items()
         }
 

@@ -9,7 +9,7 @@ from typing import Protocol
 import numpy as np
 import pyarrow as pa
 
-from icestream.api.batch import DATA_EXCEPTION
+from icestream.api.batch import Failure as Failure
 from icestream.records.rows import Flags, Indexes
 from icestream.records.values import Typed, Value
 
@@ -66,18 +66,6 @@ class Records:
             partitions=None if self.partitions is None else self.partitions[rows],
             offsets=None if self.offsets is None else self.offsets[rows],
         )
-
-
-@dataclass(frozen=True)
-class Failure:
-    """Why a record failed, in Java's words where Java has words for it."""
-
-    reason: str
-    exception: str = DATA_EXCEPTION
-    stage: str = ""
-    """The step that refused it, by Kafka Connect's name, such as VALUE_CONVERTER; filled in by its caller."""
-    class_name: str = ""
-    """The Java class of that step; filled in with the stage."""
 
 
 @dataclass(frozen=True)

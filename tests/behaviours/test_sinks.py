@@ -1,168 +1,235 @@
-"""What every sink table must do: the Iceberg one, plain and partitioned; later sinks join the list."""
+"""What every sink must do: Iceberg, plain and partitioned, the file, and the toy of `tests/toys`.
 
-from collections.abc import Iterator
+A new sink joins the list with a config, and with a way to read what it has made visible.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
-import pyarrow as pa
 import pytest
-from pyiceberg.catalog import Catalog
 from pyiceberg.partitioning import UNPARTITIONED_PARTITION_SPEC, PartitionField, PartitionSpec
 from pyiceberg.schema import Schema
 from pyiceberg.transforms import BucketTransform
 from pyiceberg.types import LongType, NestedField, StringType
 
-from icestream.api.batch import Batch, Counts, StagedFile
-from icestream.api.checkpoint import Checkpoint, SourceIds, checkpoint_after
-from icestream.api.errors import CommitConflict, ConfigError
+from icestream.api.batch import Batch, Counts, Staged
+from icestream.api.checkpoint import Checkpoint, SourceIds, checkpoint_after, checkpoint_moved
+from icestream.api.config import Config
+from icestream.api.errors import CommitConflict
 from icestream.api.offsets import NOTHING, Offsets, Partition
+from icestream.api.sink import Commit, Sink, Target, TargetTask, WriterTask
+from icestream.connectors.file.plugin import FileSinkPlugin
 from icestream.connectors.iceberg.catalogs import open_catalog
-from icestream.connectors.iceberg.origins import RowOrigins
-from icestream.connectors.iceberg.stage import StageWriter
-from icestream.connectors.iceberg.table import IcebergTable
+from icestream.connectors.iceberg.plugin import IcebergPlugin
+from icestream.pipeline.record_path import RecordSettings, record_path_from
+from icestream.records.origins import RowOrigins
+from tests.unit.pipeline.batches import CONFIG, SOURCE, chunk
 
-P = Partition("t", 0)
-SOURCE = SourceIds("cluster", {"t": "id"})
+IDS = SourceIds("cluster", {SOURCE.topic: "id"})
+OTHER = Partition("another", 3)
 SCHEMA = Schema(NestedField(1, "id", LongType(), required=True), NestedField(2, "text", StringType()))
-SPECS = {
-    "plain": UNPARTITIONED_PARTITION_SPEC,
-    "partitioned": PartitionSpec(PartitionField(1, 1000, BucketTransform(3), "id_bucket")),
+BUCKETS = PartitionSpec(PartitionField(1, 1000, BucketTransform(3), "id_bucket"))
+
+
+@dataclass
+class Subject:
+    """A sink, as the jobs of several processes open it."""
+
+    open: Callable[[str], Sink]
+    visible: Callable[[], list[int]]
+    """The ids of all rows that a reader sees, in order."""
+    leftovers: Callable[[], list[Path]]
+    """Files that hold rows, visible or not."""
+
+    def target(self, job: str = "job") -> Target:
+        (target,) = self.open(job).targets()
+        return target
+
+    def stage(
+        self, start: int, until: int, *, floor: int = 0, stages: bool = True, job: str = "job"
+    ) -> tuple[Any, Staged]:
+        """The plan, and what one task stages of records with the ids `start` to `until`; each is good."""
+        sink = self.open(job)
+        (target,) = sink.targets()
+        plan = target.plan({})
+        task = TargetTask(target.name, plan, Offsets({SOURCE: floor}))
+        writer = sink.writer(WriterTask([task], f"batch-{start}", stages))
+        values = [json.dumps({"id": number, "text": f"t{number}"}).encode() for number in range(start, until)]
+        records = record_path_from(RecordSettings.of(CONFIG)).prepare(chunk(values, start)).records
+        written = writer.write(records, RowOrigins.of_one(SOURCE, np.arange(start, until)))
+        assert not written.failed
+        return plan, writer.close()[target.name]
+
+    def commit(self, start: int, until: int, before: Checkpoint | None, job: str = "job") -> Checkpoint:
+        plan, staged = self.stage(start, until, job=job)
+        after = checkpoint_to(start, until, before)
+        receipt = self.target(job).commit(Commit(after, before, plan, staged))
+        assert receipt.checkpoint is not None
+        return receipt.checkpoint
+
+
+def checkpoint_to(start: int, until: int, before: Checkpoint | None) -> Checkpoint:
+    batch = Batch(f"11111111-1111-1111-1111-{start:012}", Offsets({SOURCE: start}), Offsets({SOURCE: until}))
+    return checkpoint_after(before, batch, {SOURCE: Counts(until - start, until - start)}, IDS)
+
+
+def iceberg(folder: Path, spec: PartitionSpec) -> Subject:
+    config = {
+        "iceberg.tables": "ns.t",
+        "iceberg.catalog.type": "jdbc",
+        "iceberg.catalog.uri": f"jdbc:sqlite:{folder}/catalog.db",
+        "iceberg.catalog.warehouse": f"file://{folder}/warehouse",
+    }
+    catalog = open_catalog(config)
+    catalog.create_namespace("ns")
+    catalog.create_table("ns.t", SCHEMA, partition_spec=spec)
+
+    def visible() -> list[int]:
+        return sorted(catalog.load_table("ns.t").scan().to_arrow()["id"].to_pylist())
+
+    return Subject(
+        lambda job: IcebergPlugin().open(job, config), visible, lambda: list(folder.rglob("*.parquet"))
+    )
+
+
+def file(folder: Path) -> Subject:
+    path = folder / "out.txt"
+
+    def visible() -> list[int]:
+        lines = path.read_text().splitlines() if path.exists() else []
+        return [int(line.removeprefix("{id=").partition(",")[0]) for line in lines]
+
+    def leftovers() -> list[Path]:
+        return [path] if path.exists() and path.stat().st_size else []
+
+    return Subject(lambda job: FileSinkPlugin().open(job, {"file": str(path)}), visible, leftovers)
+
+
+def toy(folder: Path) -> Subject:
+    plugin = importlib.import_module("json_folder").JsonFolderPlugin()
+
+    def entries() -> Iterator[Mapping[str, Any]]:
+        for log in sorted(folder.glob("_log/*/*.json")):
+            yield json.loads(log.read_text())
+
+    def visible() -> list[int]:
+        lines = [
+            line
+            for entry in entries()
+            for name in entry["files"]
+            for line in (folder / name).read_text().splitlines()
+        ]
+        return sorted(json.loads(line)["id"] for line in lines)
+
+    def opened(job: str) -> Sink:
+        config: Config = {"folder": str(folder)}
+        sink: Sink = plugin.open(job, config)
+        return sink
+
+    return Subject(opened, visible, lambda: list(folder.glob("*.json")))
+
+
+SUBJECTS: Mapping[str, Callable[[Path], Subject]] = {
+    "iceberg": lambda folder: iceberg(folder, UNPARTITIONED_PARTITION_SPEC),
+    "iceberg-partitioned": lambda folder: iceberg(folder, BUCKETS),
+    "file": file,
+    "toy": toy,
 }
 
 
-@pytest.fixture
-def catalog(tmp_path: Path) -> Catalog:
-    opened = open_catalog(
-        {
-            "iceberg.catalog.type": "jdbc",
-            "iceberg.catalog.uri": f"jdbc:sqlite:{tmp_path}/catalog.db",
-            "iceberg.catalog.warehouse": f"file://{tmp_path}/warehouse",
-        }
+@pytest.fixture(params=sorted(SUBJECTS))
+def subject(request: pytest.FixtureRequest, tmp_path: Path, toys: None) -> Subject:
+    folder = tmp_path / "target"
+    folder.mkdir()
+    return SUBJECTS[request.param](folder)
+
+
+def test_staged_rows_are_not_visible(subject: Subject) -> None:
+    assert subject.stage(0, 10)[1].rows == 10
+    assert subject.visible() == []
+    assert subject.target().found().checkpoint is None
+
+
+def test_a_commit_makes_rows_visible_with_its_checkpoint(subject: Subject) -> None:
+    first = subject.commit(0, 10, None)
+    assert subject.visible() == list(range(10))
+    assert subject.target().found().offsets == first.offsets == Offsets({SOURCE: 10})
+    second = subject.commit(10, 15, first)
+    assert subject.target().found().checkpoint == second
+    assert (second.previous, second.totals) == (first.commit, Counts(15, 15))
+    assert subject.visible() == list(range(15))
+
+
+def test_a_checkpoint_comes_back_as_it_was(subject: Subject) -> None:
+    first = subject.commit(0, 10, None)
+    moved = checkpoint_moved(
+        first,
+        "22222222-2222-2222-2222-222222222222",
+        {SOURCE: 4, OTHER: 7},
+        replace(IDS, topics={SOURCE.topic: "id", OTHER.topic: "other-id"}),
+        Offsets({OTHER: 0}),
     )
-    opened.create_namespace("ns")
-    return opened
+    target = subject.target()
+    target.commit(Commit(moved, first, target.plan({})))
+    found = subject.target().found().checkpoint
+    assert found is not None
+    assert (found.offsets, found.earlier, found.source) == (moved.offsets, moved.earlier, moved.source)
+    assert subject.visible() == list(range(10))
 
 
-@pytest.fixture(params=sorted(SPECS))
-def table(request: pytest.FixtureRequest, catalog: Catalog) -> Iterator[IcebergTable]:
-    catalog.create_table("ns.t", SCHEMA, partition_spec=SPECS[request.param])
-    yield IcebergTable(catalog, "ns.t", "job", write_props={})
-
-
-def staged(table: IcebergTable, start: int, until: int) -> list[StagedFile]:
-    plan = table.plan({})
-    rows = pa.table({"id": range(start, until), "text": ["x"] * (until - start)}, schema=plan.arrow_schema)
-    writer = StageWriter(plan)
-    writer.write(rows, RowOrigins.of_one(P, np.arange(start, until)))
-    return writer.close()
-
-
-def commit(table: IcebergTable, start: int, until: int, before: Checkpoint | None) -> Checkpoint:
-    batch = Batch(f"commit-{start}", Offsets({P: start}), Offsets({P: until}))
-    checkpoint = checkpoint_after(before, batch, {P: Counts(until - start, until - start)}, SOURCE)
-    expect = before.offsets if before else NOTHING
-    plan = table.plan({})
-    receipt = table.commit(
-        staged(table, start, until), checkpoint, expect=expect, new_fields={}, written_with=plan, summary={}
-    )
-    assert receipt.checkpoint is not None
-    return receipt.checkpoint
-
-
-def ids(catalog: Catalog) -> list[int]:
-    return sorted(catalog.load_table("ns.t").scan().to_arrow()["id"].to_pylist())
-
-
-def test_staged_rows_are_not_visible(table: IcebergTable, catalog: Catalog) -> None:
-    assert sum(file.rows for file in staged(table, 0, 10)) == 10
-    assert ids(catalog) == []
-
-
-def test_commits_what_was_staged_with_its_offsets(table: IcebergTable, catalog: Catalog) -> None:
-    checkpoint = commit(table, 0, 10, None)
-    assert ids(catalog) == list(range(10))
-    assert table.found().offsets == checkpoint.offsets == Offsets({P: 10})
-    assert commit(table, 10, 15, checkpoint).offsets == table.found().offsets == Offsets({P: 15})
-
-
-def test_refuses_a_stale_expectation(table: IcebergTable, catalog: Catalog) -> None:
-    first = commit(table, 0, 10, None)
-    commit(table, 10, 20, first)
+def test_a_stale_commit_is_refused(subject: Subject) -> None:
+    first = subject.commit(0, 10, None)
+    subject.commit(10, 20, first)
     with pytest.raises(CommitConflict, match="somebody else committed"):
-        commit(table, 10, 20, first)
-    assert ids(catalog) == list(range(20))
+        subject.commit(10, 20, first)
+    with pytest.raises(CommitConflict):
+        subject.commit(0, 10, None)
+    assert subject.visible() == list(range(20))
 
 
-def test_two_jobs_in_one_table_do_not_know_each_other(table: IcebergTable, catalog: Catalog) -> None:
-    commit(table, 0, 10, None)
-    other = IcebergTable(catalog, "ns.t", "other", write_props={})
-    assert other.found().checkpoint is None
-    commit(other, 10, 20, None)
-    assert table.found().offsets == Offsets({P: 10})
-    assert ids(catalog) == list(range(20))
+def test_two_jobs_do_not_know_each_other(subject: Subject) -> None:
+    subject.commit(0, 10, None)
+    assert subject.target("other").found().checkpoint is None
+    subject.commit(10, 20, None, job="other")
+    assert subject.target().found().offsets == Offsets({SOURCE: 10})
+    assert subject.visible() == list(range(20))
 
 
-def test_discard_leaves_no_file(table: IcebergTable, tmp_path: Path) -> None:
-    files = staged(table, 0, 10)
-    table.discard(files)
-    assert list(tmp_path.rglob("*.parquet")) == []
+def test_what_is_discarded_leaves_nothing(subject: Subject) -> None:
+    _, staged = subject.stage(0, 10)
+    subject.target().discard(staged)
+    assert subject.leftovers() == []
+    subject.commit(0, 5, None)
+    assert subject.visible() == list(range(5))
 
 
-def test_new_columns_come_with_the_rows_that_have_them(table: IcebergTable, catalog: Catalog) -> None:
-    fields = {("extra",): pa.int64()}
-    plan = table.plan(fields)
-    assert "extra" not in catalog.load_table("ns.t").schema().column_names
-    rows = pa.table({"id": [1], "text": ["a"], "extra": [5]}, schema=plan.arrow_schema)
-    writer = StageWriter(plan)
-    writer.write(rows, RowOrigins.of_one(P, np.arange(1)))
-    batch = Batch("c", Offsets({P: 0}), Offsets({P: 1}))
-    table.commit(
-        writer.close(),
-        checkpoint_after(None, batch, {P: Counts(1, 1)}, SOURCE),
-        expect=NOTHING,
-        new_fields=fields,
-        written_with=plan,
-        summary={},
-    )
-    loaded = catalog.load_table("ns.t")
-    assert loaded.scan().to_arrow().to_pylist() == [{"id": 1, "text": "a", "extra": 5}]
-    assert len(loaded.metadata.metadata_log) == 1
+def test_rows_that_the_target_has_are_not_staged_again(subject: Subject) -> None:
+    assert subject.stage(0, 10, floor=7)[1].rows == 3
 
 
-def test_a_schema_that_somebody_changed_meanwhile_is_a_conflict(
-    table: IcebergTable, catalog: Catalog
-) -> None:
-    files, plan = staged(table, 0, 5), table.plan({})
-    with catalog.load_table("ns.t").update_schema() as update:
-        update.add_column("theirs", StringType())
-    batch = Batch("c", Offsets({P: 0}), Offsets({P: 5}))
-    checkpoint = checkpoint_after(None, batch, {P: Counts(5, 5)}, SOURCE)
-    with pytest.raises(CommitConflict, match="changed while a batch was written"):
-        table.commit(files, checkpoint, expect=NOTHING, new_fields={}, written_with=plan, summary={})
+def test_a_writer_that_only_looks_stages_nothing(subject: Subject) -> None:
+    assert subject.stage(0, 10, stages=False)[1].rows == 0
+    assert subject.leftovers() == []
 
 
-def test_a_partition_spec_that_somebody_changed_meanwhile_is_a_conflict(
-    table: IcebergTable, catalog: Catalog
-) -> None:
-    files, plan = staged(table, 0, 5), table.plan({})
-    with catalog.load_table("ns.t").update_spec() as update:
-        update.add_identity("text")
-    batch = Batch("c", Offsets({P: 0}), Offsets({P: 5}))
-    checkpoint = checkpoint_after(None, batch, {P: Counts(5, 5)}, SOURCE)
-    with pytest.raises(CommitConflict, match=r"partition spec of ns\.t changed"):
-        table.commit(files, checkpoint, expect=NOTHING, new_fields={}, written_with=plan, summary={})
-    assert ids(catalog) == []
-    commit(table, 0, 5, None)
-    assert catalog.load_table("ns.t").scan("text == 'x'").count() == 5
+def test_an_audit_counts_what_is_there(subject: Subject) -> None:
+    checkpoint = subject.commit(0, 10, None)
+    audit = subject.target().audit()
+    assert audit.found.checkpoint == checkpoint
+    assert audit.rows in (10, None)
+    if audit.row_offsets is not None:
+        layers = audit.row_offsets().layers
+        assert {p: [sorted(layer) for layer in found] for p, found in layers.items()} == {
+            SOURCE: [list(range(10))]
+        }
 
 
-def test_a_missing_table_is_named(catalog: Catalog) -> None:
-    with pytest.raises(ConfigError, match=r"Table 'ns\.absent' is not in catalog"):
-        IcebergTable(catalog, "ns.absent", "job", write_props={}).found()
-
-
-def test_a_table_that_wants_other_files_is_refused(catalog: Catalog) -> None:
-    catalog.create_table("ns.orc", SCHEMA, properties={"write.format.default": "orc"})
-    with pytest.raises(ConfigError, match=r"write\.format\.default: 'orc' is not parquet"):
-        IcebergTable(catalog, "ns.orc", "job", write_props={}).plan({})
-    IcebergTable(catalog, "ns.orc", "job", write_props={"write.format.default": "parquet"}).plan({})
+def test_a_target_without_a_commit_has_no_offsets(subject: Subject) -> None:
+    assert subject.target().found().offsets == NOTHING

@@ -11,9 +11,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from icestream.jobs.build_iceberg import job_manager
-from icestream.jobs.iceberg_ledger import InProcessRunner
+from icestream.jobs.build_sink import sink_manager
 from icestream.kafka import transactions
+from icestream.pipeline.in_worker import InWorkerRunner
 from icestream.pipeline.record_path import RecordSettings
 from tests.crashes.faults import Fault, Faults
 from tests.crashes.manager_process import spoil_transactions
@@ -27,8 +27,8 @@ def main(spec: dict[str, Any]) -> None:
     spoil_transactions(faults)
     name, config, worker = spec["name"], spec["config"], spec["worker"]
     kafka = {"bootstrap.servers": worker["bootstrap.servers"]}
-    runner: Any = InProcessRunner(kafka, RecordSettings.of(config))
-    drain(job_manager(name, config, worker, runner, faults.reached))
+    runner: Any = InWorkerRunner(kafka, RecordSettings.of(config))
+    drain(sink_manager(name, config, worker, runner, faults.reached))
 
 
 if __name__ == "__main__":

@@ -22,11 +22,11 @@ from confluent_kafka import Producer
 from icestream import logs
 from icestream.api.errors import FatalError, SinkUnavailable
 from icestream.connectors.iceberg.catalogs import open_catalog
-from icestream.jobs.build_iceberg import job_manager, spark_runner
+from icestream.jobs.build_sink import batch_runner, sink_manager
 from icestream.kafka import transactions
-from icestream.pipeline import run
+from icestream.pipeline import spark_runner
 from icestream.pipeline.record_path import RecordSettings
-from icestream.pipeline.worker import run_tasks
+from icestream.pipeline.task import run_tasks
 from tests.crashes.faults import Fault, Faults, say
 from tests.crashes.pipeline import PATIENCE, drain
 from tests.integration.local_job import InThisProcess
@@ -57,7 +57,7 @@ def spoil_transactions(faults: Faults) -> None:
 def halting(where: str, folder: str, tasks: Any, plan: Any, batches: Iterator[pa.RecordBatch]) -> Any:
     """Runs in a Python worker of Spark: the real work, with a wait in the middle of the first task."""
     from icestream.kafka.reader import SliceReader
-    from icestream.pipeline.worker import SliceWork
+    from icestream.pipeline.task import TaskWork
 
     def halt() -> None:
         try:
@@ -69,7 +69,7 @@ def halting(where: str, folder: str, tasks: Any, plan: Any, batches: Iterator[pa
         while not (Path(folder) / "go").exists() and time.monotonic() < deadline:
             time.sleep(0.02)
 
-    read, work = SliceReader.read_all, SliceWork.run
+    read, work = SliceReader.read_all, TaskWork.run
 
     def halting_read(self: Any, *arguments: Any) -> Any:
         for chunk in read(self, *arguments):
@@ -87,7 +87,7 @@ def halting(where: str, folder: str, tasks: Any, plan: Any, batches: Iterator[pa
         if where == "reading":
             spoiled.read_all = halting_read
         else:
-            spoiled = SliceWork
+            spoiled = TaskWork
             spoiled.run = halting_work
     return tasks(plan, batches)
 
@@ -111,16 +111,17 @@ def main(spec: dict[str, Any]) -> int:
     name, config, worker = spec["name"], spec["config"], spec["worker"]
     if spec["halt"]:
         where, folder = spec["halt"]
-        vars(run)["run_tasks"] = functools.partial(halting, where, folder, run_tasks)
+        vars(spark_runner)["run_tasks"] = functools.partial(halting, where, folder, run_tasks)
     spoil_transactions(faults)
     spoil_catalog(opened(config), faults)
     runner: Any = InThisProcess({"bootstrap.servers": worker["bootstrap.servers"]}, RecordSettings.of(config))
     if spec.get("on_spark", True):
-        runner = spark_runner(run.SparkPlane(worker), name, config, worker)
+        plane = spark_runner.SparkPlane(worker)
+        runner = batch_runner(name, config, worker, lambda: plane)
     say("ready")
     if spec["waits"]:
         sys.stdin.readline()
-    manager = job_manager(name, config, worker, runner, faults.reached)
+    manager = sink_manager(name, config, worker, runner, faults.reached)
     try:
         while True:
             drain(manager, seconds=600)

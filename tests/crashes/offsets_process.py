@@ -12,9 +12,7 @@ import sys
 from pathlib import Path
 
 from icestream.api.offsets import Partition
-from icestream.jobs.group_ledger import ConnectorKafka
-from icestream.jobs.job import job_from
-from icestream.jobs.sink_offsets import iceberg_ledger
+from icestream.jobs.sink_offsets import sink_offset_store
 
 
 def main(path: str) -> None:
@@ -25,12 +23,11 @@ def main(path: str) -> None:
         if point == spec["point"]:
             os.kill(os.getpid(), signal.SIGKILL)
 
-    kafka = ConnectorKafka.of(name, config, spec["worker"])
-    ledger = iceberg_ledger(kafka, job_from(name, config), config, reached)
+    store = sink_offset_store(name, config, spec["worker"], reached)
     if spec["moves"] is None:
-        ledger.reset()
+        store.reset()
     else:
-        ledger.alter({Partition(topic, number): offset for topic, number, offset in spec["moves"]})
+        store.alter({Partition(topic, number): offset for topic, number, offset in spec["moves"]})
 
 
 if __name__ == "__main__":

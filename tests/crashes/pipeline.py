@@ -20,11 +20,11 @@ from pyiceberg.types import LongType, NestedField, StringType, TimestamptzType
 from icestream.api.errors import RetriableError
 from icestream.api.offsets import Offsets, Partition
 from icestream.connectors.iceberg.catalogs import open_catalog
-from icestream.jobs.build_iceberg import job_manager, spark_runner
+from icestream.jobs.build_sink import batch_runner, sink_manager
 from icestream.jobs.shared import Shared
 from icestream.jobs.sink_manager import SinkManager
 from icestream.kafka.topics import Topics
-from icestream.pipeline.run import SparkPlane
+from icestream.pipeline.spark_runner import SparkPlane
 from tests.spark_settings import SPARK
 
 _T = TypeVar("_T", int, bytes)
@@ -147,8 +147,8 @@ class Pipeline:
         reached: Callable[[str], None] = lambda point: None,
         shared: Shared | None = None,
     ) -> SinkManager:
-        runner = spark_runner(spark, self.name, self.config, self.worker)
-        return job_manager(self.name, self.config, self.worker, runner, reached, shared)
+        runner = batch_runner(self.name, self.config, self.worker, lambda: spark)
+        return sink_manager(self.name, self.config, self.worker, runner, reached, shared)
 
     def drain(self, spark: SparkPlane, reached: Callable[[str], None] = lambda point: None) -> None:
         """Run the job in this process until nothing waits, as the next manager after a crash would."""

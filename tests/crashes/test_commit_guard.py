@@ -18,14 +18,15 @@ import pytest
 from pyiceberg.catalog import Catalog, load_catalog
 from pyiceberg.exceptions import ValidationException
 
-from icestream.api.batch import Batch, Counts, StagedFile
+from icestream.api.batch import Batch, Counts, Staged
 from icestream.api.checkpoint import Checkpoint, SourceIds, checkpoint_after
 from icestream.api.errors import CommitConflict, CommitUnknown
 from icestream.api.offsets import NOTHING, Offsets, Partition
+from icestream.api.sink import Commit, Receipt
 from icestream.connectors.iceberg.catalogs import new_catalog
-from icestream.connectors.iceberg.origins import RowOrigins
-from icestream.connectors.iceberg.stage import StageWriter
-from icestream.connectors.iceberg.table import IcebergTable, Receipt
+from icestream.connectors.iceberg.stage import StagedFile, StageWriter
+from icestream.connectors.iceberg.table import IcebergTable
+from icestream.records.origins import RowOrigins
 from tests.crashes.pipeline import SCHEMA, SPEC
 from tests.crashes.rest_catalog import SilentCatalog
 from tests.crashes.test_foreign_writers import rows
@@ -43,20 +44,14 @@ class Writer:
     def commit(self, start: int, until: int) -> Receipt:
         batch = Batch(f"{id(self)}-{start}", Offsets({TOPIC: start}), Offsets({TOPIC: until}))
         found = self.table.found()
-        return self.send(batch, found.checkpoint, found.offsets)
+        return self.send(batch, found.checkpoint)
 
-    def send(self, batch: Batch, before: Checkpoint | None, expect: Offsets) -> Receipt:
+    def send(self, batch: Batch, before: Checkpoint | None) -> Receipt:
         start, until = batch.start[TOPIC], batch.end[TOPIC]
         counts = {TOPIC: Counts(read=until - start, written=until - start)}
         plan = self.table.plan({})
-        return self.table.commit(
-            self.stage(start, until),
-            checkpoint_after(before, batch, counts, SourceIds("cluster", {"t": "id"})),
-            expect=expect,
-            new_fields={},
-            written_with=plan,
-            summary={},
-        )
+        checkpoint = checkpoint_after(before, batch, counts, SourceIds("cluster", {"t": "id"}))
+        return self.table.commit(Commit(checkpoint, before, plan, Staged(self.stage(start, until))))
 
     def stage(self, start: int, until: int) -> list[StagedFile]:
         writer = StageWriter(self.table.plan({}))
@@ -123,7 +118,7 @@ def test_many_managers_of_one_job_at_once_land_every_batch_once(make_writer: Cal
             start = stands.offsets.get(TOPIC) or 0
             batch = Batch(f"{start}", Offsets({TOPIC: start}), Offsets({TOPIC: start + 100}))
             try:
-                writer.send(batch, stands.checkpoint, stands.offsets)
+                writer.send(batch, stands.checkpoint)
             except CommitConflict:
                 continue
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import pytest
 
 from icestream.api.status import State
-from icestream.pipeline.run import SparkPlane
+from icestream.pipeline.spark_runner import SparkPlane
 from tests.crashes.pipeline import PATIENCE, Pipeline
 from tests.crashes.processes import wait_for
 from tests.running import RunningConnector, connector_starter

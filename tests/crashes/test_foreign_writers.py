@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 from pyiceberg.types import StringType
 
-from icestream.pipeline.run import SparkPlane
+from icestream.pipeline.spark_runner import SparkPlane
 from tests.crashes.pipeline import Pipeline
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from icestream.api.errors import LostOffsets
-from icestream.pipeline.run import SparkPlane
+from icestream.pipeline.spark_runner import SparkPlane
 from tests.crashes.pipeline import SCHEMA, SPEC, Pipeline
 from tests.crashes.test_foreign_writers import append, rewrite
 

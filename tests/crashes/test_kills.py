@@ -7,7 +7,7 @@ import signal
 
 import pytest
 
-from icestream.pipeline.run import SparkPlane
+from icestream.pipeline.spark_runner import SparkPlane
 from tests.crashes.conftest import MakePipeline, StartManager
 from tests.crashes.pipeline import Pipeline
 from tests.crashes.processes import Fault, Halt

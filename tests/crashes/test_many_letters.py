@@ -13,9 +13,9 @@ import pytest
 from confluent_kafka import Producer
 
 from icestream.api.errors import Cancelled
-from icestream.jobs.iceberg_ledger import InProcessRunner
 from icestream.kafka import transactions
-from icestream.pipeline.run import SparkPlane
+from icestream.pipeline.in_worker import InWorkerRunner
+from icestream.pipeline.spark_runner import SparkPlane
 from tests.crashes.conftest import MakePipeline
 from tests.crashes.faults import Fault
 from tests.crashes.pipeline import Pipeline, drain
@@ -116,7 +116,7 @@ def test_a_job_that_is_stopped_ends_between_two_transactions_and_goes_on_there(
     produce_bad(pipeline, 2_000, 100)
     stopped = threading.Event()
 
-    class Runner(InProcessRunner):
+    class Runner(InWorkerRunner):
         def refuse_cancelled(self) -> None:
             if stopped.is_set():
                 raise Cancelled("given up")

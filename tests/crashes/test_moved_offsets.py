@@ -18,10 +18,9 @@ from icestream.api.errors import BadOffsets, Fenced, LostOffsets, NotReadyError
 from icestream.api.offset_admin import OffsetEntry
 from icestream.api.offsets import Offsets, Partition
 from icestream.deadlines import Overdue, lease
-from icestream.jobs.group_ledger import ALTERED, RESET, ConnectorKafka
-from icestream.jobs.job import job_from
-from icestream.jobs.sink_offsets import SinkOffsets, iceberg_ledger
-from icestream.pipeline.run import SparkPlane
+from icestream.jobs.group_offsets import ALTERED, RESET
+from icestream.jobs.sink_offsets import SinkOffsets, sink_offset_store
+from icestream.pipeline.spark_runner import SparkPlane
 from tests.crashes.conftest import MakePipeline
 from tests.crashes.pipeline import PARTITIONS, SCHEMA, SPEC, Pipeline
 from tests.crashes.processes import ROOT
@@ -214,7 +213,7 @@ def test_a_manager_that_still_lives_cannot_undo_a_reset(pipeline: Pipeline, hand
 # -- changes and managers at the same time --
 
 
-def ledger(
+def slow_change(
     pipeline: Pipeline,
     at: Mapping[str, Callable[[], object]],
     still_awaited: Callable[[], None] = lambda: None,
@@ -226,10 +225,7 @@ def ledger(
         if point in waiting:
             waiting.pop(point)()
 
-    kafka = ConnectorKafka.of(pipeline.name, pipeline.config, pipeline.worker)
-    return iceberg_ledger(
-        kafka, job_from(pipeline.name, pipeline.config), pipeline.config, reached, still_awaited
-    )
+    return sink_offset_store(pipeline.name, pipeline.config, pipeline.worker, reached, still_awaited)
 
 
 @pytest.mark.parametrize("point", ["settled", "moving db.t", "moved db.t"])
@@ -237,7 +233,7 @@ def test_a_slow_change_moves_nothing_after_a_later_one(point: str, pipeline: Pip
     pipeline.produce(range(300))
     run(pipeline)
     # The later one asks for what is there already: it must keep the older one out all the same.
-    slow = ledger(pipeline, {point: lambda: hand.alter({0: 100, 1: 50})})
+    slow = slow_change(pipeline, {point: lambda: hand.alter({0: 100, 1: 50})})
     with pytest.raises(NotReadyError, match="another change of the offsets"):
         slow.alter({Partition(pipeline.name, 0): 5})
     assert hand.read() == {0: 100, 1: 50, 2: 100}
@@ -257,7 +253,7 @@ def test_a_change_that_nobody_waits_for_any_more_does_not_begin(pipeline: Pipeli
         now[0] = 81.0
         hand.alter({0: 10})
 
-    late = ledger(pipeline, {"opening": later}, lease(80.0, lambda: now[0]))
+    late = slow_change(pipeline, {"opening": later}, lease(80.0, lambda: now[0]))
     with pytest.raises(Overdue):
         late.reset()
     assert hand.read() == {0: 10, 1: 100, 2: 100}
@@ -298,7 +294,7 @@ def test_letters_of_a_manager_that_commits_between_settling_and_moving_are_publi
         go_on.set()
         assert committed.wait(60)
 
-    ledger(pipeline, {"settled": meanwhile}).reset()
+    slow_change(pipeline, {"settled": meanwhile}).reset()
     thread.join(60)
     zombie.close()
     assert [type(error) for error in errors] == [Fenced]

@@ -10,7 +10,7 @@ from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
 from icestream.api.offsets import Partition
-from icestream.jobs.accounts import Verdict
+from icestream.jobs.audit import AuditFindings
 from tests.crashes.conftest import MakePipeline
 from tests.crashes.pipeline import Pipeline, record
 from tests.crashes.without_spark import manager, run, verdicts
@@ -18,7 +18,7 @@ from tests.crashes.without_spark import manager, run, verdicts
 NAMED = {"errors.deadletterqueue.context.headers.enable": "true"}
 
 
-def verdict(pipeline: Pipeline) -> Verdict:
+def verdict(pipeline: Pipeline) -> AuditFindings:
     (found,) = verdicts(pipeline)
     return found
 

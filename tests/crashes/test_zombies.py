@@ -7,7 +7,7 @@ import pytest
 from icestream.api.errors import Fenced
 from icestream.jobs import rest
 from icestream.jobs.shared import Shared
-from icestream.pipeline.run import SparkPlane
+from icestream.pipeline.spark_runner import SparkPlane
 from tests.crashes.conftest import StartManager
 from tests.crashes.pipeline import Pipeline, drain
 from tests.crashes.processes import Fault

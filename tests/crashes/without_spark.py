@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from icestream.jobs.accounts import Verdict, judge
-from icestream.jobs.build_iceberg import job_manager
-from icestream.jobs.evidence import gather
-from icestream.jobs.iceberg_ledger import InProcessRunner
+from icestream.jobs.audit import AuditFindings, findings
+from icestream.jobs.audit_facts import gather
+from icestream.jobs.build_sink import sink_manager
 from icestream.jobs.sink_manager import SinkManager
+from icestream.pipeline.in_worker import InWorkerRunner
 from icestream.pipeline.record_path import RecordSettings
 from tests.crashes.pipeline import Pipeline, drain
 
@@ -18,10 +18,10 @@ def manager(
     pipeline: Pipeline, reached: Callable[[str], None] = lambda point: None, runner: Any = None
 ) -> SinkManager:
     runner = runner or runner_of(pipeline)
-    return job_manager(pipeline.name, pipeline.config, pipeline.worker, runner, reached)
+    return sink_manager(pipeline.name, pipeline.config, pipeline.worker, runner, reached)
 
 
-def runner_of(pipeline: Pipeline, kind: type[InProcessRunner] = InProcessRunner) -> InProcessRunner:
+def runner_of(pipeline: Pipeline, kind: type[InWorkerRunner] = InWorkerRunner) -> InWorkerRunner:
     return kind({"bootstrap.servers": pipeline.bootstrap}, RecordSettings.of(pipeline.config))
 
 
@@ -34,7 +34,7 @@ def run(pipeline: Pipeline) -> None:
         job.close()
 
 
-def verdicts(pipeline: Pipeline) -> list[Verdict]:
+def verdicts(pipeline: Pipeline) -> list[AuditFindings]:
     worker = {"bootstrap.servers": pipeline.bootstrap}
     found = gather(pipeline.name, pipeline.config, worker, deep=True, sleep=lambda seconds: None)
-    return [judge(evidence) for _, evidence in found]
+    return [findings(evidence) for _, evidence in found]

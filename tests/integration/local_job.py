@@ -6,10 +6,10 @@ from __future__ import annotations
 import itertools
 import json
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from confluent_kafka import Consumer, Producer, TopicPartition
 from pyiceberg.catalog import Catalog
@@ -18,17 +18,16 @@ from pyiceberg.types import DoubleType, LongType, NestedField, StringType
 
 from icestream.api.batch import Batch, BatchResult
 from icestream.api.offsets import Partition
+from icestream.api.sink import SinkPlan
 from icestream.connectors.iceberg.catalogs import open_catalog
 from icestream.embedded.kafka import Broker
 from icestream.embedded.minio_tables import sqlite_catalog
-from icestream.jobs.build_iceberg import job_manager
+from icestream.jobs.build_sink import sink_manager
 from icestream.jobs.dead_letters import DeadLetter, DeadLetterReader
 from icestream.kafka.reader import SliceReader
 from icestream.kafka.topics import Topics
-from icestream.pipeline.plan import Plan, TableTask
+from icestream.pipeline.in_worker import InWorkerRunner
 from icestream.pipeline.record_path import RecordSettings
-from icestream.pipeline.run import SparkRunner
-from icestream.pipeline.worker import SliceWork
 
 JSON = "org.apache.kafka.connect.json.JsonConverter"
 MEGABYTE = 2**20
@@ -41,24 +40,17 @@ _NUMBERS = itertools.count(1)
 _LARGE = {"max.message.bytes": str(16 * MEGABYTE)}
 
 
-@dataclass
-class InThisProcess:
-    """A BatchRunner that is one task."""
+class InThisProcess(InWorkerRunner):
+    """Counts the batches that were too large."""
 
-    kafka: Mapping[str, str]
-    records: RecordSettings
-    overflows: int = 0
+    def __init__(self, kafka: Mapping[str, str], records: RecordSettings) -> None:
+        super().__init__(kafka, records)
+        self.overflows = 0
 
-    def run(
-        self, batch: Batch, tables: Sequence[TableTask], *, evolves: bool, stages: bool = True
-    ) -> BatchResult:
-        plan = Plan(self.kafka, self.records, tables, [batch.slices()], evolves, stages)
-        taken = SliceWork(plan, 0).run(batch.slices())
-        self.overflows += taken.overflow
-        return taken
-
-    def refuse_cancelled(self) -> None:
-        pass
+    def run(self, batch: Batch, sink: SinkPlan, *, stages: bool = True) -> BatchResult:
+        result = super().run(batch, sink, stages=stages)
+        self.overflows += result.overflow
+        return result
 
 
 @dataclass
@@ -130,7 +122,7 @@ class World:
     def drain(self) -> None:
         """Run the job until nothing waits."""
         runner = InThisProcess(self.settings, RecordSettings.of(self.config))
-        manager = job_manager(self.name, self.config, self.settings, cast(SparkRunner, runner))
+        manager = sink_manager(self.name, self.config, self.settings, runner)
         deadline = time.monotonic() + 300
         try:
             while not (manager.tick() and manager.progress.lag == 0):

@@ -16,8 +16,8 @@ from icestream.api.batch import Rejected
 from icestream.api.offsets import NOTHING, Partition
 from icestream.cli import main
 from icestream.embedded.kafka import Broker
-from icestream.jobs.job import DeadLetters
 from icestream.jobs.outbox import cut_down, dead_letter
+from icestream.jobs.sink_job import DeadLetters
 from icestream.kafka.topics import Topics
 from icestream.kafka.transactions import Outgoing, Transactions
 from tests.integration.local_job import World

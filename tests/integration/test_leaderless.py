@@ -20,11 +20,11 @@ from icestream.embedded import kafka, ports
 from icestream.embedded.java import java
 from icestream.embedded.kafka import Broker, running_broker
 from icestream.embedded.process import Process, spawn
-from icestream.jobs.build_iceberg import job_manager
+from icestream.jobs.build_sink import sink_manager
 from icestream.jobs.sink_manager import SinkManager
 from icestream.kafka.topics import Topics
 from icestream.pipeline.record_path import RecordSettings
-from icestream.pipeline.run import SparkRunner
+from icestream.pipeline.spark_runner import SparkRunner
 from tests.integration.local_job import InThisProcess, World
 
 PATIENCE = 120.0
@@ -106,7 +106,7 @@ def test_a_partition_without_a_leader_waits_and_the_others_go_on(first: Broker, 
         made[TOPIC].result(30)
         produce(settings, {0: range(3), 1: range(10, 14)})
         runner = InThisProcess(settings, RecordSettings.of(world.config))
-        manager = job_manager(TOPIC, world.config, settings, cast(SparkRunner, runner))
+        manager = sink_manager(TOPIC, world.config, settings, cast(SparkRunner, runner))
         eventually(manager, 7)
         second.kill()
         while not Topics(settings).describe([TOPIC])[TOPIC].leaderless:

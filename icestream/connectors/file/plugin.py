@@ -13,7 +13,7 @@ from icestream.api.config import Config
 from icestream.api.connector import ConnectorPlugin, JavaClass
 from icestream.api.errors import Problem
 from icestream.api.offset_admin import OffsetEntry
-from icestream.api.sink import SinkPlugin
+from icestream.api.sink import Sink, SinkOptions, SinkPlugin
 from icestream.api.source import Source, SourcePlugin
 from icestream.connectors.file.settings import (
     ENABLED,
@@ -25,6 +25,9 @@ from icestream.connectors.file.settings import (
 
 _PACKAGE: Final = "org.apache.kafka.connect.file."
 _KAFKA_VERSION: Final = "4.3.1"
+_ROWS: Final = 50_000
+_BYTES: Final = 32 * 1024 * 1024
+"""A batch of lines is held in memory."""
 
 
 class _FilePlugin(ConnectorPlugin):
@@ -56,6 +59,14 @@ class FileSinkPlugin(_FilePlugin, SinkPlugin):
     )
     settings = FILE_STREAM_SINK
     probes_kafka = False  # Kafka Connect starts it whatever it points at
+
+    def options(self, config: Config) -> SinkOptions:
+        return SinkOptions(most_rows=_ROWS, most_bytes=_BYTES)
+
+    def open(self, name: str, config: Config) -> Sink:
+        from icestream.connectors.file.sink import FileSink
+
+        return FileSink(name, config.get("file", "").strip() or None)
 
 
 class FileSourcePlugin(_FilePlugin, SourcePlugin):

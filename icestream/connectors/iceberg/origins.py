@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -17,32 +16,7 @@ from pyroaring import BitMap64
 
 from icestream.api.offsets import Partition
 from icestream.api.records import ORIGINS_KEY
-
-_Numbers = np.ndarray[tuple[int], np.dtype[np.int64]]
-
-
-@dataclass(frozen=True)
-class RowOrigins:
-    """Where each of some rows is from: `codes` tell which of the partitions, `offsets` where in it."""
-
-    partitions: Sequence[Partition]
-    codes: _Numbers
-    offsets: _Numbers
-
-    @classmethod
-    def of_one(cls, partition: Partition, offsets: _Numbers) -> RowOrigins:
-        """Rows of one partition."""
-        return cls([partition], np.zeros(len(offsets), np.int64), offsets)
-
-    def take(self, rows: _Numbers | slice) -> RowOrigins:
-        return RowOrigins(self.partitions, self.codes[rows], self.offsets[rows])
-
-    def by_partition(self) -> Iterator[tuple[Partition, _Numbers]]:
-        order = np.argsort(self.codes, kind="stable")
-        found, first = np.unique(self.codes[order], return_index=True)
-        parts = np.split(self.offsets[order], first[1:])
-        for code, offsets in zip(found.tolist(), parts, strict=True):
-            yield self.partitions[code], offsets
+from icestream.records.origins import RowOrigins
 
 
 class Origins:

@@ -11,7 +11,7 @@ from typing import ClassVar, Final
 from icestream.api.config import Config, ConfigDef
 from icestream.api.connector import JavaClass, Probe, SparkCatalog
 from icestream.api.errors import Problem
-from icestream.api.sink import SinkPlugin
+from icestream.api.sink import Sink, SinkOptions, SinkPlugin
 from icestream.connectors.iceberg import settings
 
 _APACHE: Final = "org.apache.iceberg.connect."
@@ -57,6 +57,19 @@ class IcebergPlugin(SinkPlugin):
 
     def warnings(self, config: Config) -> list[str]:
         return settings.warnings(config)
+
+    def options(self, config: Config) -> SinkOptions:
+        values = settings.ICEBERG_SINK.parse(config)
+        return SinkOptions(
+            commit_seconds=values["iceberg.control.commit.interval-ms"] / 1000,
+            group=values["iceberg.connect.group-id"] or None,
+            transactional_prefix=values["iceberg.coordinator.transactional.prefix"] or "",
+        )
+
+    def open(self, name: str, config: Config) -> Sink:
+        from icestream.connectors.iceberg.sink import IcebergSink
+
+        return IcebergSink(name, config)
 
     def probes(self, config: Config, worker: Config) -> Iterator[Probe]:
         from icestream.connectors.iceberg.probes import catalog_probes

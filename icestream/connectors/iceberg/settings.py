@@ -149,6 +149,11 @@ def tables(config: Config) -> list[str]:
     return [table.strip() for table in config.get("iceberg.tables", "").split(",") if table.strip()]
 
 
+def group_of(name: str, config: Config) -> str:
+    """The consumer group of a connector."""
+    return ICEBERG_SINK.parse(config)["iceberg.connect.group-id"] or f"connect-{name}"
+
+
 def write_props(config: Config) -> dict[str, str]:
     """The table properties that the connector sets for its own writes."""
     return {key: value for prefix in WRITE_PREFIXES for key, value in subset(config, prefix).items()}

@@ -11,7 +11,7 @@ import logging
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, cast
 from urllib.parse import urlsplit
 
@@ -28,20 +28,36 @@ from pyiceberg.schema import Schema
 from pyiceberg.table import TableProperties
 from pyiceberg.table.locations import LocationProvider, load_location_provider
 
-from icestream.api.batch import StagedFile
 from icestream.connectors.iceberg.catalogs import sink_errors
 from icestream.connectors.iceberg.guarded_catalogs import refuse_foreign_code
-from icestream.connectors.iceberg.origins import Origins, RowOrigins
+from icestream.connectors.iceberg.origins import Origins
 from icestream.connectors.iceberg.partitions import Partitioner, PartitionValue
 from icestream.connectors.iceberg.schemas import arrow_schema
+from icestream.records.origins import RowOrigins
+from icestream.rows.growth import GrowthLimit
 
 _log = logging.getLogger(__name__)
+
+NewFields = Mapping[tuple[str, ...], pa.DataType]
 
 _DICTIONARY_BYTES = 64 * 1024
 """A column with more distinct values than this holds is written without a dictionary: it would take longer to
 write, and more room, than the values themselves. Java's writer finds that out by comparing the two."""
 _OPEN_REMOTE = 24
 """An open file of an object store holds a part of itself in memory until the part is sent."""
+
+
+@dataclass(frozen=True)
+class StagedFile:
+    """A data file that no table references yet."""
+
+    path: str
+    partition: tuple[Any, ...]
+    """Values in the order of the partition spec."""
+    spec_id: int
+    rows: int
+    size: int
+    metrics: Mapping[str, Any] = field(repr=False, default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -56,6 +72,10 @@ class TablePlan:
     io_properties: Mapping[str, str]
     file_prefix: str = ""
     """How the names of data files begin; the id of the batch follows. See `sweep`."""
+    new_fields: NewFields = field(default_factory=dict)
+    """Fields that the table gets with the rows that have them: the schema has them already."""
+    growth: GrowthLimit | None = None
+    """How many columns a batch may add, these included; None: none, what the table lacks is left out."""
 
     @functools.cached_property
     def schema(self) -> Schema:

@@ -8,13 +8,14 @@ attempt.
 from __future__ import annotations
 
 import datetime as dt
+import functools
 import logging
 import uuid
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
-import pyarrow as pa
+import pyarrow.parquet as pq
 from pyiceberg.catalog import Catalog
 from pyiceberg.exceptions import (
     CommitFailedException,
@@ -30,8 +31,9 @@ from pyiceberg.table.snapshots import Operation
 from pyiceberg.table.update.snapshot import _FastAppendFiles, _MergeAppendFiles
 from pyiceberg.typedef import Record
 from pyiceberg.utils.properties import property_as_bool
+from pyroaring import BitMap64
 
-from icestream.api.batch import StagedFile, TableReference
+from icestream.api.batch import Staged
 from icestream.api.checkpoint import Checkpoint, FoundCheckpoint
 from icestream.api.errors import (
     CommitConflict,
@@ -41,32 +43,30 @@ from icestream.api.errors import (
     Problem,
     SinkUnavailable,
 )
-from icestream.api.offsets import Offsets
+from icestream.api.offsets import NOTHING, Offsets, Partition
+from icestream.api.sink import Commit, Receipt, RowOffsets, Target, TargetAudit, layered
 from icestream.connectors.iceberg import checkpoints
 from icestream.connectors.iceberg.catalog_keys import storage_properties
 from icestream.connectors.iceberg.catalogs import sink_errors
 from icestream.connectors.iceberg.checkpoint_text import TableCheckpoint, property_text, summary_text
 from icestream.connectors.iceberg.light_metadata import LightTransaction, share_history
-from icestream.connectors.iceberg.schemas import change_fields
-from icestream.connectors.iceberg.stage import TablePlan
+from icestream.connectors.iceberg.origins import Origins
+from icestream.connectors.iceberg.schemas import arrow_schema, change_fields
+from icestream.connectors.iceberg.stage import NewFields, StagedFile, TablePlan
 from icestream.connectors.iceberg.sweep import file_prefix, sweep
 from icestream.connectors.iceberg.write_properties import property_problems, taken_properties
+from icestream.rows.growth import GrowthLimit
+from icestream.rows.surplus import limited_to
 from icestream.waits import waiting_for
 
 _log = logging.getLogger(__name__)
 
-NewFields = Mapping[tuple[str, ...], pa.DataType]
+REJECTED = "icestream.rejected-offsets"
+FILTERED_BY = "icestream.filtered-by"
+_MOST_REJECTED = 200
 
 
-@dataclass(frozen=True)
-class Receipt:
-    """A commit that landed; without a snapshot if the table had it all before."""
-
-    snapshot_id: int | None
-    checkpoint: Checkpoint | None
-
-
-class IcebergTable:
+class IcebergTable(Target):
     """One table as one job sees it."""
 
     def __init__(
@@ -77,20 +77,22 @@ class IcebergTable:
         *,
         branch: str = MAIN_BRANCH,
         write_props: Mapping[str, str],
+        growth: GrowthLimit | None = None,
     ) -> None:
         share_history()
         self._catalog = catalog
         self._job = job
         self._branch = branch
         self._write_props = dict(write_props)
+        self._growth = growth
+        """How many columns a batch may add; None: none."""
         self.name = name
         self._table: Table | None = None
 
-    def reference(self, catalog: str) -> TableReference:
-        """The table's name for the control topic."""
-        *namespace, name = self.name.split(".")
-        identity = self._table.metadata.table_uuid if self._table else None
-        return TableReference(catalog, tuple(namespace), name, identity)
+    @property
+    def id(self) -> uuid.UUID | None:
+        """Iceberg's own id of the table, once it was loaded."""
+        return self._table.metadata.table_uuid if self._table else None
 
     def found(self) -> FoundCheckpoint:
         """What the table says of the job, read anew."""
@@ -101,6 +103,9 @@ class IcebergTable:
     def plan(self, new_fields: NewFields) -> TablePlan:
         """How to write files for the table as it is, or as it will be with new fields."""
         table = self._table or self._loaded()
+        if self._growth is not None:
+            # Each task kept to the limit by itself; together they may be beyond it.
+            new_fields = limited_to(arrow_schema(table.schema()), new_fields, self._growth)
         metadata = self._grown(table, new_fields).table_metadata if new_fields else table.metadata
         properties = {**metadata.properties, **self._write_props}
         self._refuse_bad_properties(properties)
@@ -112,6 +117,8 @@ class IcebergTable:
             properties=taken_properties(properties),
             io_properties=storage_properties(table.io.properties),
             file_prefix=file_prefix(self._job, metadata.table_uuid),
+            new_fields=new_fields,
+            growth=self._growth,
         )
 
     def _refuse_bad_properties(self, properties: Mapping[str, str]) -> None:
@@ -125,28 +132,22 @@ class IcebergTable:
         if problems:
             raise ConfigError(problems)
 
-    def commit(
-        self,
-        files: Sequence[StagedFile],
-        checkpoint: Checkpoint,
-        *,
-        expect: Offsets,
-        new_fields: NewFields,
-        written_with: TablePlan,
-        summary: Mapping[str, str],
-    ) -> Receipt:
+    def commit(self, commit: Commit) -> Receipt:
         """Make staged files visible, with the checkpoint. CommitConflict: nothing landed, plan again."""
+        plan: TablePlan = commit.plan
+        expect = commit.expect.offsets if commit.expect else NOTHING
+        previous = commit.checkpoint.previous
         table = self._loaded()
-        self._refuse_moved(table.metadata, expect, checkpoint.previous, written_with)
-        transaction = self._grown(table, new_fields)
-        if transaction.table_metadata.schema().model_dump_json() != written_with.schema_json:
+        self._refuse_moved(table.metadata, expect, previous, plan)
+        transaction = self._grown(table, plan.new_fields)
+        if transaction.table_metadata.schema().model_dump_json() != plan.schema_json:
             raise CommitConflict(f"the schema of {self.name} changed while a batch was written")
-        stored = TableCheckpoint.of(checkpoint, table.metadata)
+        stored = TableCheckpoint.of(commit.checkpoint, table.metadata)
         key = checkpoints.key_of(self._job)
         transaction.set_properties({key: property_text(stored)})
-        summary = {**summary, key: summary_text(stored)}
-        append = self._append(transaction, expect, checkpoint.previous, written_with, summary)
-        for file in files:
+        summary = {**_summary(commit), key: summary_text(stored)}
+        append = self._append(transaction, expect, previous, plan, summary)
+        for file in commit.staged.payload:
             append.append_data_file(_data_file(file))
         with sink_errors(f"writing manifests of {self.name}"):
             append.commit()
@@ -160,7 +161,7 @@ class IcebergTable:
             self._table = None
             refused = isinstance(error, (CommitFailedException, ValidationException))
             return self._outcome(append, checkpoint, error, refused=refused)
-        return Receipt(append.snapshot_id, checkpoint)
+        return Receipt(checkpoint, append.snapshot_id)
 
     def _outcome(self, append: Any, checkpoint: Checkpoint, error: Exception, *, refused: bool) -> Receipt:
         """Ask the table whether a commit landed after all. Nothing is deleted before it has answered.
@@ -180,7 +181,7 @@ class IcebergTable:
             found and found.commit == checkpoint.commit
         ):
             _log.info("commit to %s landed, although it was answered: %s", self.name, error)
-            return Receipt(append.snapshot_id, checkpoint)
+            return Receipt(checkpoint, append.snapshot_id)
         # What the job has in the table now must follow from what it had before, or ours may be in between.
         is_before = (found.commit if found else None) == checkpoint.previous
         is_beside = found is not None and found.previous == checkpoint.previous
@@ -190,10 +191,10 @@ class IcebergTable:
         # Not certain: a request on its way could still arrive. So its files stay.
         raise CommitConflict(f"{self.name}: the commit did not land: {error}", certain=False) from error
 
-    def discard(self, files: Sequence[StagedFile]) -> None:
+    def discard(self, staged: Staged) -> None:
         """Delete staged files that were certainly not committed."""
         io = self._loaded().io
-        for file in files:
+        for file in staged.payload:
             try:
                 io.delete(file.path)
             except OSError as error:
@@ -209,6 +210,18 @@ class IcebergTable:
             usual = f"{table.metadata.location.rstrip('/')}/data"
             given = {**table.metadata.properties, **self._write_props}.get(TableProperties.WRITE_DATA_PATH)
             return sweep(table, (given or usual).rstrip("/"), self._job, landed, now)
+
+    def audit(self) -> TargetAudit:
+        found = self.found()
+        table = self._table or self._loaded()
+        snapshot = table.current_snapshot()
+        summary = snapshot.summary.additional_properties if snapshot and snapshot.summary else {}
+        return TargetAudit(
+            found,
+            int(summary.get("total-records", 0)) - int(summary.get("total-position-deletes", 0)),
+            _has_other_writers(table, checkpoints.key_of(self._job)),
+            functools.partial(_row_offsets, table),
+        )
 
     def _loaded(self) -> Table:
         with sink_errors(f"loading table {self.name}"):
@@ -294,6 +307,45 @@ class IcebergTable:
             commit_uuid=uuid.uuid4(),
             snapshot_properties=dict(summary),
         )
+
+
+def _summary(commit: Commit) -> dict[str, str]:
+    """Iceberg's own keys for Kafka Connect commits, the offsets that were rejected if they are few, and how
+    many records each transform dropped."""
+    said = {"kafka.connect.commit-id": commit.checkpoint.commit}
+    if commit.valid_through is not None:
+        said["kafka.connect.valid-through-ts"] = commit.valid_through.isoformat().replace("+00:00", "Z")
+    rejected, dropped = commit.result.rejected, commit.result.dropped
+    if rejected and len(rejected) <= _MOST_REJECTED:
+        said[REJECTED] = ",".join(f"{record.partition}:{record.offset}" for record in rejected)
+    if dropped:
+        said[FILTERED_BY] = ",".join(f"{alias}:{count}" for alias, count in sorted(dropped.items()))
+    return said
+
+
+def _has_other_writers(table: Table, key: str) -> bool:
+    """Whether any other job or engine has changed the rows of this table, as far as its history tells."""
+    return any(
+        snapshot.summary is not None
+        and key not in snapshot.summary.additional_properties
+        and snapshot.summary.operation.value != "replace"
+        for snapshot in table.metadata.snapshots
+    )
+
+
+def _row_offsets(table: Table) -> RowOffsets:
+    """From the footer of every live data file."""
+    found: dict[Partition, list[BitMap64]] = {}
+    foreign = 0
+    for task in table.scan().plan_files():
+        with table.io.new_input(task.file.file_path).open() as stream:
+            origins = Origins.from_footer(pq.read_metadata(stream))
+        if origins is None:
+            foreign += task.file.record_count
+            continue
+        for partition, offsets in origins.offsets.items():
+            found[partition] = layered([*found.get(partition, []), offsets])
+    return RowOffsets(found, foreign)
 
 
 def _data_file(file: StagedFile) -> DataFile:

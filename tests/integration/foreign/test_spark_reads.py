@@ -19,14 +19,15 @@ from pyiceberg.catalog import Catalog
 from pyiceberg.partitioning import PartitionField, PartitionSpec
 from pyiceberg.schema import Schema
 
-from icestream.api.batch import Batch, Counts, StagedFile
+from icestream.api.batch import Batch, Counts, Staged
 from icestream.api.checkpoint import SourceIds, checkpoint_after
-from icestream.api.offsets import NOTHING, Offsets, Partition
+from icestream.api.offsets import Offsets, Partition
+from icestream.api.sink import Commit
 from icestream.connectors.iceberg.catalogs import open_catalog
-from icestream.connectors.iceberg.origins import RowOrigins
-from icestream.connectors.iceberg.stage import StageWriter
+from icestream.connectors.iceberg.stage import StagedFile, StageWriter
 from icestream.connectors.iceberg.table import IcebergTable
 from icestream.jsontext.table_rows import JsonDecoder
+from icestream.records.origins import RowOrigins
 from icestream.records.payloads import Payloads
 
 pytestmark = pytest.mark.network
@@ -118,8 +119,7 @@ def stage(table: IcebergTable, records: list[dict[str, Any]], first: int = 0) ->
     checkpoint = checkpoint_after(
         before, batch, {AT: Counts(len(records), len(records))}, SourceIds("cluster", {"topic": "id"})
     )
-    expect = before.offsets if before else NOTHING
-    table.commit(files, checkpoint, expect=expect, new_fields={}, written_with=plan, summary={})
+    table.commit(Commit(checkpoint, before, plan, Staged(files)))
     return files
 
 

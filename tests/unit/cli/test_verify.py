@@ -8,13 +8,13 @@ from typing import Any
 from icestream.embedded.ports import free_port
 
 
-def test_a_connector_without_tables_is_refused(cli: Any, tmp_path: Any) -> None:
-    file = tmp_path / "sink.properties"
-    file.write_text("name=files\nconnector.class=FileStreamSink\ntopics=t\n")
+def test_a_source_is_refused(cli: Any, tmp_path: Any) -> None:
+    file = tmp_path / "source.properties"
+    file.write_text("name=files\nconnector.class=FileStreamSource\ntopic=t\n")
     ran = cli("verify", "files", "--config", str(file))
     assert (ran.code, ran.err) == (
         1,
-        "icestream: connector 'files' has no table whose rows could be counted; name an Iceberg sink\n",
+        "icestream: connector 'files' is a source, which lands nothing; name a sink\n",
     )
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from icestream.api.batch import Rejected
 from icestream.api.offsets import Partition
-from icestream.jobs.job import DeadLetters
 from icestream.jobs.outbox import dead_letter
+from icestream.jobs.sink_job import DeadLetters
 
 _TARGET = DeadLetters("dlq", 1, with_context=True)
 

@@ -1,6 +1,5 @@
 """A transaction that Kafka's client never ends is given up, as an outage."""
 
-import datetime as dt
 import threading
 from typing import Any
 
@@ -8,9 +7,10 @@ import pytest
 
 from icestream.api.errors import Fenced, SourceUnavailable
 from icestream.api.offsets import Offsets
+from icestream.api.sink import SinkOptions
 from icestream.jobs import channel
 from icestream.jobs.channel import KafkaChannel
-from icestream.jobs.job import job_from
+from icestream.jobs.sink_job import sink_job
 
 CONFIG = {"connector.class": "IcebergSinkConnector", "topics": "t", "iceberg.tables": "ns.t"}
 
@@ -40,7 +40,7 @@ class Transactions:
 @pytest.fixture
 def made(monkeypatch: pytest.MonkeyPatch) -> KafkaChannel:
     monkeypatch.setattr(channel, "Transactions", Transactions)
-    return KafkaChannel(job_from("slow", CONFIG), {}, lambda: dt.datetime.now(dt.UTC), seconds=0.1)
+    return KafkaChannel(sink_job("slow", CONFIG, SinkOptions()), {}, seconds=0.1)
 
 
 def test_a_transaction_that_never_ends_is_given_up(made: KafkaChannel) -> None:

@@ -9,9 +9,9 @@ import pytest
 from icestream.api.batch import Rejected
 from icestream.api.offsets import Partition
 from icestream.jobs.dead_letters import DeadLetter, DeadLetterFilter, _without_context
-from icestream.jobs.job import DeadLetters
 from icestream.jobs.outbox import dead_letter
 from icestream.jobs.replay import Replayed
+from icestream.jobs.sink_job import DeadLetters
 from icestream.kafka.log import LogRecord
 
 

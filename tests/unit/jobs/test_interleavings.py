@@ -16,19 +16,17 @@ from typing import Any
 
 import pytest
 
-from icestream.api.batch import Batch, BatchResult, Counts, Rejected, Staged, StagedFile, TableReference
+from icestream.api.batch import Batch, BatchResult, Counts, Rejected, Staged
 from icestream.api.checkpoint import Checkpoint, FoundCheckpoint, from_json, to_json
 from icestream.api.errors import CommitConflict, CommitUnknown, Fenced, RetriableError, SourceUnavailable
-from icestream.api.offsets import NOTHING, Offsets, Partition
-from icestream.connectors.iceberg.stage import TablePlan
-from icestream.connectors.iceberg.table import NewFields, Receipt
-from icestream.jobs.job import DeadLetters
+from icestream.api.offsets import Offsets, Partition
+from icestream.api.sink import Commit, Receipt, SinkPlan, Target
 from icestream.jobs.outbox import LetterQueue
+from icestream.jobs.sink_job import DeadLetters
 from icestream.jobs.sink_manager import SinkManager
 from icestream.kafka.topics import GroupOffset, TopicFacts
-from icestream.pipeline.plan import TableTask
 from tests.unit.jobs.test_rest import FakeNews
-from tests.unit.jobs.test_sink_manager import JOB
+from tests.unit.jobs.test_sink_manager import JOB, FakeRunner, FakeSink
 
 PARTITIONS = 3
 NOW = dt.datetime(2026, 1, 1, tzinfo=dt.UTC)
@@ -107,7 +105,7 @@ class Channel:
     def abandon(self) -> None: ...
 
 
-class Table:
+class Table(Target):
     """Compares and sets; its checkpoint goes through the text in which it is kept."""
 
     def __init__(self, world: World, name: str) -> None:
@@ -119,70 +117,46 @@ class Table:
     def _checkpoint(self) -> Checkpoint | None:
         return from_json(json.loads(self._text)) if self._text else None
 
-    def reference(self, catalog: str) -> TableReference:
-        return TableReference(catalog, ("ns",), self.name, None)
-
     def found(self) -> FoundCheckpoint:
         return FoundCheckpoint(self._checkpoint, target=self.name, target_id=self.name)
 
-    def plan(self, new_fields: NewFields) -> TablePlan:
-        return TablePlan(self.name, "", "", "", {}, {})
+    def plan(self, new_fields: Mapping[tuple[str, ...], Any]) -> None:
+        return None
 
-    def commit(
-        self,
-        files: Sequence[StagedFile],
-        checkpoint: Checkpoint,
-        *,
-        expect: Offsets,
-        new_fields: NewFields,
-        written_with: TablePlan,
-        summary: Mapping[str, str],
-    ) -> Receipt:
+    def commit(self, commit: Commit) -> Receipt:
         before = self._checkpoint
-        if (before.offsets if before else NOTHING) != expect:
+        if (before and before.offsets) != (commit.expect and commit.expect.offsets):
             raise CommitConflict("it is elsewhere")
-        if (before.commit if before else None) != checkpoint.previous:
+        if (before.commit if before else None) != commit.checkpoint.previous:
             raise CommitConflict("it has another commit")
         luck = self._world.chance.random()
         if luck < 0.03:
             raise CommitUnknown("it did not land")
-        self._text = json.dumps(to_json(checkpoint))
-        self.rows.update(row for file in files for row in file.metrics["rows"])
+        self._text = json.dumps(to_json(commit.checkpoint))
+        self.rows.update(commit.staged.payload)
         if luck < 0.06:
             raise CommitUnknown("it landed")
-        return Receipt(1, checkpoint)
+        return Receipt(commit.checkpoint, 1)
 
-    def discard(self, files: Sequence[StagedFile]) -> None: ...
-
-    def sweep(self, landed: str, now: dt.datetime) -> int:
-        return 0
+    def discard(self, staged: Staged) -> None: ...
 
 
-class Runner:
+class Runner(FakeRunner):
     def __init__(self, chance: random.Random) -> None:
         self._chance = chance
 
-    def cancel(self) -> None:
-        pass
-
-    def allow(self) -> None:
-        pass
-
-    def run(
-        self, batch: Batch, tables: Sequence[TableTask], *, evolves: bool, stages: bool = True
-    ) -> BatchResult:
+    def run(self, batch: Batch, sink: SinkPlan, *, stages: bool = True) -> BatchResult:
         read = [(s.partition, at) for s in batch.slices() for at in range(s.start, s.until)]
         rejected = [Rejected(partition, at, "VALUE_CONVERTER", "bad") for partition, at in read if is_bad(at)]
-        staged = []
-        for table in tables:
+        staged = {}
+        for table in sink.targets:
             fresh = [(p, at) for p, at in read if at >= (table.floor.get(p) or 0)]
             counts: dict[Partition, Counts] = {}
             for p, at in fresh:
                 one = Counts(1, 0, 1) if is_bad(at) else Counts(1, 1)
                 counts[p] = counts.get(p, Counts()) + one
             rows = [(p.number, at) for p, at in fresh if not is_bad(at)]
-            files = [StagedFile("f", (), 0, len(rows), 1, {"rows": rows})] if rows else []
-            staged.append(Staged(files, counts))
+            staged[table.name] = Staged(rows, len(rows), counts)
         too_large = batch.span > 1 and self._chance.random() < 0.03
         return BatchResult(staged, rejected, 100, {}, overflow=too_large, records_read=10)
 
@@ -193,7 +167,7 @@ class World:
         self.kafka = Kafka()
         self.tables = [Table(self, name) for name in tables]
         letters = DeadLetters("dlq", 1, True)
-        self.job = replace(JOB, tolerates_all=True, dead_letters=letters, tables=tuple(tables))
+        self.job = replace(JOB, tolerates_all=True, dead_letters=letters)
         self._loses_leaders = loses_leaders
         self._now = 0.0
         self._is_calm = False
@@ -204,7 +178,7 @@ class World:
         return SinkManager(
             self.job,
             self.kafka,
-            self.tables,
+            FakeSink(self.tables),
             Runner(self.chance),
             lambda: Channel(self, who),
             lambda: self._now,

@@ -11,23 +11,21 @@ import pytest
 from icestream.api.batch import Rejected
 from icestream.api.errors import SourceUnavailable
 from icestream.api.offsets import Offsets, Partition
+from icestream.api.sink import SinkOptions
 from icestream.jobs.dead_letters import LEFT_OUT
-from icestream.jobs.job import Job, job_from
 from icestream.jobs.outbox import LetterQueue
+from icestream.jobs.sink_job import SinkJob, sink_job
 from icestream.kafka.transactions import Outgoing, Purged, TooLarge
 
 ONE, TWO, THREE = (Partition("t", number) for number in range(3))
 END = Offsets({ONE: 10, TWO: 20, THREE: 30})
-JOB: Job = job_from(
-    "sink",
-    {
-        "connector.class": "IcebergSinkConnector",
-        "topics": "t",
-        "iceberg.tables": "ns.t",
-        "errors.tolerance": "all",
-        "errors.deadletterqueue.topic.name": "dlq",
-    },
-)
+CONFIG = {
+    "connector.class": "IcebergSinkConnector",
+    "topics": "t",
+    "errors.tolerance": "all",
+    "errors.deadletterqueue.topic.name": "dlq",
+}
+JOB: SinkJob = sink_job("sink", CONFIG, SinkOptions())
 EVENT = Outgoing("control", None, b"complete")
 
 
@@ -76,7 +74,7 @@ def bad(partition: Partition, offset: int, size: int = 1, **more: Any) -> Reject
     return Rejected(partition, offset, "VALUE_CONVERTER", "it is bad", value=b"%d" % offset * size, **more)
 
 
-def publish(kafka: Any, *rejected: Rejected, job: Job = JOB) -> None:
+def publish(kafka: Any, *rejected: Rejected, job: SinkJob = JOB) -> None:
     queue = LetterQueue(job, rejected, END)
     while True:
         queue.write_some(kafka, [EVENT], "note")
@@ -111,7 +109,7 @@ def test_a_batch_without_letters_is_one_transaction() -> None:
 
 def test_without_a_queue_rejected_records_are_only_counted() -> None:
     kafka = Kafka()
-    job = job_from("sink", {**JOB.config, "errors.deadletterqueue.topic.name": ""})
+    job = sink_job("sink", {**CONFIG, "errors.deadletterqueue.topic.name": ""}, SinkOptions())
     publish(kafka, bad(ONE, 1), job=job)
     assert kafka.written == [([EVENT], END)]
 

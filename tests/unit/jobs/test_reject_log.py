@@ -9,8 +9,9 @@ import pytest
 
 from icestream.api.batch import Rejected
 from icestream.api.offsets import Partition
-from icestream.jobs.job import Job, job_from
+from icestream.api.sink import SinkOptions
 from icestream.jobs.reject_log import log_rejected
+from icestream.jobs.sink_job import SinkJob, sink_job
 
 _RECORD = Rejected(
     Partition("orders", 1),
@@ -25,12 +26,14 @@ _RECORD = Rejected(
 _SUMMARY = "rejected 1 records, the first: offset 7 of orders-1 (VALUE_CONVERTER)"
 
 
-def _job(**errors: str) -> Job:
+def _job(**errors: str) -> SinkJob:
     config = {f"errors.log.{key.replace('_', '.')}": value for key, value in errors.items()}
-    return job_from("sink", {"connector.class": "FileStreamSink", "topics": "orders", **config})
+    return sink_job(
+        "sink", {"connector.class": "FileStreamSink", "topics": "orders", **config}, SinkOptions()
+    )
 
 
-def _logged(caplog: pytest.LogCaptureFixture, job: Job, record: Rejected = _RECORD) -> list[str]:
+def _logged(caplog: pytest.LogCaptureFixture, job: SinkJob, record: Rejected = _RECORD) -> list[str]:
     with caplog.at_level(logging.INFO):
         log_rejected(job, [record])
     return caplog.messages

@@ -13,7 +13,7 @@ from icestream.api.offsets import Offsets, Partition
 from icestream.jobs.sink_manager import SinkManager
 from icestream.kafka.topics import GroupOffset
 from icestream.kafka.watch import Seen
-from tests.unit.jobs.test_sink_manager import World
+from tests.unit.jobs.test_sink_manager import FakeSink, World
 
 ONLY = Partition("t", 0)
 
@@ -60,7 +60,7 @@ class WatchedWorld(World):
         return SinkManager(
             plain._job,
             self.kafka,
-            [self.table],
+            FakeSink([self.table]),
             self.runner,
             self._open,
             plain._clock,

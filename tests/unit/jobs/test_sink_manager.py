@@ -11,36 +11,28 @@ from typing import Any
 
 import pytest
 
-from icestream.api.batch import Batch, BatchResult, Counts, Rejected, Staged, StagedFile, TableReference
+from icestream.api.batch import Batch, BatchResult, Counts, Rejected, Staged
 from icestream.api.checkpoint import Checkpoint, FoundCheckpoint, SourceIds, checkpoint_after
 from icestream.api.errors import CommitConflict, Fenced, RecordRejected, SourceRecreated, SourceUnavailable
-from icestream.api.offsets import NOTHING, Offsets, Partition
-from icestream.connectors.iceberg.stage import TablePlan
-from icestream.connectors.iceberg.table import NewFields, Receipt
-from icestream.jobs.events import Payload
-from icestream.jobs.job import DeadLetters, Job, Limits
+from icestream.api.offsets import Offsets, Partition
+from icestream.api.sink import Commit, Message, Receipt, Sink, SinkPlan, Target
+from icestream.jobs.sink_job import DeadLetters, Limits, SinkJob
 from icestream.jobs.sink_manager import SinkManager
 from icestream.kafka.topics import GroupOffset, TopicFacts
-from icestream.pipeline.plan import TableTask
 
-JOB = Job(
+JOB = SinkJob(
     name="j",
     topics=("t",),
     topics_pattern=None,
-    catalog="c",
-    tables=("ns.t",),
     limits=Limits(interval=1.0, rows=1_000_000, bytes=2**30),
     tasks_max=1,
-    evolves=False,
     tolerates_all=False,
     logs_rejects=False,
     logs_messages=False,
     dead_letters=None,
-    control_topic="control",
     group="connect-j",
     transactional_id="connect-j-coordinator",
     begins_at="earliest",
-    config={},
 )
 
 
@@ -62,7 +54,7 @@ class FakeKafka:
     rival: str = ""
     """The commit of another manager, which is why."""
     leaderless: frozenset[int] = frozenset()
-    published: list[tuple[str, list[Rejected], list[Payload], Offsets]] = field(default_factory=list)
+    published: list[tuple[str, list[Rejected], list[Message], Offsets]] = field(default_factory=list)
 
     def cluster_id(self) -> str:
         return "cluster"
@@ -90,7 +82,7 @@ class FakeKafka:
         return {partition: self.group[partition] for partition in partitions if partition in self.group}
 
     def publish(
-        self, commit: str, rejected: Sequence[Rejected], events: Sequence[Payload], offsets: Offsets
+        self, commit: str, rejected: Sequence[Rejected], events: Sequence[Message], offsets: Offsets
     ) -> None:
         if self.silences:
             self.silences -= 1
@@ -112,7 +104,7 @@ class FakeKafka:
 
 
 @dataclass
-class FakeTable:
+class FakeTable(Target):
     name: str = "ns.t"
     checkpoint: Checkpoint | None = None
     rows: int = 0
@@ -120,35 +112,23 @@ class FakeTable:
     discarded: int = 0
     swept: list[str] = field(default_factory=list)
 
-    def reference(self, catalog: str) -> TableReference:
-        return TableReference(catalog, ("ns",), "t", None)
-
     def found(self) -> FoundCheckpoint:
         return FoundCheckpoint(self.checkpoint, target=self.name, target_id=self.name)
 
-    def plan(self, new_fields: NewFields) -> TablePlan:
-        return TablePlan(self.name, "", "", "", {}, {})
+    def plan(self, new_fields: Mapping[tuple[str, ...], Any]) -> None:
+        return None
 
-    def commit(
-        self,
-        files: Sequence[StagedFile],
-        checkpoint: Checkpoint,
-        *,
-        expect: Offsets,
-        new_fields: NewFields,
-        written_with: TablePlan,
-        summary: Mapping[str, str],
-    ) -> Receipt:
+    def commit(self, commit: Commit) -> Receipt:
         if self.conflicts:
             self.conflicts -= 1
             raise CommitConflict("somebody else")
-        assert expect == (self.checkpoint.offsets if self.checkpoint else NOTHING)
-        self.checkpoint = checkpoint
-        self.rows += sum(file.rows for file in files)
-        return Receipt(1, checkpoint)
+        assert commit.expect == self.checkpoint
+        self.checkpoint = commit.checkpoint
+        self.rows += commit.staged.rows
+        return Receipt(commit.checkpoint, 1)
 
-    def discard(self, files: Sequence[StagedFile]) -> None:
-        self.discarded += len(files)
+    def discard(self, staged: Staged) -> None:
+        self.discarded += 1
 
     def sweep(self, landed: str, now: dt.datetime) -> int:
         self.swept.append(landed)
@@ -165,15 +145,7 @@ class FakeRunner:
     """Records before this have been removed."""
     runs: list[Batch] = field(default_factory=list)
 
-    def cancel(self) -> None:
-        pass
-
-    def allow(self) -> None:
-        pass
-
-    def run(
-        self, batch: Batch, tables: Sequence[TableTask], *, evolves: bool, stages: bool = True
-    ) -> BatchResult:
+    def run(self, batch: Batch, sink: SinkPlan, *, stages: bool = True) -> BatchResult:
         self.runs.append(batch)
         if any(piece.start < self.gone for piece in batch.slices()):
             raise SourceUnavailable("removed by retention")
@@ -188,14 +160,38 @@ class FakeRunner:
             lost = sum(record.partition == piece.partition for record in rejected)
             counts[piece.partition] = Counts(piece.span, piece.span - lost, lost)
         written = sum(count.written for count in counts.values())
-        files = [StagedFile("f", (), 0, written, 1)] if written else []
-        parts = [Staged(files, counts) for _ in tables]
-        return BatchResult(parts, rejected, 100, {}, overflow=len(rejected) > self.most_rejected)
+        staged = {target.name: Staged((), written, counts) for target in sink.targets}
+        return BatchResult(staged, rejected, 100, {}, overflow=len(rejected) > self.most_rejected)
+
+    def refuse_cancelled(self) -> None: ...
+
+    def cancel(self) -> None: ...
+
+    def allow(self) -> None: ...
+
+    def close(self) -> None: ...
+
+
+class FakeSink(Sink):
+    """Targets as they are, and an event for each batch."""
+
+    def __init__(self, targets: Sequence[Target]) -> None:
+        self._targets = targets
+        self.writer: Any = None
+
+    def targets(self) -> Sequence[Target]:
+        return self._targets
+
+    def events(
+        self, commit: str, receipts: Mapping[str, Receipt] | None, valid_through: dt.datetime | None
+    ) -> Sequence[Message]:
+        return [Message("control", b"", b"late" if receipts is None else b"committed")]
 
 
 class World:
     def __init__(self, ends: dict[int, int], **job: Any) -> None:
         self.kafka, self.table, self.runner = FakeKafka(ends), FakeTable(), FakeRunner()
+        self.tables = [self.table]
         self.now = 0.0
         self.job = replace(JOB, **job)
         self.manager = self.new_manager()
@@ -204,7 +200,7 @@ class World:
         return SinkManager(
             self.job,
             self.kafka,
-            [self.table],
+            FakeSink(self.tables),
             self.runner,
             lambda: self.kafka,
             lambda: self.now,
@@ -254,7 +250,7 @@ def test_a_tolerant_job_publishes_its_rejects_with_the_offsets() -> None:
     world.tick()
     _, rejected, events, offsets = world.kafka.published[-1]
     assert [record.offset for record in rejected] == [3]
-    assert [type(event).__name__ for event in events] == ["StartCommit", "CommitToTable", "CommitComplete"]
+    assert [event.value for event in events] == [b"committed"]
     assert offsets == Offsets({Partition("t", 0): 10})
     assert (world.manager.progress.rows, world.manager.progress.rejected) == (9, 1)
 
@@ -339,7 +335,7 @@ def test_a_table_that_joins_waits_for_every_leader() -> None:
     world.manager = SinkManager(
         world.job,
         world.kafka,
-        [world.table, joins],
+        FakeSink([world.table, joins]),
         world.runner,
         lambda: world.kafka,
         lambda: world.now,
@@ -685,4 +681,4 @@ def test_a_batch_asks_kafka_and_the_table_no_more_than_it_must() -> None:
     world.kafka.end[0] = 20
     world.tick(1.0)
     before = ["ends", "describe", "cluster_id", "beginnings", "plan"]
-    assert asked == [*before, "describe", "commit", "reference", "publish"]
+    assert asked == [*before, "describe", "commit", "publish"]

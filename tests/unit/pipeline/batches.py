@@ -17,12 +17,16 @@ from pyiceberg.schema import Schema
 
 from icestream.api.batch import Batch, BatchResult, Slice
 from icestream.api.offsets import NOTHING, Offsets, Partition
+from icestream.api.sink import OpenWriter, Sink, SinkPlan
 from icestream.connectors.iceberg.table import IcebergTable
+from icestream.connectors.iceberg.writer import IcebergWriter
 from icestream.jobs.staging import StagedBatch, stage
 from icestream.kafka.chunk import Chunk
-from icestream.pipeline import worker
-from icestream.pipeline.plan import Plan, TableTask
-from icestream.pipeline.record_path import RecordSettings
+from icestream.kafka.reader import SliceReader
+from icestream.pipeline.plan import Plan
+from icestream.pipeline.record_path import RecordSettings, process_record_path
+from icestream.pipeline.task import task_result
+from icestream.rows.growth import GrowthLimit
 
 SOURCE = Partition("events", 0)
 JSON = "org.apache.kafka.connect.json.JsonConverter"
@@ -87,15 +91,33 @@ class OneTask:
     """A BatchRunner that is one task."""
 
     records: RecordSettings
+    reader: Topic
     runs: int = field(default=0)
     most_bytes: int | None = None
 
-    def run(
-        self, batch: Batch, tables: Sequence[TableTask], *, evolves: bool, stages: bool = True
-    ) -> BatchResult:
+    def run(self, batch: Batch, sink: SinkPlan, *, stages: bool = True) -> BatchResult:
         self.runs += 1
-        plan = Plan({}, self.records, tables, [batch.slices()], evolves, stages, batch.id, self.most_bytes)
-        return worker.task_result(plan, 0)
+        plan = Plan({}, self.records, sink, [batch.slices()], stages, batch.id, self.most_bytes)
+        return task_result(plan, 0, cast(SliceReader, self.reader), process_record_path(self.records))
+
+    def refuse_cancelled(self) -> None: ...
+
+    def cancel(self) -> None: ...
+
+    def allow(self) -> None: ...
+
+    def close(self) -> None: ...
+
+
+class Tables(Sink):
+    """Iceberg tables as a sink."""
+
+    def __init__(self, tables: Sequence[IcebergTable]) -> None:
+        self._tables = tables
+        self.writer: OpenWriter = IcebergWriter
+
+    def targets(self) -> Sequence[IcebergTable]:
+        return self._tables
 
 
 @dataclass(frozen=True)
@@ -123,19 +145,21 @@ class World:
         most_bytes: int | None = None,
     ) -> StagedBatch:
         """All values as one batch."""
-        self.monkeypatch.setattr(worker, "process_reader", lambda kafka: Topic(values))
         batch = Batch(str(uuid.uuid4()), Offsets({SOURCE: 0}), Offsets({SOURCE: len(values)}))
-        runner = OneTask(RecordSettings.of({**CONFIG, **(config or {})}), most_bytes=most_bytes)
-        return stage(batch, tables, floors or [NOTHING] * len(tables), runner, evolves=evolves)
+        records = RecordSettings.of({**CONFIG, **(config or {})})
+        runner = OneTask(records, Topic(values), most_bytes=most_bytes)
+        for table in tables:
+            table._growth = GrowthLimit.from_config(config or {}) if evolves else None
+        return stage(batch, Tables(tables), tables, floors or [NOTHING] * len(tables), runner)
 
 
 def rows_of(staged: StagedBatch, table: int = 0) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = []
-    for file in staged.parts[table].staged.files:
+    for file in staged.staged(staged.targets[table].name).payload:
         found += pq.ParquetFile(file.path.removeprefix("file://")).read().to_pylist(maps_as_pydicts="strict")
     return found
 
 
 def reasons(staged: StagedBatch) -> dict[int, str]:
     """Offset → stage and reason."""
-    return {record.offset: f"{record.stage}: {record.reason}" for record in staged.taken.rejected}
+    return {record.offset: f"{record.stage}: {record.reason}" for record in staged.result.rejected}

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, cast
+from typing import cast
 
 import pyarrow as pa
 import pytest
@@ -17,14 +17,17 @@ from pyspark.sql import SparkSession
 from icestream.api.batch import Batch
 from icestream.api.errors import SinkUnavailable
 from icestream.api.offsets import NOTHING, Offsets, Partition
+from icestream.api.sink import SinkPlan
+from icestream.connectors.iceberg.writer import IcebergWriter
 from icestream.jobs.staging import stage
-from icestream.pipeline import run, worker
+from icestream.pipeline import spark_runner, task
 from icestream.pipeline.kept_jobs import KeptJobs
 from icestream.pipeline.lasting_session import LastingSession
 from icestream.pipeline.plan import Plan
 from icestream.pipeline.record_path import RecordSettings
-from icestream.pipeline.run import SparkRunner
-from tests.unit.pipeline.batches import CONFIG, SOURCE, Topic, World, rows_of
+from icestream.pipeline.spark_runner import SparkRunner
+from icestream.rows.growth import GrowthLimit
+from tests.unit.pipeline.batches import CONFIG, SOURCE, Tables, Topic, World, rows_of
 
 Work = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
@@ -93,9 +96,8 @@ def test_an_answer_that_is_missing_is_no_batch() -> None:
         cast(LastingSession, Here()), "j", {}, cast(RecordSettings, None), 2, 2**30, Forgetful(batch_of)
     )
     many = Batch("b", Offsets({Partition("t", 0): 0}), Offsets({Partition("t", 0): 100_000}))
-    tables: Sequence[Any] = []
     with pytest.raises(SinkUnavailable, match="1 of 2 tasks"):
-        runner.run(many, tables, evolves=False)
+        runner.run(many, SinkPlan(IcebergWriter, []))
 
 
 def test_tasks_that_find_parts_of_one_new_field_make_a_batch_within_the_limit(
@@ -104,15 +106,15 @@ def test_tasks_that_find_parts_of_one_new_field_make_a_batch_within_the_limit(
     """Such as an object that is used as a map: each record has a key of its own."""
     values = [b'{"attributes": {"k%d": 1}}' % number for number in range(6)]
     table = World(tmp_path, monkeypatch).table(Schema(it.NestedField(1, "id", it.LongType())))
-    monkeypatch.setattr(run, "_ROWS_A_TASK", 3)
-    monkeypatch.setattr(worker, "process_reader", lambda kafka: Topic(values))
-    grows = {"iceberg.tables.evolve-schema-enabled": "true", "icestream.new.columns.max": "2"}
-    records = RecordSettings.of({**CONFIG, **grows})
+    monkeypatch.setattr(spark_runner, "_ROWS_A_TASK", 3)
+    monkeypatch.setattr(task, "process_reader", lambda kafka: Topic(values))
+    table._growth = GrowthLimit.from_config({"icestream.new.columns.max": "2"})
+    records = RecordSettings.of(CONFIG)
     session = cast(LastingSession, Here())
-    runner = SparkRunner(session, "j", {}, records, 2, 2**30, KeptJobs(worker.run_tasks))
+    runner = SparkRunner(session, "j", {}, records, 2, 2**30, KeptJobs(task.run_tasks))
     batch = Batch("b", Offsets({SOURCE: 0}), Offsets({SOURCE: len(values)}))
-    staged = stage(batch, [table], [NOTHING], runner, evolves=True)
-    assert [record.offset for record in staged.taken.rejected] == [2, 3, 4, 5]
+    staged = stage(batch, Tables([table]), [table], [NOTHING], runner)
+    assert [record.offset for record in staged.result.rejected] == [2, 3, 4, 5]
     assert rows_of(staged) == [
         {"id": None, "attributes": {"k0": 1, "k1": None}},
         {"id": None, "attributes": {"k0": None, "k1": 1}},

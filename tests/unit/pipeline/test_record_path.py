@@ -59,7 +59,7 @@ def test_nulls_with_a_schema_make_no_rows(world: World) -> None:
     values = [_envelope({"a": 0}), _envelope(None), _envelope({"a": 2}), None]
     staged = world.staged(values, world.table(TABLE), config=ENVELOPES)
     assert rows_of(staged) == [{"a": 0}, {"a": 2}]
-    (counts,) = staged.parts[0].staged.counts.values()
+    ((counts,),) = (part.counts.values() for part in staged.result.staged.values())
     assert (counts.read, counts.written, counts.rejected, counts.filtered) == (4, 2, 0, 2)
 
 

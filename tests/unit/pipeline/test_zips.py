@@ -19,7 +19,7 @@ _JARS = Path(pyspark.__path__[0]) / "jars"
 _REPORT = """
 import json, sys
 import icestream.pipeline.daemon
-from icestream.pipeline.worker import run_tasks
+from icestream.pipeline.task import run_tasks
 zips = sys.argv[1:]
 print(json.dumps([
     [path for path in sys.path if path in zips],

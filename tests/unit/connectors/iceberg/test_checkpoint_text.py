@@ -21,6 +21,7 @@ from icestream.api.batch import Batch, Counts
 from icestream.api.checkpoint import PRUNE_AFTER, SourceIds, checkpoint_after, checkpoint_moved
 from icestream.api.errors import FatalError
 from icestream.api.offsets import NOTHING, Offsets, Partition
+from icestream.api.sink import Commit
 from icestream.connectors.iceberg.catalogs import new_catalog, open_catalog
 from icestream.connectors.iceberg.checkpoint_text import (
     TableCheckpoint,
@@ -213,12 +214,8 @@ def table(tmp_path: Path) -> IcebergTable:
 
 
 def commit(table: IcebergTable, before: TableCheckpoint | None) -> TableCheckpoint:
-    checkpoint = after(before)
-    expect = before.offsets if before else NOTHING
-    receipt = table.commit(
-        [], checkpoint, expect=expect, new_fields={}, written_with=table.plan({}), summary={}
-    )
-    assert receipt.checkpoint is not None
+    receipt = table.commit(Commit(after(before), before, table.plan({})))
+    assert isinstance(receipt.checkpoint, TableCheckpoint)
     return receipt.checkpoint
 
 

@@ -10,6 +10,7 @@ from pyiceberg import types as it
 from pyiceberg.schema import Schema
 
 from icestream.api.checkpoint import SourceIds, checkpoint_after
+from icestream.api.sink import Commit
 from icestream.connectors.iceberg.table import IcebergTable
 from icestream.jobs.staging import StagedBatch
 from tests.unit.pipeline.batches import World
@@ -29,18 +30,9 @@ def files(world: World) -> set[str]:
 
 def commit(table: IcebergTable, staged: StagedBatch) -> str:
     """What the job manager does; returns the id of the commit."""
-    (part,) = staged.parts
-    checkpoint = checkpoint_after(
-        table.found().checkpoint, staged.batch, part.staged.counts, SourceIds("c", {"events": "id"})
-    )
-    table.commit(
-        part.staged.files,
-        checkpoint,
-        expect=table.found().offsets,
-        new_fields={},
-        written_with=part.plan,
-        summary={"kafka.connect.commit-id": staged.batch.id},
-    )
+    part, before = staged.staged(table.name), table.found().checkpoint
+    checkpoint = checkpoint_after(before, staged.batch, part.counts, SourceIds("c", {"events": "id"}))
+    table.commit(Commit(checkpoint, before, staged.plans[table.name], part, staged.result))
     return staged.batch.id
 
 
@@ -49,7 +41,7 @@ def test_only_files_of_dead_batches_go(world: World) -> None:
     commit(table, world.staged([b'{"id":1}'], table))
     landed = files(world)
     dead = world.staged([b'{"id":2}'], table)
-    (died,) = world.folder.rglob(dead.parts[0].staged.files[0].path.rsplit("/", 1)[-1])
+    (died,) = world.folder.rglob(dead.staged("ns.events").payload[0].path.rsplit("/", 1)[-1])
     stranger = died.with_name("another-engine.parquet")
     other_job = died.with_name("icestream-0123456789abcdef-" + died.name.removeprefix("icestream-")[17:])
     for path in (stranger, other_job):
@@ -73,7 +65,7 @@ def test_files_that_an_old_snapshot_has_or_a_branch_will_have_stay(world: World)
     loaded = table._loaded()
     # As another engine would: a snapshot of its own, without our commit id, has the file now.
     replaced = world.staged([b'{"id":2}'], table)
-    loaded.add_files([file.path for file in replaced.parts[0].staged.files])
+    loaded.add_files([file.path for file in replaced.staged("ns.events").payload])
     loaded.delete("id = 1")
     commit(table, world.staged([b'{"id":3}'], table))
     before = files(world)

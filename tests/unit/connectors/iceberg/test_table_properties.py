@@ -16,12 +16,11 @@ from pyiceberg.partitioning import PartitionField, PartitionSpec
 from pyiceberg.schema import Schema
 from pyiceberg.transforms import IdentityTransform
 
-from icestream.api.batch import StagedFile
 from icestream.api.offsets import Partition
 from icestream.connectors.iceberg.catalogs import open_catalog
-from icestream.connectors.iceberg.origins import RowOrigins
-from icestream.connectors.iceberg.stage import StageWriter
+from icestream.connectors.iceberg.stage import StagedFile, StageWriter
 from icestream.connectors.iceberg.table import IcebergTable
+from icestream.records.origins import RowOrigins
 
 ID, TEXT, NESTED = 1, 2, 4
 SCHEMA = Schema(

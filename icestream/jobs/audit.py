@@ -1,9 +1,9 @@
-"""Do the books of a job balance? What the topic has against what table and dead letter queue have. For
-`verify`."""
+"""Whether anything of a job is missing or twice: what the topic has against what target and dead letter queue
+have. Pure; `audit_facts` gathers what it compares, `icestream verify` prints what it finds."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import zip_longest
 
@@ -12,34 +12,13 @@ from pyroaring import BitMap64
 from icestream.api.batch import Counts, Slice
 from icestream.api.checkpoint import Checkpoint, ReadSpan
 from icestream.api.offsets import NOTHING, Offsets, Partition
+from icestream.api.sink import RowOffsets, layered
 
 _SHOWN = 10
 
 
 @dataclass(frozen=True)
-class Deep:
-    """What the data files themselves say: how often each offset is in the table."""
-
-    layers: Mapping[Partition, Sequence[BitMap64]]
-    """First the offsets that are there at least once, then those that are there at least twice, and so on."""
-    foreign_rows: int = 0
-    """Rows in files that another engine wrote or rewrote: their origin is not known."""
-
-
-def layered(parts: Iterable[BitMap64]) -> list[BitMap64]:
-    """Layers of sets that may overlap."""
-    layers: list[BitMap64] = []
-    for part in parts:
-        again = part
-        for number, layer in enumerate(layers):
-            layers[number], again = layer | again, layer & again
-        if again:
-            layers.append(again)
-    return layers
-
-
-@dataclass(frozen=True)
-class Letters:
+class DeadLetterFacts:
     """What the dead letter queue holds that may be of this job; offsets only if the letters tell them."""
 
     count: int
@@ -60,15 +39,16 @@ class Counted:
 
 
 @dataclass(frozen=True)
-class Evidence:
+class AuditFacts:
     checkpoint: Checkpoint
     ends: Offsets
     in_topic: Mapping[Slice, Counted]
     """Records that the topic really has, for spans where offsets alone do not tell (markers, compaction)."""
-    table_rows: int
+    table_rows: int | None
+    """None: nobody can count them."""
     other_writers: bool
-    letters: Letters | None
-    deep: Deep | None = None
+    letters: DeadLetterFacts | None
+    deep: RowOffsets | None = None
     beginnings: Offsets = NOTHING
     anew: Sequence[str] = ()
     """Topics that were deleted and created again since they were read."""
@@ -83,7 +63,7 @@ class Evidence:
 
 
 @dataclass(frozen=True)
-class Verdict:
+class AuditFindings:
     line: str
     problems: Sequence[str] = ()
     unknown: Sequence[str] = ()
@@ -96,28 +76,32 @@ class Verdict:
         return not self.problems
 
 
-def judge(evidence: Evidence) -> Verdict:
+def findings(facts: AuditFacts) -> AuditFindings:
     """One line that a person believes, and each thing that is wrong with its offsets."""
-    checkpoint, totals = evidence.checkpoint, evidence.checkpoint.totals
+    checkpoint, totals = facts.checkpoint, facts.checkpoint.totals
     problems = [
         *(
             f"topic '{topic}' was deleted and created again: what it has now was not read"
-            for topic in evidence.anew
+            for topic in facts.anew
         ),
-        *_per_partition(evidence),
-        *_table(evidence),
-        *_wrong_letters(evidence),
-        *(_deep(evidence, evidence.deep) if evidence.deep else []),
+        *_per_partition(facts),
+        *_table(facts),
+        *_wrong_letters(facts),
+        *(_deep(facts, facts.deep) if facts.deep else []),
     ]
-    unknown = [*_uncountable(evidence), *_unsure_letters(evidence)]
+    unknown = [*_uncountable(facts), *_unsure_letters(facts)]
     said = [f"{totals.read:,} read" if checkpoint.earlier else f"{totals.read:,} in the topic"]
     if again := _read_again(checkpoint):
         said.append(f"{again:,} of them again by hand")
     if skipped := _skipped(checkpoint):
         said.append(f"{skipped:,} skipped by hand")
-    said.append(f"{evidence.table_rows:,} in the table")
+    if facts.table_rows is not None:
+        said.append(f"{facts.table_rows:,} in the table")
+    else:
+        said.append(f"{totals.written:,} written")
+        unknown.append("what the target has cannot be counted: only the checkpoint was compared")
     if totals.rejected:
-        is_known = evidence.letters is not None and not _unsure_letters(evidence)
+        is_known = facts.letters is not None and not _unsure_letters(facts)
         place = "in the dead letter queue" if is_known else "rejected"
         said.append(f"{totals.rejected:,} {place}")
     if totals.filtered:
@@ -126,22 +110,22 @@ def judge(evidence: Evidence) -> Verdict:
     verdict = good if not unknown else "Nothing is known to be missing or too many."
     if problems:
         verdict = f"{len(problems)} problem(s)."
-    lag = _lag(evidence)
+    lag = _lag(facts)
     waiting = f" {lag:,} not read yet." if lag else ""
     counts = {partition: _sum(spans) for partition, spans in checkpoint.spans().items()}
-    return Verdict(f"{', '.join(said)}. {verdict}{waiting}", problems, unknown, counts, lag)
+    return AuditFindings(f"{', '.join(said)}. {verdict}{waiting}", problems, unknown, counts, lag)
 
 
 def _sum(spans: Sequence[ReadSpan]) -> Counts:
     return sum((span.counts for span in spans), Counts())
 
 
-def _lag(evidence: Evidence) -> int:
+def _lag(facts: AuditFacts) -> int:
     """Records between where the job stands, or begins after a reset, and the end."""
-    standings = evidence.checkpoint.partitions
+    standings = facts.checkpoint.partitions
     return sum(
-        max(0, evidence.ends[p] - (standings[p].next if p in standings else evidence.beginnings.get(p) or 0))
-        for p in evidence.ends
+        max(0, facts.ends[p] - (standings[p].next if p in standings else facts.beginnings.get(p) or 0))
+        for p in facts.ends
     )
 
 
@@ -170,9 +154,9 @@ def _skipped(checkpoint: Checkpoint) -> int:
     return found
 
 
-def _per_partition(evidence: Evidence) -> list[str]:
+def _per_partition(facts: AuditFacts) -> list[str]:
     problems = []
-    for partition, spans in sorted(evidence.checkpoint.spans().items()):
+    for partition, spans in sorted(facts.checkpoint.spans().items()):
         for span in spans:
             counts = span.counts
             if not counts.reconcile:
@@ -180,7 +164,7 @@ def _per_partition(evidence: Evidence) -> list[str]:
                     f"{partition}: {counts.read} read, but {counts.written} written, {counts.rejected} "
                     f"rejected and {counts.filtered} filtered"
                 )
-            counted = evidence.counted(partition, span)
+            counted = facts.counted(partition, span)
             lacking, surplus = counted.there - counts.read, counts.read - counted.there - counted.gone
             if max(lacking, surplus) > 0 and not span.is_gone:
                 what = "missing" if lacking > 0 else "read twice"
@@ -191,11 +175,11 @@ def _per_partition(evidence: Evidence) -> list[str]:
     return problems
 
 
-def _uncountable(evidence: Evidence) -> list[str]:
+def _uncountable(facts: AuditFacts) -> list[str]:
     unknown = []
-    for partition, spans in sorted(evidence.checkpoint.spans().items()):
+    for partition, spans in sorted(facts.checkpoint.spans().items()):
         for span in spans:
-            if (gone := evidence.counted(partition, span).gone) and not span.is_gone:
+            if (gone := facts.counted(partition, span).gone) and not span.is_gone:
                 unknown.append(
                     f"{partition}: {gone:,} of the offsets {span.first}..{span.next - 1} have no record in "
                     f"the topic any more, or never had: whether {span.counts.read:,} records were there "
@@ -204,18 +188,19 @@ def _uncountable(evidence: Evidence) -> list[str]:
     return unknown
 
 
-def _table(evidence: Evidence) -> list[str]:
-    written = evidence.checkpoint.totals.written
-    if evidence.table_rows == written or evidence.other_writers:
+def _table(facts: AuditFacts) -> list[str]:
+    written = facts.checkpoint.totals.written
+    if facts.table_rows in (None, written) or facts.other_writers:
         return []
-    what = "missing from" if evidence.table_rows < written else "too many in"
-    return [f"{abs(evidence.table_rows - written)} rows {what} the table: {written} were written"]
+    more = (facts.table_rows or 0) - written
+    what = "missing from" if more < 0 else "too many in"
+    return [f"{abs(more)} rows {what} the table: {written} were written"]
 
 
-def _wrong_letters(evidence: Evidence) -> list[str]:
+def _wrong_letters(facts: AuditFacts) -> list[str]:
     """More letters than rejected records, or fewer, where nothing else explains it."""
-    letters, rejected = evidence.letters, evidence.checkpoint.totals.rejected
-    if letters is None or not evidence.is_settled:
+    letters, rejected = facts.letters, facts.checkpoint.totals.rejected
+    if letters is None or not facts.is_settled:
         return []
     too_few = letters.count < rejected and not letters.is_cut
     if not too_few and letters.count - letters.unnamed <= rejected:
@@ -223,14 +208,14 @@ def _wrong_letters(evidence: Evidence) -> list[str]:
     return [f"{letters.count} dead letters in the queue, but {rejected} records were rejected"]
 
 
-def _unsure_letters(evidence: Evidence) -> list[str]:
-    letters, rejected = evidence.letters, evidence.checkpoint.totals.rejected
-    if letters is None or _wrong_letters(evidence) or letters.count == rejected:
+def _unsure_letters(facts: AuditFacts) -> list[str]:
+    letters, rejected = facts.letters, facts.checkpoint.totals.rejected
+    if letters is None or _wrong_letters(facts) or letters.count == rejected:
         return []
     if letters.count - letters.unnamed == rejected:
         # The others are of other connectors.
         return []
-    if not evidence.is_settled:
+    if not facts.is_settled:
         return [
             f"the last batch is not published yet: {letters.count:,} of {rejected:,} dead letters are in the "
             "queue. Ask again when the job has gone on, or waits"
@@ -247,31 +232,31 @@ def _unsure_letters(evidence: Evidence) -> list[str]:
     ]
 
 
-def _deep(evidence: Evidence, deep: Deep) -> list[str]:
-    spans_of = evidence.checkpoint.spans()
+def _deep(facts: AuditFacts, deep: RowOffsets) -> list[str]:
+    spans_of = facts.checkpoint.spans()
     expected = {partition: layered(map(_offsets, spans)) for partition, spans in spans_of.items()}
     problems = []
     for partition, layers in sorted(deep.layers.items()):
         surplus = BitMap64.union(BitMap64(), *_beyond(layers, expected.get(partition, []))[1:])
         if surplus:
-            how = "too often" if partition in evidence.checkpoint.earlier else "twice"
+            how = "too often" if partition in facts.checkpoint.earlier else "twice"
             problems.append(f"{partition}: offsets {how} in the table: {shown(surplus)}")
     if deep.foreign_rows:
         return problems
     for partition, wanted in sorted(expected.items()):
-        problems += _absent(evidence, partition, wanted, deep.layers.get(partition, ()))
+        problems += _absent(facts, partition, wanted, deep.layers.get(partition, ()))
     return problems
 
 
 def _absent(
-    evidence: Evidence, partition: Partition, wanted: Sequence[BitMap64], layers: Sequence[BitMap64]
+    facts: AuditFacts, partition: Partition, wanted: Sequence[BitMap64], layers: Sequence[BitMap64]
 ) -> list[str]:
-    letters = evidence.letters.offsets if evidence.letters else None
+    letters = facts.letters.offsets if facts.letters else None
     dead = letters.get(partition, BitMap64()) if letters is not None else BitMap64()
-    is_sure = evidence.letters is not None and not evidence.letters.unnamed and not _unsure_letters(evidence)
+    is_sure = facts.letters is not None and not facts.letters.unnamed and not _unsure_letters(facts)
     explained = rejected = 0
-    for span in evidence.checkpoint.spans()[partition]:
-        counted = evidence.counted(partition, span)
+    for span in facts.checkpoint.spans()[partition]:
+        counted = facts.counted(partition, span)
         records = span.counts.read if span.is_gone or counted.gone else counted.there
         explained += span.next - span.first - records + span.counts.filtered
         rejected += span.counts.rejected

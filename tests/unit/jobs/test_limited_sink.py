@@ -8,11 +8,11 @@ from typing import Any, cast
 import pytest
 
 from icestream.api.errors import CommitUnknown, SinkUnavailable
-from icestream.api.offsets import NOTHING
-from icestream.jobs.limited_table import LimitedTable
+from icestream.api.sink import Target
+from icestream.jobs.limited_sink import LimitedSink
 
 
-class StuckTable:
+class StuckTarget:
     name = "db.t"
 
     def __init__(self) -> None:
@@ -22,39 +22,47 @@ class StuckTable:
         self.answers.wait()
         return "found"
 
-    def commit(self, *arguments: Any, **named: Any) -> str:
+    def commit(self, commit: Any) -> str:
         self.answers.wait()
         return "receipt"
 
 
+class StuckSink:
+    writer = None
+
+    def __init__(self, target: StuckTarget) -> None:
+        self.target = target
+
+    def targets(self) -> list[StuckTarget]:
+        return [self.target]
+
+
 @pytest.fixture
-def made() -> list[StuckTable]:
+def made() -> list[StuckTarget]:
     return []
 
 
 @pytest.fixture
-def table(made: list[StuckTable]) -> LimitedTable:
-    def make() -> Any:
-        made.append(StuckTable())
-        return made[-1]
+def target(made: list[StuckTarget]) -> Target:
+    def open_sink() -> Any:
+        made.append(StuckTarget())
+        return StuckSink(made[-1])
 
-    return LimitedTable(make, seconds=0.05)
+    return LimitedSink(open_sink, seconds=0.05).targets()[0]
 
 
 def test_a_table_that_does_not_answer_is_away_and_another_is_asked_next(
-    table: LimitedTable, made: list[StuckTable]
+    target: Target, made: list[StuckTarget]
 ) -> None:
     with pytest.raises(SinkUnavailable, match=r"reading db\.t: no answer of its catalog or object store"):
-        table.found()
+        target.found()
     made[-1].answers.set()
-    assert cast(Any, table.found()) == "found"
+    assert cast(Any, target.found()) == "found"
     assert len(made) == 2
     made[0].answers.set()
 
 
-def test_a_commit_without_an_answer_may_have_landed(table: LimitedTable, made: list[StuckTable]) -> None:
+def test_a_commit_without_an_answer_may_have_landed(target: Target, made: list[StuckTarget]) -> None:
     with pytest.raises(CommitUnknown, match="may land all the same"):
-        table.commit(
-            [], cast(Any, None), expect=NOTHING, new_fields={}, written_with=cast(Any, None), summary={}
-        )
+        target.commit(cast(Any, None))
     made[0].answers.set()

@@ -10,26 +10,21 @@ import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 
-import pyarrow.parquet as pq
-from pyiceberg.catalog import Catalog
-from pyiceberg.exceptions import NoSuchNamespaceError, NoSuchTableError
-from pyiceberg.table import Table
 from pyroaring import BitMap64
 
 from icestream.api.batch import Slice
 from icestream.api.checkpoint import Checkpoint
 from icestream.api.config import Config, subset
-from icestream.api.errors import IcestreamError, NotFoundError
+from icestream.api.errors import ConfigError, IcestreamError, NotFoundError
 from icestream.api.offsets import Offsets, Partition
-from icestream.connectors.iceberg import checkpoints
-from icestream.connectors.iceberg.catalogs import open_catalog, sink_errors
-from icestream.connectors.iceberg.origins import Origins
-from icestream.jobs.accounts import Counted, Deep, Evidence, Letters, layered
+from icestream.api.sink import Sink, Target, TargetAudit
+from icestream.jobs.audit import AuditFacts, Counted, DeadLetterFacts
 from icestream.jobs.dead_letters import DeadLetterReader
-from icestream.jobs.job import DeadLetters, Job, job_from
+from icestream.jobs.sink_job import DeadLetters, SinkJob, sink_job
 from icestream.kafka.clients import client_settings
 from icestream.kafka.reader import SliceReader
 from icestream.kafka.topics import Topics
+from icestream.plugins import sink_plugin
 
 _log = logging.getLogger(__name__)
 
@@ -46,64 +41,71 @@ def gather(
     *,
     deep: bool,
     sleep: Callable[[float], None] = time.sleep,
-) -> list[tuple[str, Evidence]]:
-    """Evidence for each table of a connector."""
-    job = job_from(name, config)
+) -> list[tuple[str, AuditFacts]]:
+    """The facts of each target of a connector."""
+    plugin = sink_plugin(config.get("connector.class", ""))
+    job = sink_job(name, config, plugin.options(config))
     topics = Topics(client_settings(worker, "admin", subset(config, "admin.override.")))
-    catalog = open_catalog(config)
+    sink = plugin.open(name, config)
     reader = SliceReader(client_settings(worker, "consumer", subset(config, "consumer.override.")))
     try:
-        # First, so that a login that Kafka refuses is told as such, whatever is wrong with the tables.
+        # First, so that a login that Kafka refuses is told as such, whatever is wrong with the targets.
         topics.cluster_id()
-        seen = _seen(job, catalog, topics, reader)
+        seen = _seen(job, sink, topics, reader)
         for _ in range(_LOOKS - 1):
-            if all(table.is_settled for table in seen):
+            if all(one.is_settled for one in seen):
                 break
             sleep(_BETWEEN_LOOKS)
-            seen = _seen(job, catalog, topics, reader)
-        return [(one.name, _of_table(job, one, topics, reader, deep)) for one in seen]
+            seen = _seen(job, sink, topics, reader)
+        return [(one.name, _facts(one, topics, reader, deep)) for one in seen]
     finally:
         reader.close()
 
 
 @dataclass(frozen=True)
 class _Seen:
-    """A table, what it says of the job, and the letters of what it says."""
+    """A target at one moment, and the dead letters of what its checkpoint covers."""
 
     name: str
-    table: Table
+    audit: TargetAudit
     checkpoint: Checkpoint
-    letters: Letters | None
+    letters: DeadLetterFacts | None
     is_settled: bool
 
 
-def _seen(job: Job, catalog: Catalog, topics: Topics, reader: SliceReader) -> list[_Seen]:
-    tables = [(name, _loaded(catalog, name)) for name in job.tables]
-    found = [_checkpoint(job, table) for _, table in tables]
+def _seen(job: SinkJob, sink: Sink, topics: Topics, reader: SliceReader) -> list[_Seen]:
+    targets = sink.targets()
+    audits = [_audit(target) for target in targets]
+    found = [_checkpoint(job, one) for one in audits]
+    names = [target.name for target in targets]
     if job.dead_letters is None:
-        return [_Seen(*one, checkpoint, None, True) for one, checkpoint in zip(tables, found, strict=True)]
+        return [_Seen(*one, None, True) for one in zip(names, audits, found, strict=True)]
     published = _published(job, topics, found)
     box = _Box(job.dead_letters, job.name, topics, reader)
-    again = [_checkpoint(job, _loaded(catalog, name)) for name in job.tables]
+    again = [_checkpoint(job, _audit(target)) for target in targets]
     return [
-        _Seen(
-            *one, checkpoint, box.letters_of(checkpoint), is_published and checkpoint.commit == later.commit
-        )
-        for one, checkpoint, is_published, later in zip(tables, found, published, again, strict=True)
+        _Seen(name, audit, one, box.letters_of(one), is_published and one.commit == later.commit)
+        for name, audit, one, is_published, later in zip(names, audits, found, published, again, strict=True)
     ]
 
 
-def _checkpoint(job: Job, table: Table) -> Checkpoint:
-    checkpoint = checkpoints.find(table.metadata, job.name, "main").checkpoint
-    if checkpoint is None:
+def _audit(target: Target) -> TargetAudit:
+    try:
+        return target.audit()
+    except ConfigError as error:
+        raise NotFoundError(str(error)) from error
+
+
+def _checkpoint(job: SinkJob, audit: TargetAudit) -> Checkpoint:
+    if audit.found.checkpoint is None:
         raise NotFoundError(
-            f"table '{'.'.join(table.name())}' has no commit of connector '{job.name}' yet; see what it "
-            f"waits for with 'icestream connector status {job.name}'"
+            f"'{audit.found.target}' has no commit of connector '{job.name}' yet; see what it waits for with "
+            f"'icestream connector status {job.name}'"
         )
-    return checkpoint
+    return audit.found.checkpoint
 
 
-def _published(job: Job, topics: Topics, found: Sequence[Checkpoint]) -> list[bool]:
+def _published(job: SinkJob, topics: Topics, found: Sequence[Checkpoint]) -> list[bool]:
     """Whether the group, which follows the tables, is as far as each of them."""
     partitions = {partition for checkpoint in found for partition in checkpoint.partitions}
     existing = topics.describe(sorted({partition.topic for partition in partitions}))
@@ -119,18 +121,8 @@ def _published(job: Job, topics: Topics, found: Sequence[Checkpoint]) -> list[bo
     ]
 
 
-def _loaded(catalog: Catalog, name: str) -> Table:
-    with sink_errors(f"loading table {name}"):
-        try:
-            return catalog.load_table(name)
-        except (NoSuchTableError, NoSuchNamespaceError):
-            raise NotFoundError(
-                f"table '{name}' is not in catalog '{catalog.name}'; check iceberg.tables"
-            ) from None
-
-
-def _of_table(job: Job, seen: _Seen, topics: Topics, reader: SliceReader, deep: bool) -> Evidence:
-    table, checkpoint = seen.table, seen.checkpoint
+def _facts(seen: _Seen, topics: Topics, reader: SliceReader, deep: bool) -> AuditFacts:
+    checkpoint = seen.checkpoint
     known = checkpoint.spans()
     existing = topics.describe(sorted({partition.topic for partition in known}))
     ids = checkpoint.source.topics
@@ -141,16 +133,14 @@ def _of_table(job: Job, seen: _Seen, topics: Topics, reader: SliceReader, deep: 
         if p.topic in existing and p.topic not in anew and p.number < existing[p.topic].partitions
     ]
     beginnings = topics.beginnings(partitions)
-    snapshot = table.current_snapshot()
-    summary = snapshot.summary.additional_properties if snapshot and snapshot.summary else {}
-    return Evidence(
+    return AuditFacts(
         checkpoint=checkpoint,
         ends=topics.ends(partitions),
         in_topic=_recount(checkpoint, beginnings, _compacted(topics, partitions), reader),
-        table_rows=int(summary.get("total-records", 0)) - int(summary.get("total-position-deletes", 0)),
-        other_writers=_has_other_writers(table, job.name),
+        table_rows=seen.audit.rows,
+        other_writers=seen.audit.other_writers,
+        deep=seen.audit.row_offsets() if deep and seen.audit.row_offsets else None,
         letters=seen.letters,
-        deep=_deep(table) if deep else None,
         beginnings=beginnings,
         anew=anew,
         is_settled=seen.is_settled,
@@ -191,17 +181,6 @@ def _may_compact(topics: Topics, topic: str) -> bool:
         return True
 
 
-def _has_other_writers(table: Table, job: str) -> bool:
-    """Whether any other job or engine has changed the rows of this table, as far as its history tells."""
-    key = checkpoints.key_of(job)
-    return any(
-        snapshot.summary is not None
-        and key not in snapshot.summary.additional_properties
-        and snapshot.summary.operation.value != "replace"
-        for snapshot in table.metadata.snapshots
-    )
-
-
 class _Box:
     """The dead letters that may be of a job."""
 
@@ -219,7 +198,7 @@ class _Box:
             else:
                 self._placeless += 1
 
-    def letters_of(self, checkpoint: Checkpoint) -> Letters:
+    def letters_of(self, checkpoint: Checkpoint) -> DeadLetterFacts:
         """Those of records that the table of this checkpoint has read: other tables may have read more."""
         count = self._placeless
         offsets: dict[Partition, BitMap64] = {}
@@ -232,19 +211,4 @@ class _Box:
             count += len(inside)
             offsets[partition] = BitMap64(inside)
         known = offsets if self._tells_offsets else None
-        return Letters(count + self._unnamed, known, self._unnamed, self._is_cut)
-
-
-def _deep(table: Table) -> Deep:
-    """Read the footer of every live data file."""
-    found: dict[Partition, list[BitMap64]] = {}
-    foreign = 0
-    for task in table.scan().plan_files():
-        with table.io.new_input(task.file.file_path).open() as stream:
-            origins = Origins.from_footer(pq.read_metadata(stream))
-        if origins is None:
-            foreign += task.file.record_count
-            continue
-        for partition, offsets in origins.offsets.items():
-            found[partition] = layered([*found.get(partition, []), offsets])
-    return Deep(found, foreign)
+        return DeadLetterFacts(count + self._unnamed, known, self._unnamed, self._is_cut)

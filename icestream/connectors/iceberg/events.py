@@ -9,16 +9,25 @@ from __future__ import annotations
 import datetime as dt
 import json
 import uuid
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
-
-from icestream.api.batch import TableReference
 
 _MAGIC: Final = b"\xc2\x01"
 _NAMESPACE: Final = "org.apache.iceberg.connect.events"
 
 _UUID: Final = "uuid_fixed"
 _MOMENT: Final = {"type": "long", "logicalType": "timestamp-micros", "adjust-to-utc": True}
+
+
+@dataclass(frozen=True)
+class TableReference:
+    """A table as the control topic names it."""
+
+    catalog: str
+    namespace: Sequence[str]
+    name: str
+    uuid: uuid.UUID | None
 
 
 @dataclass(frozen=True)

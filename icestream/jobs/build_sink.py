@@ -1,61 +1,64 @@
-"""From the config of an Iceberg sink to its manager. Called late: Spark is slow to import."""
+"""From the config of a sink to its manager. Called by `jobs.build`, in the thread of the job."""
 
 from __future__ import annotations
 
 import datetime as dt
 import time
 from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
 
 from icestream.api.config import Config, subset
-from icestream.connectors.iceberg.catalogs import open_catalog
-from icestream.connectors.iceberg.table import IcebergTable
-from icestream.jobs.borders import SinkTable
+from icestream.jobs.borders import BatchRunner
 from icestream.jobs.channel import Channel, KafkaChannel, prepare_topics
-from icestream.jobs.job import job_from
-from icestream.jobs.limited_table import LimitedTable
+from icestream.jobs.limited_sink import LimitedSink
 from icestream.jobs.shared import Shared
+from icestream.jobs.sink_job import sink_job
 from icestream.jobs.sink_manager import SinkManager
 from icestream.kafka.clients import client_settings
 from icestream.kafka.topics import Topics
+from icestream.pipeline.in_worker import InWorkerRunner
 from icestream.pipeline.record_path import RecordSettings
-from icestream.pipeline.run import SparkPlane, SparkRunner
 from icestream.plugins import sink_plugin
 
-_WRITE_PROPS = ("iceberg.tables.write-props.", "iceberg.table.write-props.")
+if TYPE_CHECKING:
+    # For its name alone: a worker without Spark jobs is ready at once.
+    from icestream.pipeline.spark_runner import SparkPlane
 
 
-def spark_runner(spark: SparkPlane, name: str, config: Config, worker: Mapping[str, str]) -> SparkRunner:
-    job = job_from(name, config)
+def batch_runner(
+    name: str, config: Config, worker: Mapping[str, str], spark: Callable[[], SparkPlane]
+) -> BatchRunner:
+    """Who runs the batches of a sink: Spark, or the worker itself."""
+    plugin = sink_plugin(config.get("connector.class", ""))
+    job = sink_job(name, config, plugin.options(config))
     reads = client_settings(worker, "consumer", subset(config, "consumer.override."))
-    return spark.runner(name, reads, RecordSettings.of(config), job.tasks_max, job.limits.bytes)
+    records = RecordSettings.of(config)
+    if plugin.uses_spark:
+        return spark().runner(name, reads, records, job.tasks_max, job.limits.bytes)
+    return InWorkerRunner(reads, records, 2 * job.limits.bytes)
 
 
-def job_manager(
+def sink_manager(
     name: str,
     config: Config,
     worker: Mapping[str, str],
-    runner: SparkRunner,
+    runner: BatchRunner,
     reached: Callable[[str], None] = lambda point: None,
     shared: Shared | None = None,
     wake: Callable[[], None] = lambda: None,
 ) -> SinkManager:
     """`shared` is what all jobs of a worker have in common; without it the job has its own and polls."""
-    job = job_from(name, config)
+    plugin = sink_plugin(config.get("connector.class", ""))
+    job = sink_job(name, config, plugin.options(config))
     admin = client_settings(worker, "admin", subset(config, "admin.override."))
     topics = shared.clusters.topics(admin) if shared else Topics(admin)
     news = shared.clusters.watch(admin) if shared else None
-    write_props = {key: value for prefix in _WRITE_PROPS for key, value in subset(config, prefix).items()}
-
-    def table(of: str) -> Callable[[], SinkTable]:
-        return lambda: IcebergTable(open_catalog(config), of, name, write_props=write_props)
-
-    tables = [LimitedTable(table(each)) for each in job.tables]
+    sink = LimitedSink(lambda: plugin.open(name, config))
 
     def open_channel() -> Channel:
-        prepare_topics(job, topics)
-        plugin = sink_plugin(config.get("connector.class", ""))
+        prepare_topics(job, sink.event_topics(), topics)
         overrides = plugin.client_overrides(config, "producer")
-        return KafkaChannel(job, client_settings(worker, "producer", overrides), _now, between)
+        return KafkaChannel(job, client_settings(worker, "producer", overrides), between)
 
     def between() -> None:
         reached("published a part")
@@ -63,7 +66,7 @@ def job_manager(
 
     gate = shared.gate if shared else None
     return SinkManager(
-        job, topics, tables, runner, open_channel, time.monotonic, _now, reached, news, wake, gate
+        job, topics, sink, runner, open_channel, time.monotonic, _now, reached, news, wake, gate
     )
 
 

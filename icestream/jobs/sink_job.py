@@ -1,13 +1,13 @@
-"""What a sink job is, read once from its connector config."""
+"""What the manager of a sink must know of its config, read once."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from icestream.api.config import Config, subset
 from icestream.api.connector_settings import SINK_CONNECTOR
-from icestream.connectors.iceberg.settings import ICEBERG_SINK
+from icestream.api.sink import SinkOptions
 
 
 @dataclass(frozen=True)
@@ -28,46 +28,37 @@ class Limits:
 
 
 @dataclass(frozen=True)
-class Job:
+class SinkJob:
     name: str
     topics: Sequence[str]
     topics_pattern: str | None
-    catalog: str
-    tables: Sequence[str]
     limits: Limits
     tasks_max: int
-    evolves: bool
     tolerates_all: bool
     logs_rejects: bool
     logs_messages: bool
     dead_letters: DeadLetters | None
-    control_topic: str
     group: str
     transactional_id: str
     begins_at: str
     """`earliest` or `latest`: where a job begins that has neither a checkpoint nor group offsets."""
-    config: Config = field(repr=False)
-    """All of it: what becomes of a record is for the pipeline to read."""
 
 
-def job_from(name: str, config: Config) -> Job:
-    sink, iceberg = SINK_CONNECTOR.parse({**config, "name": name}), ICEBERG_SINK.parse(config)
+def sink_job(name: str, config: Config, options: SinkOptions) -> SinkJob:
+    sink = SINK_CONNECTOR.parse({**config, "name": name})
     dead_letter_topic = sink["errors.deadletterqueue.topic.name"]
-    group = iceberg["iceberg.connect.group-id"] or f"connect-{name}"
-    consumer = subset(config, "consumer.override.")
-    return Job(
+    group = options.group or f"connect-{name}"
+    rows, size = sink["icestream.commit.rows"], sink["icestream.commit.bytes"]
+    return SinkJob(
         name=name,
         topics=tuple(sink["topics"] or ()),
         topics_pattern=sink["topics.regex"] or None,
-        catalog=iceberg["iceberg.catalog"] or "iceberg",
-        tables=tuple(iceberg["iceberg.tables"]),
         limits=Limits(
-            interval=iceberg["iceberg.control.commit.interval-ms"] / 1000,
-            rows=sink["icestream.commit.rows"],
-            bytes=sink["icestream.commit.bytes"],
+            interval=options.commit_seconds,
+            rows=min(rows, options.most_rows or rows),
+            bytes=min(size, options.most_bytes or size),
         ),
         tasks_max=sink["tasks.max"],
-        evolves=iceberg["iceberg.tables.evolve-schema-enabled"],
         tolerates_all=sink["errors.tolerance"] == "all",
         logs_rejects=sink["errors.log.enable"],
         logs_messages=sink["errors.log.include.messages"],
@@ -78,9 +69,7 @@ def job_from(name: str, config: Config) -> Job:
         )
         if dead_letter_topic
         else None,
-        control_topic=iceberg["iceberg.control.topic"],
         group=group,
-        transactional_id=f"{iceberg['iceberg.coordinator.transactional.prefix'] or ''}{group}-coordinator",
-        begins_at=consumer.get("auto.offset.reset", "earliest"),
-        config=config,
+        transactional_id=f"{options.transactional_prefix}{group}-coordinator",
+        begins_at=subset(config, "consumer.override.").get("auto.offset.reset", "earliest"),
     )

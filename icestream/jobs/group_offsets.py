@@ -10,13 +10,13 @@ from dataclasses import dataclass
 from icestream.api.config import Config, subset
 from icestream.api.errors import BadOffsets, Fenced, NotReadyError
 from icestream.api.offsets import Offsets, Partition
-from icestream.jobs.job import Job
+from icestream.api.sink import SinkPlugin
 from icestream.jobs.offset_entries import Moves
+from icestream.jobs.sink_job import SinkJob
 from icestream.kafka.clients import client_settings
 from icestream.kafka.group_offsets import delete_group, set_group_offsets
 from icestream.kafka.topics import TopicFacts, Topics
 from icestream.kafka.transactions import Transactions
-from icestream.plugins import sink_plugin
 
 ALTERED = "The offsets for this connector have been altered successfully"
 RESET = "The offsets for this connector have been reset successfully"
@@ -35,8 +35,7 @@ class ConnectorKafka:
     writes: dict[str, str]
 
     @classmethod
-    def of(cls, name: str, config: Config, worker: Mapping[str, str]) -> ConnectorKafka:
-        plugin = sink_plugin(config.get("connector.class", ""))
+    def of(cls, plugin: SinkPlugin, config: Config, worker: Mapping[str, str]) -> ConnectorKafka:
         return cls(
             [topic.strip() for topic in config.get("topics", "").split(",") if topic.strip()],
             config.get("topics.regex") or None,
@@ -67,11 +66,11 @@ def partitions_of(facts: Mapping[str, TopicFacts]) -> list[Partition]:
     return [Partition(name, number) for name, fact in facts.items() for number in range(fact.partitions)]
 
 
-class GroupLedger:
+class GroupOffsetStore:
     """Of a sink that keeps its offsets in its consumer group only."""
 
     def __init__(
-        self, kafka: ConnectorKafka, job: Job, still_awaited: Callable[[], None] = lambda: None
+        self, kafka: ConnectorKafka, job: SinkJob, still_awaited: Callable[[], None] = lambda: None
     ) -> None:
         self._kafka = kafka
         self._job = job

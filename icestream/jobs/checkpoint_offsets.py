@@ -1,35 +1,32 @@
-"""The offsets of an Iceberg sink: checkpoints in its tables, which the group follows. Used by `sink_offsets`.
+"""The offsets of a sink by its checkpoints, which the consumer group follows. Used by `sink_offsets`.
 
-A change is a commit without rows to each table. It may be repeated: it ends in the same state. Each step asks
-Kafka first whether a newer change or a manager has begun, and each commit lands only on the checkpoint that
-was settled: whatever came in between is seen.
+A change is a commit without rows to each target. It may be repeated: it ends in the same state. Each step
+asks Kafka first whether a newer change or a manager has begun, and each commit lands only on the checkpoint
+that was settled: whatever came in between is seen.
 """
 
 from __future__ import annotations
 
-import datetime as dt
 import logging
-import threading
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from icestream.api.batch import Batch, BatchResult
 from icestream.api.checkpoint import Checkpoint, FoundCheckpoint, SourceIds, checkpoint_moved
+from icestream.api.config import Config
 from icestream.api.errors import BadOffsets, CommitConflict, FatalError, NotReadyError, SourceRecreated
 from icestream.api.offsets import NOTHING, Offsets, Partition
-from icestream.connectors.iceberg.table import IcebergTable
+from icestream.api.sink import Commit, Sink, Target
 from icestream.jobs import planning
 from icestream.jobs.channel import KafkaChannel, prepare_topics
-from icestream.jobs.group_ledger import (
+from icestream.jobs.group_offsets import (
     ALTERED,
     RESET,
     ConnectorKafka,
-    GroupLedger,
+    GroupOffsetStore,
     partitions_of,
     taken_over,
 )
-from icestream.jobs.job import Job
 from icestream.jobs.offset_entries import Moves
 from icestream.jobs.resume import (
     has_all,
@@ -39,18 +36,17 @@ from icestream.jobs.resume import (
     strange_topic,
     unpublished_batch,
 )
+from icestream.jobs.sink_job import SinkJob
 from icestream.jobs.unpublished import publish_missing
 from icestream.kafka.topics import GroupOffset
-from icestream.pipeline.plan import Plan, TableTask
+from icestream.pipeline.in_worker import InWorkerRunner
 from icestream.pipeline.record_path import RecordSettings
-from icestream.pipeline.worker import task_result
 
 _log = logging.getLogger(__name__)
 
 _COMMIT_ATTEMPTS = 5
 _MOST_OWED = 500_000
 """More records than this are not decoded while somebody waits for an answer."""
-_ONE_READER = threading.Lock()
 _READER = {"client.id": "icestream-offsets"}
 
 
@@ -72,20 +68,24 @@ class _Now:
         return [item.checkpoint for item in self.found if item.checkpoint]
 
 
-class IcebergLedger:
+class CheckpointOffsetStore:
     """Of an Iceberg sink: its tables' checkpoints, which the consumer group follows."""
 
     def __init__(
         self,
         kafka: ConnectorKafka,
-        job: Job,
-        tables: Sequence[IcebergTable],
+        job: SinkJob,
+        config: Config,
+        sink: Sink,
+        targets: Sequence[Target],
         reached: Callable[[str], None] = lambda point: None,
         still_awaited: Callable[[], None] = lambda: None,
     ) -> None:
         self._kafka = kafka
         self._job = job
-        self._tables = tables
+        self._config = config
+        self._sink = sink
+        self._targets = targets
         self._reached = reached
         """Told of each point between two steps; the crash tests end the process there."""
         self._still_awaited = still_awaited
@@ -95,10 +95,10 @@ class IcebergLedger:
 
     def read(self) -> Offsets:
         """The lowest offset over the tables; a partition that was reset in any of them has none."""
-        floors = [_told(found) for found in (table.found() for table in self._tables)]
+        floors = [_told(found) for found in (target.found() for target in self._targets)]
         known = [floor for floor in floors if floor is not None]
         if not known:
-            return GroupLedger(self._kafka, self._job).read()
+            return GroupOffsetStore(self._kafka, self._job).read()
         shared = set(known[0]).intersection(*known[1:])
         return Offsets({partition: min(floor[partition] for floor in known) for partition in shared})
 
@@ -118,7 +118,7 @@ class IcebergLedger:
         """Shut out any manager that may still live, change the tables, then let the group follow."""
         self._reached("opening")
         self._still_awaited()
-        channel = KafkaChannel(self._job, self._kafka.writes, lambda: dt.datetime.now(dt.UTC))
+        channel = KafkaChannel(self._job, self._kafka.writes)
         try:
             with taken_over(self._job.name):
                 group = self._acted(act, also, channel)
@@ -149,19 +149,19 @@ class IcebergLedger:
         )
 
     def _alter(self, moves: Moves, now: _Now, channel: KafkaChannel) -> Offsets:
-        for table, found, floor in zip(self._tables, now.found, self._floors(now), strict=True):
-            self._move(table, found, moves, now, floor, channel)
+        for target, found, floor in zip(self._targets, now.found, self._floors(now), strict=True):
+            self._move(target, found, moves, now, floor, channel)
         return Offsets({p: now.beginnings[p] if target is None else target for p, target in moves.items()})
 
     def _reset(self, now: _Now, channel: KafkaChannel) -> Offsets | None:
         if not now.group and not any(item.checkpoint or item.rolled_back_from for item in now.found):
             return None
-        for table, found in zip(self._tables, now.found, strict=True):
-            self._move(table, found, _all_to_the_beginning(found), now, NOTHING, channel)
+        for target, found in zip(self._targets, now.found, strict=True):
+            self._move(target, found, _all_to_the_beginning(found), now, NOTHING, channel)
         return Offsets({p: now.beginnings[p] for p in now.partitions})
 
     def _now(self, also: Sequence[str] = ()) -> _Now:
-        found = [table.found() for table in self._tables]
+        found = [target.found() for target in self._targets]
         known = {topic for item in found if item.checkpoint for topic in item.checkpoint.topics}
         facts = self._kafka.facts([*also, *known])
         partitions = partitions_of(facts)
@@ -172,7 +172,7 @@ class IcebergLedger:
             partitions,
             self._kafka.topics.beginnings(partitions),
             self._kafka.topics.ends(partitions),
-            [self._before.get(table.name, item) for table, item in zip(self._tables, found, strict=True)],
+            [self._before.get(target.name, item) for target, item in zip(self._targets, found, strict=True)],
         )
 
     def _refuse_impossible(self, moves: Moves, now: _Now) -> None:
@@ -212,7 +212,7 @@ class IcebergLedger:
 
     def _move(
         self,
-        table: IcebergTable,
+        target: Target,
         found: FoundCheckpoint,
         moves: Moves,
         now: _Now,
@@ -228,17 +228,11 @@ class IcebergLedger:
         if now.partitions:
             channel.prove(now.partitions[0])
         self._still_awaited()
-        self._reached(f"moving {table.name}")
-        table.commit(
-            [],
-            checkpoint_moved(found.checkpoint, self._commit, moves, now.source, floor),
-            expect=found.offsets,
-            new_fields={},
-            written_with=table.plan({}),
-            summary={"kafka.connect.commit-id": self._commit},
-        )
-        self._before[table.name] = found
-        self._reached(f"moved {table.name}")
+        self._reached(f"moving {target.name}")
+        checkpoint = checkpoint_moved(found.checkpoint, self._commit, moves, now.source, floor)
+        target.commit(Commit(checkpoint, found.checkpoint, target.plan({})))
+        self._before[target.name] = found
+        self._reached(f"moved {target.name}")
 
     def _settle(self, now: _Now, channel: KafkaChannel) -> None:
         """Publish the dead letters of a last batch whose transaction is missing: later nobody could tell."""
@@ -268,15 +262,13 @@ class IcebergLedger:
                 f"the last batch of connector '{self._job.name}' still owes Kafka the dead letters of "
                 f"{batch.span} records; resume the connector, stop it when it has caught up, and ask again"
             )
-        prepare_topics(self._job, self._kafka.topics)
-        with _ONE_READER:
-            publish_missing(
-                batch,
-                [table for table, item in zip(self._tables, now.found, strict=True) if item.checkpoint],
-                InProcessRunner(self._kafka.reads, RecordSettings.of(self._job.config)),
-                channel,
-                self._job.name,
-            )
+        prepare_topics(self._job, self._sink.event_topics(), self._kafka.topics)
+        runner = InWorkerRunner({**self._kafka.reads, **_READER}, RecordSettings.of(self._config))
+        theirs = [one for one, item in zip(self._targets, now.found, strict=True) if item.checkpoint]
+        try:
+            publish_missing(batch, theirs, self._sink, runner, channel, self._job.name)
+        finally:
+            runner.close()
 
 
 def _told(found: FoundCheckpoint) -> Offsets | None:
@@ -288,20 +280,3 @@ def _told(found: FoundCheckpoint) -> Offsets | None:
 
 def _all_to_the_beginning(found: FoundCheckpoint) -> Moves:
     return dict.fromkeys(found.offsets)
-
-
-class InProcessRunner:
-    """Runs a batch here, without Spark: for the few records of a batch that is decoded once more."""
-
-    def __init__(self, kafka: Mapping[str, str], records: RecordSettings) -> None:
-        self._kafka = {**kafka, **_READER}
-        self._records = records
-
-    def run(
-        self, batch: Batch, tables: Sequence[TableTask], *, evolves: bool, stages: bool = True
-    ) -> BatchResult:
-        plan = Plan(self._kafka, self._records, tables, [batch.slices()], evolves, stages)
-        return task_result(plan, 0)
-
-    def refuse_cancelled(self) -> None:
-        """Nobody can: it ends with the request."""

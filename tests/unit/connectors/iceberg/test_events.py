@@ -8,8 +8,15 @@ from typing import Any
 
 import pytest
 
-from icestream.api.batch import TableReference
-from icestream.jobs.events import CommitComplete, CommitToTable, Event, Payload, StartCommit, encoded
+from icestream.connectors.iceberg.events import (
+    CommitComplete,
+    CommitToTable,
+    Event,
+    Payload,
+    StartCommit,
+    TableReference,
+    encoded,
+)
 
 GOLDEN = json.loads((Path(__file__).parent / "golden_events.json").read_text())
 

@@ -1,4 +1,4 @@
-"""One batch as one Spark job: cut into slices, read, decoded, staged. Called by the job manager."""
+"""One batch as one Spark job: cut into slices, read, decoded, staged. Called by the sink manager."""
 
 from __future__ import annotations
 
@@ -9,27 +9,26 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 
 import pyarrow as pa
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from icestream.api.batch import Batch, BatchResult, PartlyStaged, Staged, add_counts, deal
+from icestream.api.batch import Batch, BatchResult, PartlyStaged, Staged, add_counts, split
 from icestream.api.errors import Cancelled, FatalError, RetriableError, SinkUnavailable
 from icestream.api.offsets import Partition
+from icestream.api.sink import SinkPlan
 from icestream.api.status import Outage
 from icestream.deadlines import Overdue, within
 from icestream.kafka.reader import process_reader
 from icestream.pipeline.kept_jobs import KeptJobs
 from icestream.pipeline.lasting_session import LastingSession
-from icestream.pipeline.plan import RESULT_SCHEMA, Plan, TableTask, TaskFailed, unpacked
+from icestream.pipeline.plan import RESULT_SCHEMA, Plan, TaskFailed, unpacked
 from icestream.pipeline.record_path import RecordSettings
 from icestream.pipeline.session import answers, is_local, let_go, open_session, slots
-from icestream.pipeline.worker import run_tasks, settle_process
+from icestream.pipeline.task import run_tasks, settle_process
 from icestream.rows.new_fields import combined
-from icestream.rows.surplus import limited_to
 from icestream.waits import waiting_for
 
 _ROWS_A_TASK = 20_000
@@ -67,9 +66,9 @@ class SparkPlane:
     def _warm_session(self, spark: SparkSession) -> None:
         if self._warm_with is None:
             return
-        hands = slots(self._worker, tasks_max=8)
+        tasks = slots(self._worker, tasks_max=8)
         warm = functools.partial(_warm, self._warm_with)
-        spark.range(0, hands, 1, hands).mapInArrow(warm, RESULT_SCHEMA).collect()
+        spark.range(0, tasks, 1, tasks).mapInArrow(warm, RESULT_SCHEMA).collect()
 
     # What the lasting session asks for
 
@@ -108,14 +107,11 @@ class SparkRunner:
         self._cancelled = threading.Event()
         self._is_overdue = False
 
-    def run(
-        self, batch: Batch, tables: Sequence[TableTask], *, evolves: bool, stages: bool = True
-    ) -> BatchResult:
-        hands = min(self._slots, -(-batch.span // _ROWS_A_TASK))
-        tasks = deal(batch.slices(), hands)
+    def run(self, batch: Batch, sink: SinkPlan, *, stages: bool = True) -> BatchResult:
+        tasks = split(batch.slices(), min(self._slots, -(-batch.span // _ROWS_A_TASK)))
         # Sizes of records are known from earlier ones only: twice as much as was meant is still borne.
         most = 2 * self._most_bytes // len(tasks)
-        plan = Plan(self._kafka, self._records, tables, tasks, evolves, stages, batch.id, most)
+        plan = Plan(self._kafka, self._records, sink, tasks, stages, batch.id, most)
         collected = self._collected(plan)
         if len(collected) != len(tasks):
             # What a task has read and nobody counts would be lost in silence.
@@ -125,19 +121,7 @@ class SparkRunner:
         for answer in answers:
             if isinstance(answer, TaskFailed):
                 raise PartlyStaged(_error_of(answer), done)
-        taken = _summed(done)
-        growth = self._records.growth
-        if growth is None:
-            return taken
-        # Each task kept to the limit by itself; together they may be beyond it.
-        limited = [
-            replace(
-                staged,
-                new_fields=limited_to(task.plan.arrow_schema, staged.new_fields, growth.less(task.grown)),
-            )
-            for task, staged in zip(tables, taken.tables, strict=True)
-        ]
-        return replace(taken, tables=limited)
+        return _summed(done)
 
     def _collected(self, plan: Plan) -> list[bytes]:
         self.refuse_cancelled()
@@ -209,6 +193,9 @@ class SparkRunner:
     def allow(self) -> None:
         self._cancelled.clear()
 
+    def close(self) -> None:
+        """The session is the worker's."""
+
 
 def _error_of(failed: TaskFailed) -> Exception:
     if failed.retriable:
@@ -222,7 +209,7 @@ def _summed(parts: list[BatchResult]) -> BatchResult:
         for partition, timestamp in part.newest_ms.items():
             newest[partition] = max(timestamp, newest.get(partition, timestamp))
     return BatchResult(
-        tables=[_summed_table(staged) for staged in zip(*(part.tables for part in parts), strict=True)],
+        staged={name: _summed_target([part.staged[name] for part in parts]) for name in parts[0].staged},
         rejected=[rejected for part in parts for rejected in part.rejected],
         bytes_read=sum(part.bytes_read for part in parts),
         newest_ms=newest,
@@ -232,12 +219,13 @@ def _summed(parts: list[BatchResult]) -> BatchResult:
     )
 
 
-def _summed_table(parts: Sequence[Staged]) -> Staged:
+def _summed_target(parts: Sequence[Staged]) -> Staged:
     fields: dict[tuple[str, ...], pa.DataType] = {}
     for part in parts:
         fields = combined(fields, part.new_fields)
-    files = [file for part in parts for file in part.files]
-    return Staged(files, add_counts(part.counts for part in parts), fields)
+    payload = [one for part in parts for one in part.payload]
+    rows = sum(part.rows for part in parts)
+    return Staged(payload, rows, add_counts(part.counts for part in parts), fields)
 
 
 def _warm(kafka: Mapping[str, str], batches: Iterable[pa.RecordBatch]) -> Iterable[pa.RecordBatch]:

@@ -1,0 +1,135 @@
+"""The journal beside the file of a FileStreamSink: the checkpoint of each connector that writes to it, and an
+append that is under way, so that its lines, and no others, are recognised after a crash. For `sink`."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import zlib
+from base64 import b64decode, b64encode
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from icestream.api.checkpoint import Checkpoint, from_json, to_json
+from icestream.api.errors import FatalError, SinkUnavailable
+
+_log = logging.getLogger(__name__)
+
+_FORMAT: Final = 2
+_WITHOUT_CHECKPOINTS: Final = 1
+_EMPTY: Final[Mapping[str, Any]] = {"format": _FORMAT, "writing": None}
+_HEAD_BYTES: Final = 4096
+
+
+@dataclass(frozen=True)
+class Append:
+    """What an append is about to do: to which file, from which length on, and how its text is recognised."""
+
+    inode: int
+    length: int
+    size: int
+    checksum: int
+    head: bytes
+    connector: str
+    checkpoint: Checkpoint
+
+    @classmethod
+    def of(cls, inode: int, length: int, text: bytes, connector: str, checkpoint: Checkpoint) -> Append:
+        head = text[:_HEAD_BYTES]
+        return cls(inode, length, len(text), zlib.crc32(text), head, connector, checkpoint)
+
+    def is_whole(self, tail: bytes) -> bool:
+        return len(tail) >= self.size and zlib.crc32(memoryview(tail)[: self.size]) == self.checksum
+
+    def is_part(self, tail: bytes) -> bool:
+        return 0 < len(tail) < self.size and tail[:_HEAD_BYTES] == self.head[: len(tail)]
+
+
+class Journal:
+    """A small JSON file, replaced whole at every change; used under the lock of the file that it is about."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def begun(self) -> Append | None:
+        """An append that did not end."""
+        writing = self._load()["writing"]
+        try:
+            return writing and _append_from(writing)
+        except (ValueError, KeyError, TypeError) as error:
+            raise self._strange(error) from error
+
+    def checkpoint(self, connector: str) -> Checkpoint | None:
+        stored = self._load()["checkpoints"].get(connector)
+        try:
+            return stored and from_json(stored)
+        except (ValueError, KeyError, TypeError) as error:
+            raise self._strange(error) from error
+
+    def begin(self, append: Append) -> None:
+        self._replace(self._load() | {"writing": _append_json(append)})
+
+    def give_up(self) -> None:
+        self._replace(self._load() | {"writing": None})
+
+    def end(self, connector: str, checkpoint: Checkpoint) -> None:
+        document = self._load()
+        document["writing"] = None
+        document["checkpoints"][connector] = to_json(checkpoint)
+        self._replace(document)
+
+    def _load(self) -> dict[str, Any]:
+        try:
+            document = json.loads(self._path.read_bytes())
+            if document["format"] == _WITHOUT_CHECKPOINTS and document["writing"] is None:
+                # Of a build before 16 November 2026, which left the offsets to the consumer group.
+                return {**_EMPTY, "checkpoints": {}}
+            if document["format"] != _FORMAT:
+                raise ValueError(f"its format is {document['format']}")
+            return {**document, "checkpoints": dict(document["checkpoints"])}
+        except FileNotFoundError:
+            return {**_EMPTY, "checkpoints": {}}
+        except OSError as error:
+            raise SinkUnavailable(f"cannot read {self._path}: {error.strerror}; allow it") from error
+        except (ValueError, KeyError, TypeError) as error:
+            raise self._strange(error) from error
+
+    def _strange(self, error: Exception) -> FatalError:
+        return FatalError(
+            f"{self._path} is not a journal of FileStreamSink ({error}); remove it to go on at least once"
+        )
+
+    def _replace(self, document: dict[str, Any]) -> None:
+        """Durable when it returns, the new name too: what follows relies on it after a loss of power."""
+        temporary = self._path.with_name(f"{self._path.name}.tmp")
+        try:
+            with temporary.open("wb") as file:
+                file.write(json.dumps(document).encode())
+                file.flush()
+                os.fsync(file.fileno())
+            temporary.replace(self._path)
+            folder = os.open(self._path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+            try:
+                os.fsync(folder)
+            finally:
+                os.close(folder)
+        except OSError as error:
+            raise SinkUnavailable(
+                f"cannot write {self._path}: {error.strerror}; free space or allow it"
+            ) from error
+
+
+def _append_json(append: Append) -> dict[str, Any]:
+    return {
+        **vars(append),
+        "head": b64encode(append.head).decode(),
+        "checkpoint": to_json(append.checkpoint),
+    }
+
+
+def _append_from(stored: Mapping[str, Any]) -> Append:
+    head, checkpoint = b64decode(stored["head"]), from_json(stored["checkpoint"])
+    return Append(**{**stored, "head": head, "checkpoint": checkpoint})

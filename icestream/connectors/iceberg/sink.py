@@ -1,0 +1,72 @@
+"""The open Iceberg sink of one job: its tables, and the events of its control topic. Made by `plugin`."""
+
+from __future__ import annotations
+
+import datetime as dt
+import uuid
+from collections.abc import Mapping, Sequence
+
+from icestream.api.config import Config
+from icestream.api.sink import Message, OpenWriter, Receipt, Sink
+from icestream.connectors.iceberg.catalogs import open_catalog
+from icestream.connectors.iceberg.events import (
+    CommitComplete,
+    CommitToTable,
+    Event,
+    Payload,
+    StartCommit,
+    TableReference,
+    encoded,
+)
+from icestream.connectors.iceberg.settings import ICEBERG_SINK, group_of, write_props
+from icestream.connectors.iceberg.table import IcebergTable
+from icestream.connectors.iceberg.writer import IcebergWriter
+from icestream.rows.growth import GrowthLimit
+
+
+class IcebergSink(Sink):
+    def __init__(self, name: str, config: Config) -> None:
+        self.writer: OpenWriter = IcebergWriter
+        settings = ICEBERG_SINK.parse(config)
+        growth = GrowthLimit.from_config(config) if settings["iceberg.tables.evolve-schema-enabled"] else None
+        catalog = open_catalog(config)
+        self._tables = [
+            IcebergTable(catalog, table, name, write_props=write_props(config), growth=growth)
+            for table in settings["iceberg.tables"]
+        ]
+        self._catalog = settings["iceberg.catalog"] or "iceberg"
+        self._control_topic = settings["iceberg.control.topic"]
+        self._group = group_of(name, config)
+        self._producer = str(uuid.uuid4()).encode()
+
+    def targets(self) -> Sequence[IcebergTable]:
+        return self._tables
+
+    def event_topics(self) -> Sequence[str]:
+        return [self._control_topic]
+
+    def events(
+        self, commit: str, receipts: Mapping[str, Receipt] | None, valid_through: dt.datetime | None
+    ) -> Sequence[Message]:
+        id_ = uuid.UUID(commit)
+        payloads: list[Payload] = [CommitComplete(id_, valid_through)]
+        if receipts is not None:
+            tables = [
+                CommitToTable(id_, self._reference(table), receipts[table.name].id, valid_through)
+                for table in self._tables
+                if receipts[table.name].id is not None
+            ]
+            payloads = [StartCommit(id_), *tables, *payloads]
+        now = dt.datetime.now(dt.UTC)
+        return [
+            Message(
+                self._control_topic,
+                self._producer,
+                encoded(Event(uuid.uuid4(), now, self._group, payload)),
+            )
+            for payload in payloads
+        ]
+
+    def _reference(self, table: IcebergTable) -> TableReference:
+        *namespace, name = table.name.split(".")
+        return TableReference(self._catalog, tuple(namespace), name, table.id)

@@ -1,0 +1,212 @@
+"""The Iceberg sink inside a task: records become rows of every table, and rows become data files.
+
+Opened by `pipeline.task`. A record that one table cannot take is in none: all see it before any gets it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.types as pt
+
+from icestream.api.batch import Failure, Staged
+from icestream.api.sink import TASK_PUT, TargetTask, WriterTask, Written
+from icestream.connectors.iceberg.stage import StageWriter, TablePlan
+from icestream.jsontext.table_rows import Refused
+from icestream.records.column import Column
+from icestream.records.origins import RowOrigins
+from icestream.records.records import Records
+from icestream.records.rows import Flags, Indexes
+from icestream.rows.fit_records import RecordFitter
+from icestream.rows.growth import GrowthLimit, column_count
+from icestream.rows.surplus import Surplus
+
+_BUFFER_BYTES = 192 * 1024 * 1024
+_OPEN_FILES = 200
+"""Of all tables of a task together."""
+_VALUE_CONVERTER = "VALUE_CONVERTER"
+
+
+class IcebergWriter:
+    """Writes for all tables of a job at once."""
+
+    def __init__(self, task: WriterTask) -> None:
+        self._stages = task.stages
+        self._tables = [_TableWriter(target, task) for target in task.targets]
+
+    def write(self, records: Sequence[Records], origins: RowOrigins) -> Written:
+        # A null value is passed over, as the Java sink does.
+        present, null = _nulls_apart(records)
+        made = [[table.rows_of(group) for group in present] for table in self._tables]
+        failed: dict[int, Failure] = {}
+        for parts in made:
+            for part in parts:
+                failed = {**part.failed, **failed}
+        for table, parts in zip(self._tables, made, strict=True):
+            fresh = origins.at_or_after(table.floor)
+            for part in parts if self._stages else ():
+                table.write(part.without(failed) if failed else part, origins, fresh)
+        self._free_memory()
+        return Written(failed, null)
+
+    def _free_memory(self) -> None:
+        """All tables share one allowance for rows that wait to be written."""
+        while sum(table.files.buffered_bytes for table in self._tables) >= _BUFFER_BYTES:
+            max(self._tables, key=lambda table: table.files.buffered_bytes).files.flush()
+
+    def close(self) -> dict[str, Staged]:
+        return {table.name: table.close() for table in self._tables}
+
+    def discard(self) -> None:
+        for table in self._tables:
+            table.files.discard()
+
+
+@dataclass(frozen=True)
+class _Rows:
+    """Rows of one table, with the row of the chunk that each is from; failures by row of the chunk."""
+
+    rows: pa.Table
+    index: Indexes
+    failed: Mapping[int, Failure]
+
+    def without(self, failed: Collection[int]) -> _Rows:
+        keep = ~np.isin(self.index, np.fromiter(failed, np.int64, len(failed)))
+        return self if keep.all() else _Rows(self.rows.filter(pa.array(keep)), self.index[keep], self.failed)
+
+
+class _TableWriter:
+    """One table's part of a task."""
+
+    def __init__(self, target: TargetTask, task: WriterTask) -> None:
+        plan: TablePlan = target.plan
+        self.name = target.name
+        self.floor = target.floor
+        self.files = StageWriter(plan, task.batch, max(1, _OPEN_FILES // len(task.targets)))
+        self._drift = Surplus(plan.arrow_schema, _limit(plan, task.stages))
+        self._fitter = RecordFitter(plan.arrow_schema, self._drift if plan.growth is not None else None)
+
+    def rows_of(self, records: Records) -> _Rows:
+        """Rows that fit the table; what does not fit, with stage and reason."""
+        fitted = self._fitter.fit(records.value, len(records))
+        failed = {int(records.rows[at]): _failure(refused) for at, refused in fitted.refused.items()}
+        made = _Rows(fitted.rows, records.rows[fitted.index], failed)
+        lacking = missing_required(fitted.rows)
+        if not lacking:
+            return made
+        failed |= {int(made.index[row]): Failure(why, stage=TASK_PUT) for row, why in lacking.items()}
+        return made.without(failed)
+
+    def write(self, made: _Rows, origins: RowOrigins, fresh: Flags) -> None:
+        """Write rows that the table does not have; from the first new field on, only look for more."""
+        if self._drift.found:
+            return
+        rows, index = made.rows, made.index
+        mine = fresh[index]
+        if not mine.all():
+            rows, index = rows.filter(pa.array(mine)), index[mine]
+        self.files.write(rows, origins.take(index))
+
+    def close(self) -> Staged:
+        files = self.files.close()
+        return Staged(files, sum(file.rows for file in files), new_fields=self._drift.found)
+
+
+def _limit(plan: TablePlan, stages: bool) -> GrowthLimit:
+    """How many columns the records may still add. A batch that is in the table adds nothing, and what was too
+    much for it is too much again."""
+    if plan.growth is None:
+        return GrowthLimit()
+    return plan.growth.less(column_count(plan.new_fields) if stages else plan.growth.columns)
+
+
+def _failure(refused: Refused) -> Failure:
+    return Failure(refused.reason, stage=TASK_PUT if refused.is_misfit else _VALUE_CONVERTER)
+
+
+def _nulls_apart(groups: Sequence[Records]) -> tuple[list[Records], list[int]]:
+    """The records that have a value, and the rows of those that have none."""
+    present: list[Records] = []
+    rows: list[int] = []
+    for records in groups:
+        null = _nulls(records)
+        rows += records.rows[null].tolist()
+        if not null.all():
+            present.append(records.take(np.flatnonzero(~null)))
+    return present, rows
+
+
+def _nulls(records: Records) -> Flags:
+    if records.value is None:
+        return np.ones(len(records), np.bool_)
+    if isinstance(records.value, Column):
+        return records.value.nulls
+    return np.zeros(len(records), np.bool_)
+
+
+def missing_required(rows: pa.Table) -> dict[int, str]:
+    """Row number → which required field it lacks. Almost always empty, and then cheap."""
+    found: dict[int, str] = {}
+    for field, column in zip(rows.schema, rows.itercolumns(), strict=True):
+        if not _requires_something(field):
+            continue
+        values = column.combine_chunks()
+        if isinstance(values, pa.ChunkedArray):
+            values = pa.concat_arrays(values.chunks)
+        _look(field, values, np.arange(len(values)), field.name, found)
+    return found
+
+
+def _requires_something(field: pa.Field) -> bool:
+    return not field.nullable or any(_requires_something(child) for child in _children(field.type))
+
+
+def _children(kind: pa.DataType) -> list[pa.Field]:
+    if pt.is_struct(kind):
+        return [kind.field(i) for i in range(kind.num_fields)]
+    if pt.is_list(kind):
+        return [kind.value_field]
+    if pt.is_map(kind):
+        return [kind.item_field]
+    return []
+
+
+def _look(
+    field: pa.Field,
+    values: pa.Array,
+    rows: np.ndarray[tuple[int], np.dtype[np.int64]],
+    path: str,
+    found: dict[int, str],
+) -> None:
+    """`rows` tells for each value the row that it belongs to."""
+    if not field.nullable and values.null_count:
+        for row in rows[values.is_null().to_numpy(zero_copy_only=False)].tolist():
+            found.setdefault(row, f"field '{path}' is required by the table and has no value")
+    inner = [child for child in _children(field.type) if _requires_something(child)]
+    if not inner:
+        return
+    there = values.is_valid().to_numpy(zero_copy_only=False)
+    if pt.is_struct(field.type):
+        present = values.filter(pa.array(there))
+        for child in inner:
+            column = present.field(field.type.get_field_index(child.name))
+            _look(child, column, rows[there], f"{path}.{child.name}", found)
+        return
+    lengths = pc.fill_null(pc.list_value_length(_as_list(values)), 0).to_numpy(zero_copy_only=False)
+    items = _as_list(values).flatten()
+    if pt.is_map(field.type):
+        items = items.field(1)
+    _look(inner[0], items, np.repeat(rows, lengths), f"{path}[]", found)
+
+
+def _as_list(values: pa.Array) -> pa.Array:
+    if not pt.is_map(values.type):
+        return values
+    entries = pa.StructArray.from_arrays([values.keys, values.items], names=["key", "value"])
+    return pa.ListArray.from_arrays(
+        values.offsets, entries, mask=values.is_null() if values.null_count else None
+    )

@@ -1,0 +1,96 @@
+"""A sink whose every answer has a time limit. Around the real one, for the sink manager.
+
+Clients have limits of their own, but not all of them and not for everything: a database that stopped in
+mid-query, a proxy that sends a byte a minute. The call that hangs is left behind in its thread, with its
+sink; if it wakes and commits after all, the compare-and-set has decided by then.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar
+
+from icestream.api.batch import Staged
+from icestream.api.checkpoint import FoundCheckpoint
+from icestream.api.errors import CommitUnknown, SinkUnavailable
+from icestream.api.sink import Commit, Message, OpenWriter, Receipt, Sink, Target, TargetAudit
+from icestream.deadlines import Overdue, within
+
+_T = TypeVar("_T")
+_ANSWER_SECONDS = 300.0
+"""Longer than the limits of the clients, with their retries."""
+
+
+class LimitedSink(Sink):
+    def __init__(self, open_sink: Callable[[], Sink], seconds: float = _ANSWER_SECONDS) -> None:
+        self._open = open_sink
+        self._seconds = seconds
+        self._sink = open_sink()
+        self.writer: OpenWriter = self._sink.writer
+
+    def targets(self) -> Sequence[Target]:
+        return [_LimitedTarget(self, target.name) for target in self._sink.targets()]
+
+    def event_topics(self) -> Sequence[str]:
+        return self._sink.event_topics()
+
+    def events(
+        self, commit: str, receipts: Mapping[str, Receipt] | None, valid_through: dt.datetime | None
+    ) -> Sequence[Message]:
+        return self._sink.events(commit, receipts, valid_through)
+
+    def close(self) -> None:
+        self._sink.close()
+
+    def asked(self, target: str, call: Callable[[Target], _T], doing: str) -> _T:
+        """What a target answers in time."""
+        mine = _named(self._sink, target)
+        try:
+            return within(self._seconds, lambda: call(mine), f"catalog or object store: {doing} {target}")
+        except Overdue:
+            # The old one is in the hands of the thread that hangs.
+            self._sink = self._open()
+            raise _NoAnswer(
+                f"{doing} {target}: no answer of its catalog or object store in {self._seconds:.0f} s"
+            ) from None
+
+    def another(self, target: str) -> Target:
+        """The target of a sink of its own, for a thread of its own."""
+        return _named(self._open(), target)
+
+
+def _named(sink: Sink, target: str) -> Target:
+    return next(one for one in sink.targets() if one.name == target)
+
+
+class _LimitedTarget(Target):
+    def __init__(self, sink: LimitedSink, name: str) -> None:
+        self._sink = sink
+        self.name = name
+
+    def found(self) -> FoundCheckpoint:
+        return self._sink.asked(self.name, lambda target: target.found(), "reading")
+
+    def plan(self, new_fields: Mapping[tuple[str, ...], Any]) -> Any:
+        return self._sink.asked(self.name, lambda target: target.plan(new_fields), "planning files of")
+
+    def commit(self, commit: Commit) -> Receipt:
+        try:
+            return self._sink.asked(self.name, lambda target: target.commit(commit), "committing to")
+        except _NoAnswer as error:
+            raise CommitUnknown(f"{error}; the commit may land all the same") from None
+
+    def discard(self, staged: Staged) -> None:
+        self._sink.asked(self.name, lambda target: target.discard(staged), "removing files of")
+
+    def sweep(self, landed: str, now: dt.datetime) -> int:
+        """May take long, and has a thread of its own."""
+        return self._sink.another(self.name).sweep(landed, now)
+
+    def audit(self) -> TargetAudit:
+        return self._sink.asked(self.name, lambda target: target.audit(), "reading")
+
+
+class _NoAnswer(SinkUnavailable):
+    pass

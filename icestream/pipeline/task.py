@@ -1,0 +1,180 @@
+"""One task of a batch: slices of Kafka become staged rows and rejected records.
+
+`run_tasks` is what Spark calls in its Python workers; sinks without Spark run `TaskWork` in the worker
+(`in_worker`). Nothing here imports Spark or knows which sink it writes to.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import gc
+import traceback
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from icestream.api.batch import BatchResult, Counts, Failure, Rejected, Slice
+from icestream.api.errors import RetriableError
+from icestream.api.offsets import Partition
+from icestream.api.sink import TargetTask, WriterTask
+from icestream.kafka.chunk import Chunk
+from icestream.kafka.reader import SliceReader, process_reader
+from icestream.pipeline.plan import Plan, TaskFailed, packed
+from icestream.pipeline.record_path import RecordPath, process_record_path
+from icestream.pipeline.zips import forget_zips
+from icestream.records.origins import RowOrigins
+from icestream.records.rows import Indexes
+
+_CHUNK_ROWS = 10_000
+_OBJECTS = 200_000
+"""More than a task holds at a time."""
+_REJECTED_BYTES = 64 * 1024 * 1024
+"""Of a batch: its tasks share it, because the driver gets what all of them have."""
+
+
+def run_tasks(plan: Plan, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Spark calls this with the numbers of the tasks to run."""
+    settle_process()
+    for batch in batches:
+        for task in batch.column(0).to_pylist():
+            yield pa.RecordBatch.from_pydict(
+                {
+                    "task": pa.array([task], pa.int64()),
+                    "answer": pa.array([packed(_answer(plan, task))], pa.binary()),
+                }
+            )
+
+
+def _answer(plan: Plan, task: int) -> BatchResult | TaskFailed:
+    try:
+        return task_result(plan, task, process_reader(plan.kafka), process_record_path(plan.records))
+    except Exception as error:  # the edge of the task: the driver decides what it means
+        return TaskFailed(isinstance(error, RetriableError), str(error), traceback.format_exc())
+
+
+def task_result(plan: Plan, task: int, reader: SliceReader, path: RecordPath) -> BatchResult:
+    """What a task makes of its slices; if it fails, what it staged is gone."""
+    work = TaskWork(plan, task, reader, path)
+    try:
+        return work.run(plan.tasks[task])
+    except BaseException:
+        work.discard()
+        raise
+
+
+_settled = False
+
+
+def settle_process() -> None:
+    """Make the tasks of this process start quickly, also where another daemon than ours has forked it."""
+    global _settled
+    if _settled:
+        return
+    forget_zips()
+    gc.freeze()
+    # A chunk is tens of thousands of objects without a cycle: looking for cycles took 3 % of a task's time.
+    gc.set_threshold(_OBJECTS)
+    _settled = True
+
+
+class TargetCounts:
+    """What became of the records that one target did not have yet, by partition."""
+
+    def __init__(self, target: TargetTask) -> None:
+        self._floor = target.floor
+        self.counts: dict[Partition, Counts] = {}
+
+    def add(self, origins: RowOrigins, rejected: Indexes, filtered: Indexes) -> None:
+        fresh = origins.at_or_after(self._floor)
+        numbers = zip(
+            origins.partitions,
+            origins.counted(np.flatnonzero(fresh)),
+            origins.counted(rejected[fresh[rejected]]),
+            origins.counted(filtered[fresh[filtered]]),
+            strict=True,
+        )
+        for partition, read, bad, passed in numbers:
+            found = Counts(read, read - bad - passed, bad, passed)
+            self.counts[partition] = self.counts.get(partition, Counts()) + found
+
+
+class TaskWork:
+    """The work of one task: every record of its slices to every target."""
+
+    def __init__(self, plan: Plan, task: int, reader: SliceReader, path: RecordPath) -> None:
+        self._stages = plan.stages
+        self._most_bytes = plan.most_bytes
+        self._task = task
+        self._reader = reader
+        self._path = path
+        self._writer = plan.sink.writer(WriterTask(plan.sink.targets, plan.batch, plan.stages))
+        self._counts = {target.name: TargetCounts(target) for target in plan.sink.targets}
+        self._rejected: list[Rejected] = []
+        self._rejected_bytes = 0
+        self._is_alone = len(plan.tasks) == 1
+        self._most_rejected_bytes = _REJECTED_BYTES // max(1, len(plan.tasks))
+        self._bytes = 0
+        self._records = 0
+        self._newest: dict[Partition, int] = {}
+        self._dropped: Counter[str] = Counter()
+
+    def run(self, slices: Sequence[Slice]) -> BatchResult:
+        for chunk in self._reader.read_all(slices, _CHUNK_ROWS):
+            self._take(chunk)
+            if self._overflows:
+                # Nobody will look at them: the batch runs again as a smaller one.
+                self._rejected.clear()
+                return dataclasses.replace(self._result(), overflow=True)
+        return self._result()
+
+    @property
+    def _overflows(self) -> bool:
+        # One record is taken whatever its size: no batch is smaller than that.
+        is_least = self._is_alone and len(self._rejected) == 1
+        too_many_rejected = self._rejected_bytes > self._most_rejected_bytes and not is_least
+        return too_many_rejected or (self._is_too_large() and self._records > 1)
+
+    def _is_too_large(self) -> bool:
+        return self._stages and self._most_bytes is not None and self._bytes > self._most_bytes
+
+    def discard(self) -> None:
+        """Remove what was staged: the task has failed."""
+        self._writer.discard()
+
+    def _result(self) -> BatchResult:
+        staged = {
+            name: dataclasses.replace(one, counts=self._counts[name].counts)
+            for name, one in self._writer.close().items()
+        }
+        return BatchResult(
+            staged,
+            self._rejected,
+            self._bytes,
+            self._newest,
+            dropped=dict(self._dropped),
+            records_read=self._records,
+        )
+
+    def _take(self, chunk: Chunk) -> None:
+        prepared = self._path.prepare(chunk)
+        origins = RowOrigins([part.partition for part in chunk.parts], chunk.sources, chunk.offsets())
+        written = self._writer.write(prepared.records, origins)
+        failed = {**written.failed, **prepared.failed}
+        filtered = np.array([*written.skipped, *prepared.dropped], np.int64)
+        rejected = np.fromiter(failed, np.int64, len(failed))
+        for counts in self._counts.values():
+            counts.add(origins, rejected, filtered)
+        self._set_aside(chunk, failed)
+        self._dropped.update(prepared.dropped.values())
+        self._bytes += chunk.total_bytes()
+        self._records += len(chunk)
+        for partition, newest in chunk.newest_ms().items():
+            self._newest[partition] = max(newest, self._newest.get(partition, 0))
+
+    def _set_aside(self, chunk: Chunk, failed: Mapping[int, Failure]) -> None:
+        for at, why in sorted(failed.items()):
+            record = chunk.rejected(at, self._path.named(why), self._task)
+            self._rejected.append(record)
+            self._rejected_bytes += record.size

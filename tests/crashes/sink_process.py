@@ -1,0 +1,68 @@
+"""The job of any sink in a process of its own, without Spark, which kills itself at a chosen point.
+
+Started by `test_sinks.py` with a JSON file: name, config, worker, faults. Says `# drained` whenever it finds
+nothing to do.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from icestream import logs
+from icestream.connectors.file.journal import Append, Journal
+from icestream.connectors.file.sink import LineFile
+from icestream.jobs.build_sink import sink_manager
+from icestream.pipeline.in_worker import InWorkerRunner
+from icestream.pipeline.record_path import RecordSettings
+from tests.crashes.faults import Fault, Faults, say
+from tests.crashes.manager_process import spoil_transactions
+
+
+def spoil_files(faults: Faults) -> None:
+    """Points inside an append to a file: it is journaled, half of it is there, all of it is."""
+    write, begin = LineFile._write, Journal.begin
+
+    def spoiled_begin(self: Journal, append: Append) -> None:
+        begin(self, append)
+        faults.reached("journaled")
+
+    def spoiled_write(self: LineFile, file: int, text: bytes) -> None:
+        write(self, file, text[: len(text) // 2])
+        os.fsync(file)
+        faults.reached("half written")
+        write(self, file, text[len(text) // 2 :])
+        faults.reached("written")
+
+    spoiled: Any = LineFile
+    spoiled._write = spoiled_write
+    spoiled = Journal
+    spoiled.begin = spoiled_begin
+
+
+def main(spec: dict[str, Any]) -> None:
+    logs.configure("INFO")
+    faults = Faults([Fault(*fault) for fault in spec["faults"]])
+    spoil_transactions(faults)
+    spoil_files(faults)
+
+    def reached(point: str) -> None:
+        # The name of the target is of no interest here.
+        faults.reached(point.partition(" ")[0] if point.startswith("committed ") else point)
+
+    config, worker = spec["config"], spec["worker"]
+    runner = InWorkerRunner({"bootstrap.servers": worker["bootstrap.servers"]}, RecordSettings.of(config))
+    manager = sink_manager(spec["name"], config, worker, runner, reached)
+    while True:
+        pause = manager.tick()
+        if pause and manager.progress.lag == 0:
+            say("drained")
+        time.sleep(pause)
+
+
+if __name__ == "__main__":
+    main(json.loads(Path(sys.argv[1]).read_text()))
