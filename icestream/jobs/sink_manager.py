@@ -17,7 +17,13 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 
 from icestream.api.batch import Batch, Rejected
-from icestream.api.checkpoint import Checkpoint, FoundCheckpoint, SourceIds, checkpoint_after
+from icestream.api.checkpoint import (
+    Checkpoint,
+    FoundCheckpoint,
+    SourceIds,
+    checkpoint_after,
+    checkpoint_moved,
+)
 from icestream.api.errors import CommitConflict, FatalError, Fenced, RecordRejected, SourceUnavailable
 from icestream.api.offsets import NOTHING, Offsets, Partition, named
 from icestream.api.sink import Commit, Message, Receipt, Sink, Target
@@ -164,7 +170,7 @@ class SinkManager:
         # First, because it ends the transaction that an earlier manager may have left open.
         self._opened_channel()
         self._targets = self._sink.targets()
-        found = [target.found() for target in self._targets]
+        found: Sequence[FoundCheckpoint] = [target.found() for target in self._targets]
         for target in self._targets:
             # What cannot be written is told now, and not with the first record.
             target.plan({})
@@ -173,6 +179,7 @@ class SinkManager:
         # A group's offsets are there whether a partition has a leader or not.
         group = self._source.group_offsets(self._job.group, [*partitions, *self._leaderless])
         self._give_way(group, [*partitions, *self._leaderless])
+        found = self._after_moves_of_others(found, group)
         self._refuse_owed_without_leader([item.checkpoint for item in found if item.checkpoint], group)
         self._refuse_start_without_leader(found, group)
         beginnings = self._source.beginnings(partitions)
@@ -195,6 +202,27 @@ class SinkManager:
         self._note_totals(checkpoints)
         self._rest.stood(self._clock())
         return resume
+
+    def _after_moves_of_others(
+        self, found: Sequence[FoundCheckpoint], group: Mapping[Partition, GroupOffset]
+    ) -> Sequence[FoundCheckpoint]:
+        """Targets that follow the group go where somebody else has moved it, such as Kafka Connect itself.
+
+        The group's offsets are ours from then on: by that, a batch that Kafka has missed is told from offsets
+        that were moved.
+        """
+        moved = {p: at.next for p, at in group.items() if not at.note.startswith(NOTE_PREFIX)}
+        if not moved or not any(item.follows_group for item in found):
+            return found
+        for target, item in zip(self._targets, found, strict=True):
+            moves = {p: to for p, to in moved.items() if item.offsets.get(p) != to}
+            if item.follows_group and item.checkpoint is not None and moves:
+                floor = Offsets({**moved, **item.offsets.positions})
+                commit = str(uuid.uuid4())
+                checkpoint = checkpoint_moved(item.checkpoint, commit, moves, self._identity, floor)
+                target.commit(Commit(checkpoint, item.checkpoint, target.plan({})))
+        self._publish(str(uuid.uuid4()), [], [], Offsets(moved))
+        return [target.found() for target in self._targets]
 
     def _publish_missing(self, batch: Batch, targets: Sequence[Target], beginnings: Offsets) -> None:
         is_whole = not any(piece.start < beginnings[piece.partition] for piece in batch.slices())

@@ -68,15 +68,15 @@ def sink_offset_store(
     reached: Callable[[str], None] = lambda point: None,
     still_awaited: Callable[[], None] = lambda: None,
 ) -> _Store:
-    """Of the targets that exist; without any, the consumer group's."""
+    """Of the targets that have a say; without any, the consumer group's."""
     plugin = sink_plugin(config.get("connector.class", ""))
     kafka = ConnectorKafka.of(plugin, config, worker)
     job = sink_job(name, config, plugin.options(config))
     sink = plugin.open(name, config)
-    existing = [target for target in sink.targets() if _exists(target)]
-    if not existing:
+    deciding = [target for target in sink.targets() if _decides(target)]
+    if not deciding:
         return GroupOffsetStore(kafka, job, still_awaited)
-    return CheckpointOffsetStore(kafka, job, config, sink, existing, reached, still_awaited)
+    return CheckpointOffsetStore(kafka, job, config, sink, deciding, reached, still_awaited)
 
 
 def _in_time(seconds: float, name: str, call: Callable[[], _T]) -> _T:
@@ -89,9 +89,10 @@ def _in_time(seconds: float, name: str, call: Callable[[], _T]) -> _T:
         ) from None
 
 
-def _exists(target: Target) -> bool:
+def _decides(target: Target) -> bool:
+    """Whether the target tells where the job goes on: it exists, and does not leave that to the group."""
     try:
-        target.found()
+        found = target.found()
     except ConfigError:
         return False
-    return True
+    return found.checkpoint is not None or not found.follows_group

@@ -168,7 +168,7 @@ def test_a_commit_that_landed_and_was_refused_has_landed(
 
     ours.catalog.__dict__["commit_table"] = repeated
     receipt = ours.commit(0, 100)
-    assert receipt.snapshot_id is not None
+    assert receipt.id is not None
     assert receipt.checkpoint is not None
     assert ours.ids() == Counter(range(100 if after == "nobody" else 150)), "its manifests are still there"
 

@@ -106,6 +106,7 @@ class FakeKafka:
 @dataclass
 class FakeTable(Target):
     name: str = "ns.t"
+    follows_group: bool = False
     checkpoint: Checkpoint | None = None
     rows: int = 0
     conflicts: int = 0
@@ -113,7 +114,9 @@ class FakeTable(Target):
     swept: list[str] = field(default_factory=list)
 
     def found(self) -> FoundCheckpoint:
-        return FoundCheckpoint(self.checkpoint, target=self.name, target_id=self.name)
+        return FoundCheckpoint(
+            self.checkpoint, target=self.name, target_id=self.name, follows_group=self.follows_group
+        )
 
     def plan(self, new_fields: Mapping[tuple[str, ...], Any]) -> None:
         return None
@@ -682,3 +685,44 @@ def test_a_batch_asks_kafka_and_the_table_no_more_than_it_must() -> None:
     world.tick(1.0)
     before = ["ends", "describe", "cluster_id", "beginnings", "plan"]
     assert asked == [*before, "describe", "commit", "publish"]
+
+
+def test_a_target_that_follows_the_group_goes_where_others_have_moved_it() -> None:
+    world = World({0: 10})
+    world.table.follows_group = True
+    zero = Partition("t", 0)
+    world.kafka.group[zero] = GroupOffset(4, "")
+    world.tick()
+    assert world.table.rows == 6
+    # Kafka Connect, or Kafka's own tools, go back meanwhile; the checkpoint says 10.
+    world.kafka.group[zero] = GroupOffset(7, "")
+    world.manager = world.new_manager()
+    world.tick()
+    assert world.table.rows == 9
+    assert world.table.checkpoint is not None
+    assert (world.table.checkpoint.offsets[zero], world.table.checkpoint.totals.read) == (10, 9)
+
+
+def test_a_target_that_follows_the_group_does_not_repeat_what_kafka_has_missed() -> None:
+    def dies(point: str) -> None:
+        if point.startswith("committed"):
+            raise KeyboardInterrupt
+
+    world = World({0: 10})
+    world.table.follows_group = True
+    zero = Partition("t", 0)
+    world.kafka.group[zero] = GroupOffset(4, "")
+    with pytest.raises(KeyboardInterrupt):
+        world.new_manager(dies).tick()
+    assert (world.table.rows, world.kafka.group[zero].next) == (6, 4)
+    world.manager = world.new_manager()
+    world.tick()
+    assert (world.table.rows, world.kafka.group[zero].next) == (6, 10)
+
+
+def test_a_target_that_keeps_no_checkpoint_goes_on_where_the_group_is() -> None:
+    world = World({0: 10})
+    world.table.follows_group = True
+    world.kafka.group[Partition("t", 0)] = GroupOffset(8, "icestream:an-earlier-process")
+    world.tick()
+    assert world.table.rows == 2
