@@ -69,7 +69,7 @@ class _Now:
 
 
 class CheckpointOffsetStore:
-    """Of an Iceberg sink: its tables' checkpoints, which the consumer group follows."""
+    """Of a sink whose targets have a checkpoint, which the consumer group follows."""
 
     def __init__(
         self,

@@ -1,6 +1,6 @@
 """One JSON payload to one row, with Kafka Connect's coercions; for the few that do not decode natively.
 
-The rules are those of the Iceberg sink for schemaless records: numbers and booleans become text in a string
+The rules are those of Java's table sinks for schemaless records: numbers and booleans become text in a string
 column, objects and lists become JSON text there, text becomes a number in a number column, a bare number in a
 timestamp column is milliseconds since 1970.
 """

@@ -1,4 +1,4 @@
-"""A decoded column in the type of a table's column, with the coercions of the Java Iceberg sink.
+"""A decoded column in the type of a table's column, with the coercions of Java's table sinks.
 
 Called for columns that carry a schema and for those that transforms made. Whole columns are cast natively;
 where a cast fails, the column is cut into pieces until the values that do not fit are few, and those are

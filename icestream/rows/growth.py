@@ -7,8 +7,7 @@ for ever. Used by `surplus.py`, which gathers what records have and a table lack
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from typing import Final
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 import pyarrow.types as pt
@@ -18,14 +17,6 @@ from icestream.api.connector_settings import NEW_COLUMNS, NEW_NAMES
 
 Path = tuple[str, ...]
 
-_RESERVED: Final = frozenset(
-    {
-        *("_file", "_pos", "_deleted", "_spec_id", "_partition", "_row_id", "_last_updated_sequence_number"),
-        *("_change_type", "_change_ordinal", "_commit_snapshot_id"),
-    }
-)
-"""Columns that every Iceberg table has by itself: with others of these names, MERGE and compaction fail."""
-
 
 @dataclass(frozen=True)
 class GrowthLimit:
@@ -34,15 +25,17 @@ class GrowthLimit:
     columns: int = NEW_COLUMNS.default
     longest_name: int = NEW_NAMES.default
     of: int = NEW_COLUMNS.default
+    reserved: frozenset[str] = frozenset()
+    """Columns that the tables have by themselves: no other may have their names."""
 
     @classmethod
-    def from_config(cls, config: Config) -> GrowthLimit:
+    def from_config(cls, config: Config, reserved: frozenset[str] = frozenset()) -> GrowthLimit:
         given = [config.get(one.name, str(one.default)) for one in (NEW_COLUMNS, NEW_NAMES)]
         most, longest = NEW_COLUMNS.parse(given[0]), NEW_NAMES.parse(given[1])
-        return cls(most, longest, most)
+        return cls(most, longest, most, reserved)
 
     def less(self, used: int) -> GrowthLimit:
-        return GrowthLimit(max(0, self.columns - used), self.longest_name, self.of)
+        return replace(self, columns=max(0, self.columns - used))
 
     def refusal(self, fields: Mapping[Path, pa.DataType], columns: int) -> str | None:
         """Why fields of a record are not added, which would make it so many columns in all."""
@@ -52,7 +45,7 @@ class GrowthLimit:
                 f"the name of the field '{long[:40]}…' has {len(long)} characters, and a new column may have "
                 f"{self.longest_name} ({NEW_NAMES.name})"
             )
-        if (strange := next(_strange_names(fields), None)) is not None:
+        if (strange := next(_strange_names(fields, self.reserved), None)) is not None:
             return strange
         if columns > self.columns:
             return (
@@ -105,14 +98,14 @@ def _leaves(kind: pa.DataType) -> int:
     return _leaves(kind.item_type) + 1 if pt.is_map(kind) else 1
 
 
-def _strange_names(fields: Mapping[Path, pa.DataType]) -> Iterator[str]:
+def _strange_names(fields: Mapping[Path, pa.DataType], reserved: frozenset[str]) -> Iterator[str]:
     """Names that engines cannot write down, or have a meaning of their own for: tables stay readable."""
     for name in _names(fields):
         if not name or any(ord(character) < 32 or ord(character) == 127 for character in name):
             yield f"the record has a field named {name[:40]!r}, a name that no new column may have; rename it"
     for path in fields:
-        if path[0] in _RESERVED and len(path) == 1:
-            yield f"the record has a field named '{path[0]}', which Iceberg's engines reserve; rename it"
+        if path[0] in reserved and len(path) == 1:
+            yield f"the record has a field named '{path[0]}', which engines of the table reserve; rename it"
 
 
 def _names(fields: Mapping[Path, pa.DataType]) -> Iterator[str]:

@@ -1,6 +1,6 @@
 """Fields that payloads have and a schema lacks, with inferred types; for schema evolution.
 
-Inference follows the Iceberg sink: whole numbers are long, fractions double, objects structs; a null, an
+Inference follows Java's table sinks: whole numbers are long, fractions double, objects structs; a null, an
 empty object and an empty list tell nothing and make no column.
 """
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import uuid
 from collections.abc import Mapping, Sequence
+from typing import Final
 
 from icestream.api.config import Config
 from icestream.api.sink import Message, OpenWriter, Receipt, Sink
@@ -23,12 +24,24 @@ from icestream.connectors.iceberg.table import IcebergTable
 from icestream.connectors.iceberg.writer import IcebergWriter
 from icestream.rows.growth import GrowthLimit
 
+RESERVED: Final = frozenset(
+    {
+        *("_file", "_pos", "_deleted", "_spec_id", "_partition", "_row_id", "_last_updated_sequence_number"),
+        *("_change_type", "_change_ordinal", "_commit_snapshot_id"),
+    }
+)
+"""Columns that every Iceberg table has by itself: with others of these names, MERGE and compaction fail."""
+
 
 class IcebergSink(Sink):
     def __init__(self, name: str, config: Config) -> None:
         self.writer: OpenWriter = IcebergWriter
         settings = ICEBERG_SINK.parse(config)
-        growth = GrowthLimit.from_config(config) if settings["iceberg.tables.evolve-schema-enabled"] else None
+        growth = (
+            GrowthLimit.from_config(config, RESERVED)
+            if settings["iceberg.tables.evolve-schema-enabled"]
+            else None
+        )
         catalog = open_catalog(config)
         self._tables = [
             IcebergTable(catalog, table, name, write_props=write_props(config), growth=growth)

@@ -18,7 +18,7 @@ from icestream.rows.growth import GrowthLimit, column_count, trimmed
 from icestream.rows.surplus import Surplus, limited_to
 
 TABLE = pa.schema([("id", pa.int64()), ("inner", pa.struct([("n", pa.int32())]))])
-LIMIT = GrowthLimit(3, 20, 3)
+LIMIT = GrowthLimit(3, 20, 3, frozenset(["_pos", "_file"]))
 MANY = {f"k{number}": number for number in range(20_000)}
 
 
@@ -131,8 +131,8 @@ def test_nothing_is_added_when_nothing_may_be() -> None:
         ({"": 1}, "a field named ''"),
         ({"a": {"b\0": 1}}, "a field named 'b\\x00'"),
         ({"x": [{"\n": 1}]}, "a field named '\\n'"),
-        ({"_pos": 1}, "'_pos', which Iceberg's engines reserve"),
-        ({"_file": {"a": 1}}, "'_file', which Iceberg's engines reserve"),
+        ({"_pos": 1}, "'_pos', which engines of the table reserve"),
+        ({"_file": {"a": 1}}, "'_file', which engines of the table reserve"),
     ],
 )
 def test_a_name_that_would_spoil_the_table_for_its_readers_is_refused(
