@@ -1,6 +1,6 @@
 import itertools
 
-from icestream.api.batch import Batch, Counts, Slice, add_counts, deal
+from icestream.api.batch import Batch, Counts, Slice, add_counts, split
 from icestream.api.offsets import Offsets, Partition
 
 A, B, C = (Partition("t", number) for number in range(3))
@@ -15,7 +15,7 @@ def test_a_batch_has_slices_only_where_something_is() -> None:
 def test_dealt_slices_are_of_equal_span_and_cover_everything_once() -> None:
     slices = [Slice(A, 0, 100), Slice(B, 50, 53), Slice(C, 7, 207)]
     for hands in (1, 2, 3, 7):
-        dealt = deal(slices, hands)
+        dealt = split(slices, hands)
         spans = [sum(piece.span for piece in hand) for hand in dealt]
         assert max(spans) - min(spans) <= 1
         offsets = sorted(
@@ -27,7 +27,7 @@ def test_dealt_slices_are_of_equal_span_and_cover_everything_once() -> None:
 
 
 def test_there_are_never_more_hands_than_records() -> None:
-    assert deal([Slice(A, 3, 5)], 8) == [[Slice(A, 3, 4)], [Slice(A, 4, 5)]]
+    assert split([Slice(A, 3, 5)], 8) == [[Slice(A, 3, 4)], [Slice(A, 4, 5)]]
 
 
 def test_counts_add_up_per_partition() -> None:
