@@ -151,11 +151,3 @@ def test_the_guide_to_connectors_shows_the_toys_as_they_are() -> None:
     assert shown
     for code in shown:
         assert any(code in toy for toy in toys), code
-
-
-def test_the_code_of_the_page_about_connectors_is_that_of_the_toys() -> None:
-    page = (ROOT / "docs/write-a-connector.md").read_text()
-    toys = "\n".join(file.read_text() for file in sorted((ROOT / "tests/toys").glob("*/*.*")))
-    blocks = re.findall(r"```(?:python|toml)\n(.*?)```", page, re.DOTALL)
-    assert len(blocks) > 4
-    assert [block for block in blocks if block.rstrip() not in toys] == []
