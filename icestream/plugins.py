@@ -109,6 +109,8 @@ def _loaded(point: EntryPoint) -> ConnectorPlugin:
     plugin = made() if isinstance(made, type) else made
     if not isinstance(plugin, SinkPlugin | SourcePlugin):
         raise TypeError(f"{point.value} is neither a SinkPlugin nor a SourcePlugin")
+    if not plugin.classes or not all(isinstance(java, JavaClass) for java in plugin.classes):
+        raise TypeError(f"{point.value} has no JavaClass in classes")
     return plugin
 
 

@@ -25,6 +25,10 @@ class Thief(SinkPlugin):
     )
 
 
+class Nameless(SinkPlugin):
+    pass
+
+
 class _Package(Distribution):
     def __init__(self, name: str) -> None:
         self._text = f"Name: {name}\nVersion: 1"
@@ -77,6 +81,7 @@ def test_a_class_that_two_plugins_claim_is_the_first_ones() -> None:
     [
         ("no.such.module:Plugin", "ModuleNotFoundError"),
         ("icestream.plugins:NoSuchThing", "AttributeError"),
+        (f"{__name__}:Nameless", "has no JavaClass in classes"),
         ("icestream.plugins:GROUP", "neither a SinkPlugin nor a SourcePlugin"),
     ],
 )
