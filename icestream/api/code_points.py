@@ -3,12 +3,10 @@
 
 from __future__ import annotations
 
-import functools
 import sys
 import unicodedata
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from itertools import groupby
 from typing import Final
 
 
@@ -108,38 +106,18 @@ _BINARY: Final[Mapping[str, Callable[[str], bool]]] = {
     "digit": str.isdecimal,
     "white_space": str.isspace,
 }
+_ASCII: Final = [chr(point) for point in range(128)]
 
 
-@functools.lru_cache(maxsize=64)
 def named_class(name: str) -> Chars | None:
-    r"""What `\p{name}` stands for; None: we do not have it."""
+    r"""What `\p{name}` stands for, of ASCII only: names of topics have no other characters. None: we do not
+    have it."""
     if name in _POSIX:
         return _POSIX[name]
     bare = name.removeprefix("Is")
     if bare != name and bare.lower() in _BINARY:
-        return _where(_BINARY[bare.lower()])
+        return chars(*filter(_BINARY[bare.lower()], _ASCII))
     for prefix in ("general_category=", "gc="):
         bare = bare.removeprefix(prefix)
-    if bare in {"L", "M", "N", "P", "S", "Z", "C"} or bare in _categories():
-        return _of_category(bare)
-    return None
-
-
-@functools.cache
-def _categories() -> frozenset[str]:
-    return frozenset(map(unicodedata.category, map(chr, range(sys.maxunicode + 1))))
-
-
-@functools.lru_cache(maxsize=32)
-def _of_category(name: str) -> Chars:
-    return _where(lambda char: unicodedata.category(char).startswith(name))
-
-
-def _where(applies: Callable[[str], bool]) -> Chars:
-    points = range(sys.maxunicode + 1)
-    ranges = []
-    for chosen, run in groupby(points, lambda point: applies(chr(point))):
-        if chosen:
-            run_points = list(run)
-            ranges.append((run_points[0], run_points[-1]))
-    return Chars(tuple(ranges))
+    found = [char for char in _ASCII if bare and unicodedata.category(char).startswith(bare)]
+    return chars(*found) if found else None

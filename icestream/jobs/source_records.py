@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 
@@ -17,7 +17,6 @@ from icestream.transforms.chain import Chain, chain_from
 
 _Headers = list[tuple[str, bytes | None]]
 _KEY, _VALUE, _HEADER = "KEY_CONVERTER", "VALUE_CONVERTER", "HEADER_CONVERTER"
-_TRANSFORMATION: Final = "TRANSFORMATION"
 
 
 @dataclass
@@ -41,8 +40,7 @@ class SourcePath:
         """Raises what a converter raises that cannot reach its registry."""
         outcome = self.chain.run(groups)
         converted = ConvertedBatch()
-        for row, failed in outcome.failed.items():
-            converted.failed[row] = replace(failed.failure, stage=_TRANSFORMATION)
+        converted.failed.update(outcome.failed)
         by_topic: dict[str, list[_Written]] = {}
         for records in outcome.records:
             written = self._written(records, converted.failed)

@@ -22,7 +22,6 @@ from icestream.validation.settings import schemas_of
 from icestream.validation.validator import Schemas, Validator
 
 VALUE_CONVERTER: Final = "VALUE_CONVERTER"
-TRANSFORMATION: Final = "TRANSFORMATION"
 _STAGES: Final = {"key": "KEY_CONVERTER", "value": VALUE_CONVERTER, "header": "HEADER_CONVERTER"}
 _KEYS: Final = ("key.converter", "value.converter", "header.converter", "transforms", "predicates")
 
@@ -82,8 +81,7 @@ class RecordPath:
         if self.validator is not None:
             groups = self._valid(self.validator, groups, failed_rows)
         outcome = self.chain.run(groups)
-        for row, failed in outcome.failed.items():
-            failed_rows[row] = replace(failed.failure, stage=TRANSFORMATION, class_name=failed.class_name)
+        failed_rows |= outcome.failed
         return Prepared(outcome.records, failed_rows, outcome.dropped)
 
     def _valid(

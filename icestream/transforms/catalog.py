@@ -104,7 +104,7 @@ def _kafka(
 
 def _iceberg(name: str, module: str, *, reads_key: bool = False) -> list[TransformPlugin]:
     """Under its name of today, and under that of the connector's first home."""
-    factory = f"icestream.transforms.iceberg.{module}:{name}"
+    factory = f"icestream.transforms.{module}:{name}"
     settings = TRANSFORMS[name]
     return [
         TransformPlugin(package + name, settings, factory, reads_key=reads_key, version=ICEBERG_VERSION)
@@ -137,11 +137,11 @@ KAFKA_TRANSFORMS: Final = (
 )
 ICEBERG_TRANSFORMS: Final = (
     *_iceberg("CopyValue", "copy_value"),
-    *_iceberg("DebeziumTransform", "debezium", reads_key=True),
-    *_iceberg("DmsTransform", "dms"),
+    *_iceberg("DebeziumTransform", "cdc.debezium", reads_key=True),
+    *_iceberg("DmsTransform", "cdc.dms"),
     *_iceberg("JsonToMapTransform", "json_to_map"),
     *_iceberg("KafkaMetadataTransform", "kafka_metadata"),
-    *_iceberg("MongoDebeziumTransform", "mongo_debezium", reads_key=True),
+    *_iceberg("MongoDebeziumTransform", "cdc.mongo_debezium", reads_key=True),
 )
 ALL_PREDICATES: Final = (
     _predicate("HasHeaderKey", headers=True),

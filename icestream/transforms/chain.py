@@ -5,7 +5,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import Final
 
 import numpy as np
 
@@ -24,6 +25,9 @@ from icestream.transforms.declared import (
 )
 from icestream.transforms.groups import Side
 
+TRANSFORMATION: Final = "TRANSFORMATION"
+"""The stage of failures, by Kafka Connect's name."""
+
 
 @dataclass(frozen=True)
 class Step:
@@ -34,20 +38,12 @@ class Step:
     negate: bool = False
 
 
-@dataclass(frozen=True)
-class Failed:
-    """A row that a transform could not take."""
-
-    class_name: str
-    failure: Failure
-
-
 @dataclass
 class Outcome:
     """Every row of the chunk is in one of the three."""
 
     records: list[Records] = field(default_factory=list)
-    failed: dict[int, Failed] = field(default_factory=dict)
+    failed: dict[int, Failure] = field(default_factory=dict)
     dropped: dict[int, str] = field(default_factory=dict)
     """Row → alias of the transform that dropped it."""
 
@@ -73,7 +69,8 @@ class Chain:
 
 def _note(step: Step, applied: Applied, after: list[Records], outcome: Outcome) -> None:
     after.extend(records for records in applied.records if len(records))
-    outcome.failed.update({row: Failed(step.class_name, why) for row, why in applied.failed.items()})
+    for row, why in applied.failed.items():
+        outcome.failed[row] = replace(why, stage=TRANSFORMATION, class_name=step.class_name)
     outcome.dropped.update(dict.fromkeys(applied.dropped, step.alias))
 
 

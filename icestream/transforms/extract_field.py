@@ -13,8 +13,7 @@ from icestream.records.json_source import ABSENT
 from icestream.records.records import Applied, Failure, Records
 from icestream.records.schema import ConnectSchema, Kind
 from icestream.records.values import Fields, Node, Text, Typed, Value, typed
-from icestream.transforms.failures import is_null, not_a_map, not_a_struct
-from icestream.transforms.field_paths import FIELD, field_path
+from icestream.transforms.failures import is_null, not_a_map, not_a_struct, refused_setting
 from icestream.transforms.groups import Side, all_failed, merged
 from icestream.transforms.structs import read_fields
 
@@ -34,7 +33,7 @@ class ExtractField:
 
     @classmethod
     def configured(cls, settings: Mapping[str, Any], side: Side) -> Self:
-        text = settings[FIELD]
+        text = settings["field"]
         path = field_path(text, settings["field.syntax.version"])
         return cls(side, text, path, settings["replace.null.with.default"])
 
@@ -112,3 +111,47 @@ def _straight(fields: Fields, path: tuple[str, ...]) -> Text | None:
     for name in path:
         text = text.child(name)
     return None if any(value is ABSENT for value in text.objects()) else text
+
+
+def field_path(text: str, version: str) -> tuple[str, ...]:
+    """The names from the top to the field: one name (V1), or dots between names and backticks around names
+    with dots (V2)."""
+    if version.upper() == "V1":
+        return (text,)
+    steps, at = [], 0
+    while at < len(text):
+        step, at = _quoted(text, at) if text[at] == "`" else _plain(text, at)
+        steps.append(step)
+    if text.endswith("."):
+        steps.append("")
+    return tuple(steps)
+
+
+def _plain(text: str, start: int) -> tuple[str, int]:
+    """A step up to the next dot, and where the one after it begins."""
+    end = text.find(".", start)
+    return (text[start:], len(text)) if end < 0 else (text[start:end], end + 1)
+
+
+def _quoted(text: str, start: int) -> tuple[str, int]:
+    """A step in backticks. A backtick ends it only before a dot or at the end of the path; there, a
+    backslash before the backtick makes it part of the name."""
+    step, begin, at = "", start + 1, start + 1
+    while (at := text.find("`", at)) >= 0:
+        escaped = text[at - 1] == "\\"
+        last = at == len(text) - 1
+        if last and escaped:
+            break
+        if last:
+            return step + text[begin:at], len(text)
+        if text[at + 1] == ".":
+            if not escaped:
+                return step + text[begin:at], at + 2
+            step += text[begin : at - 1] + "`"
+            begin = at + 1
+        at += 1
+    problem = (
+        f"Incomplete backtick pair in path: [{text}], consider adding a backslash before backtick at "
+        f"position {start} to escape it"
+    )
+    raise refused_setting("field", problem)

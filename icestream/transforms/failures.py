@@ -15,7 +15,6 @@ from icestream.records.schema import ConnectSchema, Kind
 from icestream.records.values import Fields, Typed, Value
 
 CONNECT_EXCEPTION: Final = "org.apache.kafka.connect.errors.ConnectException"
-NULL_POINTER: Final = "java.lang.NullPointerException"
 SCHEMA_BUILDER_EXCEPTION: Final = "org.apache.kafka.connect.errors.SchemaBuilderException"
 
 
@@ -27,11 +26,6 @@ class GroupFailed(Exception):
             why = Failure(why) if exception is None else Failure(why, exception)
         super().__init__(why.reason)
         self.failure = why
-
-
-def null_result(called: str, method: str) -> Failure:
-    """What Java says where it calls a method of a null that another method returned."""
-    return Failure(f'Cannot invoke "{called}" because the return value of "{method}" is null', NULL_POINTER)
 
 
 def values_failed(value: Typed, failure: Failure) -> dict[int, Failure]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, Self
 
@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.types as pt
 
-from icestream.records.column import Column
+from icestream.records.column import Column, children
 from icestream.records.java_classes import java_class
 from icestream.records.json_source import ABSENT, JsonSource, Learned, Path
 from icestream.records.records import Applied, Failure, Records
@@ -19,9 +19,9 @@ from icestream.records.rows import Indexes
 from icestream.records.schema import ConnectSchema, Kind
 from icestream.records.values import Fields, Node, Text
 from icestream.transforms.failures import GroupFailed, is_null, not_a_map, not_a_struct
-from icestream.transforms.flat_struct import flattened
 from icestream.transforms.flat_text import Join, LearnedShape, Scattered, flat_text, leaves
 from icestream.transforms.groups import Side, all_failed, kept, merged
+from icestream.transforms.structs import defaulted, nulls_refused, rebuilt, rebuilt_column
 
 _PURPOSE: Final = "flattening"
 _TOO_DEEP: Final = Failure("Flatten transformation was passed a value that is nested too deeply")
@@ -52,7 +52,7 @@ class Flatten:
         if schema.kind is not Kind.STRUCT:
             return all_failed(records, not_a_struct(value, _PURPOSE))
         try:
-            flat = flattened(value, schema, self._join)
+            flat = _flat_structs(value, schema, self._join)
         except GroupFailed as refused:
             return all_failed(records, refused.failure)
         return kept(self.side.put(records, flat.column), flat.failed)
@@ -172,3 +172,61 @@ def _nulls_at(rows: Indexes, length: int) -> Column:
     absent = np.ones(length, np.bool_)
     absent[rows] = False
     return Column(pa.nulls(length), None, absent)
+
+
+@dataclass(frozen=True)
+class _FlatStructs:
+    column: Column
+    failed: Mapping[int, Failure]
+    """By position."""
+
+
+@dataclass(frozen=True)
+class _Leaf:
+    name: str
+    schema: ConnectSchema
+    values: pa.Array
+    failed: Mapping[int, Failure]
+
+
+@dataclass(frozen=True)
+class _Around:
+    """What the structs around a field mean for it."""
+
+    prefix: str
+    optional: bool
+    default: Mapping[str, Any] | None
+
+
+def _flat_structs(column: Column, schema: ConnectSchema, join: Join) -> _FlatStructs:
+    """Raises GroupFailed if the schema cannot be flattened."""
+    around = _Around("", schema.optional, schema.default)
+    leaves = list(_leaves(column, schema, around, join))
+    flat = rebuilt(schema, [(leaf.name, leaf.schema) for leaf in leaves])
+    failed: dict[int, Failure] = {}
+    for leaf in leaves:
+        failed = {**leaf.failed, **failed}
+    return _FlatStructs(rebuilt_column(flat, [leaf.values for leaf in leaves], len(column)), failed)
+
+
+def _leaves(column: Column, schema: ConnectSchema, around: _Around, join: Join) -> Iterator[_Leaf]:
+    nulls = column.nulls
+    for name, child in children(column).items():
+        inner = schema[name]
+        default = inner.default
+        if default is None and around.default is not None:
+            default = around.default.get(name)
+        within = _Around(join(around.prefix, name), around.optional or inner.optional, default)
+        if inner.kind is Kind.STRUCT:
+            yield from _leaves(child, inner, within, join)
+        elif inner.kind is Kind.MAP:
+            raise GroupFailed(
+                f"Flatten transformation does not support {inner.kind} for record with schemas (for field "
+                f"{within.prefix})."
+            )
+        else:
+            flat = replace(inner, optional=within.optional, default=default)
+            values = defaulted(child, nulls).values
+            refused = nulls_refused(within.prefix, Column(values, flat))
+            failed = {row: why for row, why in refused.items() if not nulls[row]}
+            yield _Leaf(within.prefix, flat, values, failed)

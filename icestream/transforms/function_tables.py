@@ -5,7 +5,7 @@ Called by `user_functions`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
@@ -17,9 +17,21 @@ from icestream.records.column import Column, children, filled_deep
 from icestream.records.json_source import JsonSource, encoded
 from icestream.records.plain import plain
 from icestream.records.rows import Indexes
-from icestream.records.schema import MOMENT, ConnectSchema
+from icestream.records.schema import (
+    MOMENT,
+    ConnectSchema,
+    Field,
+    Kind,
+    date,
+    decimal,
+    map_of,
+    time,
+    timestamp,
+)
+from icestream.records.schema import (
+    array as list_of,
+)
 from icestream.records.values import Fields, Node, Text, Typed, Value
-from icestream.transforms.arrow_schemas import held, schema_of
 from icestream.transforms.groups import Picked
 from icestream.transforms.structs import rebuilt, rebuilt_column
 
@@ -40,6 +52,31 @@ _PLAIN: Final[Mapping[pa.DataType, pa.DataType]] = {
     pa.large_binary(): pa.binary(),
     pa.binary_view(): pa.binary(),
 }
+
+
+_KINDS: Final[tuple[tuple[Callable[[pa.DataType], bool], Kind], ...]] = (
+    (pt.is_int8, Kind.INT8),
+    (pt.is_int16, Kind.INT16),
+    (pt.is_uint8, Kind.INT16),
+    (pt.is_int32, Kind.INT32),
+    (pt.is_uint16, Kind.INT32),
+    (pt.is_integer, Kind.INT64),
+    (pt.is_float64, Kind.FLOAT64),
+    (pt.is_floating, Kind.FLOAT32),
+    (pt.is_boolean, Kind.BOOLEAN),
+    (pt.is_string, Kind.STRING),
+    (pt.is_large_string, Kind.STRING),
+    (pt.is_string_view, Kind.STRING),
+    (pt.is_null, Kind.STRING),
+    (pt.is_binary, Kind.BYTES),
+    (pt.is_large_binary, Kind.BYTES),
+    (pt.is_fixed_size_binary, Kind.BYTES),
+)
+_LOGICAL: Final[tuple[tuple[Callable[[pa.DataType], bool], Callable[..., ConnectSchema]], ...]] = (
+    (pt.is_timestamp, timestamp),
+    (pt.is_date, date),
+    (pt.is_time, time),
+)
 
 
 class Misuse(Exception):
@@ -108,11 +145,11 @@ class StructTable:
         if name in self.schema and self.schema[name].arrow_type == array.type:
             known = self.schema[name]
             return Column(array, known.as_optional() if array.null_count else known)
-        found = schema_of(array.type)
+        found = _schema_of(array.type)
         if found is None:
             raise Misuse(_no_type(name, array.type))
         try:
-            return Column(held(array, found), found)
+            return Column(_held(array, found), found)
         except pa.ArrowException:
             raise Misuse(_no_type(name, array.type)) from None
 
@@ -171,3 +208,42 @@ def _nested(name: str, array: pa.Array, absent: Any) -> Text:
 
 def _no_type(name: str, kind: pa.DataType) -> str:
     return f"its column '{name}' has the type {kind}, which records cannot hold; cast it"
+
+
+def _schema_of(kind: pa.DataType) -> ConnectSchema | None:
+    """Everything is optional, as Arrow's columns are; None: Connect has nothing for the type."""
+    facts: dict[str, Any] = {"optional": True}
+    if pt.is_dictionary(kind):
+        return _schema_of(kind.value_type)
+    if pt.is_decimal(kind) or pt.is_uint64(kind):
+        return decimal(kind.scale if pt.is_decimal(kind) else 0, **facts)
+    for applies, made in _LOGICAL:
+        if applies(kind):
+            return made(**facts)
+    if pt.is_map(kind):
+        key, value = _schema_of(kind.key_type), _schema_of(kind.item_type)
+        return None if key is None or value is None else map_of(key, value, **facts)
+    if pt.is_list(kind) or pt.is_large_list(kind) or pt.is_fixed_size_list(kind):
+        item = _schema_of(kind.value_type)
+        return None if item is None else list_of(item, **facts)
+    if pt.is_struct(kind):
+        return _struct(kind)
+    found = next((plain for applies, plain in _KINDS if applies(kind)), None)
+    return None if found is None else ConnectSchema(found, **facts)
+
+
+def _struct(kind: pa.StructType) -> ConnectSchema | None:
+    fields = [(one.name, _schema_of(one.type)) for one in kind]
+    if any(schema is None for _, schema in fields):
+        return None
+    return ConnectSchema(
+        Kind.STRUCT, optional=True, fields=tuple(Field(name, one) for name, one in fields if one is not None)
+    )
+
+
+def _held(values: pa.Array, schema: ConnectSchema) -> pa.Array:
+    """The values in the type that columns of the schema have; moments lose what is finer than a
+    millisecond."""
+    if pt.is_dictionary(values.type):
+        values = values.dictionary_decode()
+    return values.cast(schema.arrow_type, safe=False)

@@ -12,7 +12,6 @@ import pyarrow as pa
 
 from icestream.records.column import Column
 from icestream.records.records import Applied, Failure, Records
-from icestream.records.rows import Flags
 from icestream.records.values import Fields, Node, Part, Typed, Value, typed
 
 
@@ -153,26 +152,3 @@ def held(records: Records, name: str) -> Typed:
     node = records.value.named[name]
     assert isinstance(node, Typed)
     return node
-
-
-class Checks:
-    """A group that loses the records that fail, check by check: the first check that fails a record names the
-    reason."""
-
-    def __init__(self, records: Records) -> None:
-        self.records = records
-        self.failed: dict[int, Failure] = {}
-
-    def fail(self, bad: Flags, why: Failure) -> bool:
-        """Whether records are left."""
-        if bad.any():
-            self.failed.update(dict.fromkeys(self.records.rows[bad].tolist(), why))
-            self.records = self.records.take(np.flatnonzero(~bad))
-        return len(self.records) > 0
-
-    def fail_all(self, why: Failure) -> Applied:
-        self.fail(np.ones(len(self.records), np.bool_), why)
-        return Applied([], self.failed)
-
-    def done(self, records: Records) -> Applied:
-        return Applied([records], self.failed)

@@ -17,11 +17,6 @@ from icestream.transforms.groups import Picked, Side, all_failed, got, kept, pic
 from icestream.transforms.structs import nulls_in_required, read_fields, rebuilt, rebuilt_column
 
 _MOVE: Final = "move"
-_UNKNOWN_FIELD: Final = Failure(
-    'Cannot invoke "org.apache.kafka.connect.data.Field.schema()" because the return value of '
-    '"org.apache.kafka.connect.data.Schema.field(String)" is null',
-    "java.lang.NullPointerException",
-)
 
 
 @dataclass(frozen=True)
@@ -68,8 +63,9 @@ class HeaderFrom:
             arrays = [columns[name].values for name in stay]
             refused = nulls_in_required(smaller, arrays)
             records = self.side.put(records, rebuilt_column(smaller, arrays, len(records)))
-        if not all(name in schema for name in self.fields):
-            return all_failed(records, _UNKNOWN_FIELD)
+        unknown = next((name for name in self.fields if name not in schema), None)
+        if unknown is not None:
+            return all_failed(records, Failure(f"Unknown field: {unknown}"))
         for name in self.fields:
             refused = _null_headers(columns[name]) | refused
         headers = (

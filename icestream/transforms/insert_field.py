@@ -6,23 +6,18 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, Self
 
-import numpy as np
 import pyarrow as pa
 
-from icestream.records.column import Column
 from icestream.records.records import Applied, Records
-from icestream.records.schema import MOMENT, STRING, ConnectSchema, Kind, timestamp
+from icestream.records.schema import STRING, ConnectSchema, Kind, timestamp
 from icestream.transforms.failures import (
     GroupFailed,
-    has_schema,
     invalid_setting,
     is_null,
     refused_setting,
-    require_map,
-    require_struct,
 )
-from icestream.transforms.groups import Side, all_failed, kept
-from icestream.transforms.structs import SchemaCache, field_arrays, nulls_in_required, rebuilt, rebuilt_column
+from icestream.transforms.groups import Side, all_failed
+from icestream.transforms.structs import Added, SchemaCache, add_fields
 
 _PURPOSE: Final = "field insertion"
 _SCHEMAS: Final[Mapping[str, ConnectSchema]] = {
@@ -71,73 +66,34 @@ class InsertField:
         return cls(side, insertions, static, settings["replace.null.with.default"])
 
     def apply(self, records: Records) -> Applied:
-        value = self.side.get(records)
-        if is_null(value):
+        if is_null(self.side.get(records)):
             return Applied([records])
         try:
-            if has_schema(value):
-                return self._with_schema(records)
-            return self._schemaless(records)
+            added = [self._added(key, one, records) for key, one in self.insertions.items()]
+            return add_fields(
+                records, self.side, added, _PURPOSE, self._schemas, defaults=self.replace_null_with_default
+            )
         except GroupFailed as why:
             return all_failed(records, why.failure)
 
-    def _values(self, records: Records) -> dict[str, pa.Array | None]:
-        """By setting; None: the record does not have it."""
-        found: dict[str, pa.Array | None] = {}
-        for key in self.insertions:
-            match key:
-                case "topic.field":
-                    found[key] = pa.repeat(records.topic, len(records))
-                case "partition.field":
-                    found[key] = _numbers(records)
-                case "offset.field":
-                    if records.offsets is None:
-                        source = "org.apache.kafka.connect.source.SourceRecord"
-                        raise GroupFailed(f"Only SinkRecord supported for [{_PURPOSE}], found: {source}")
-                    found[key] = pa.array(records.offsets, pa.int64())
-                case "timestamp.field":
-                    found[key] = records.timestamps
-                case _:
-                    found[key] = pa.repeat(self.static_value, len(records))
-        return found
+    def _added(self, key: str, one: Insertion, records: Records) -> Added:
+        values = self._values(key, records)
+        if values is None:
+            values = pa.nulls(len(records), _SCHEMAS[key].arrow_type)
+        return Added(one.name, replace(_SCHEMAS[key], optional=one.optional), values)
 
-    def _schemaless(self, records: Records) -> Applied:
-        require_map(self.side.get(records), _PURPOSE)
-        groups = [records]
-        if "timestamp.field" in self.insertions and records.timestamps.null_count:
-            missing = records.timestamps.is_null().to_numpy(zero_copy_only=False)
-            groups = [records.take(np.flatnonzero(flags)) for flags in (missing, ~missing) if flags.any()]
-        return Applied([self._inserted(group) for group in groups])
-
-    def _inserted(self, records: Records) -> Records:
-        """Into groups whose records have all a timestamp, or none of them has."""
-        fields = require_map(self.side.get(records), _PURPOSE)
-        named = {
-            self.insertions[key].name: Column(values)
-            for key, values in self._values(records).items()
-            if values is not None and not values.null_count
-        }
-        return self.side.put(records, fields.put(named))
-
-    def _with_schema(self, records: Records) -> Applied:
-        column, schema = require_struct(self.side.get(records), _PURPOSE)
-        changed = self._schemas.get(schema, self._changed)
-        arrays = field_arrays(column, self.replace_null_with_default)
-        failed = nulls_in_required(schema, arrays)
-        for key, values in self._values(records).items():
-            kind = _SCHEMAS[key].arrow_type
-            if values is None:
-                arrays.append(pa.nulls(len(records), kind))
-            else:
-                arrays.append(values.cast(MOMENT) if key == "timestamp.field" else values)
-        return kept(self.side.put(records, rebuilt_column(changed, arrays, len(records))), failed)
-
-    def _changed(self, schema: ConnectSchema) -> ConnectSchema:
-        added = [
-            (one.name, replace(_SCHEMAS[key], optional=one.optional)) for key, one in self.insertions.items()
-        ]
-        return rebuilt(schema, [*((one.name, one.schema) for one in schema.fields), *added])
-
-
-def _numbers(records: Records) -> pa.Array | None:
-    return None if records.partitions is None else pa.array(records.partitions, pa.int32())
+    def _values(self, key: str, records: Records) -> pa.Array | None:
+        """None: the records do not have it."""
+        match key:
+            case "topic.field":
+                return pa.repeat(records.topic, len(records))
+            case "partition.field":
+                return None if records.partitions is None else pa.array(records.partitions, pa.int32())
+            case "offset.field":
+                if records.offsets is None:
+                    source = "org.apache.kafka.connect.source.SourceRecord"
+                    raise GroupFailed(f"Only SinkRecord supported for [{_PURPOSE}], found: {source}")
+                return pa.array(records.offsets, pa.int64())
+            case "timestamp.field":
+                return records.timestamps
+        return pa.repeat(self.static_value, len(records))

@@ -4,7 +4,7 @@ and schemaless maps alike; shared by transforms."""
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Generic, TypeVar
 
 import numpy as np
@@ -13,9 +13,9 @@ import pyarrow.types as pt
 
 from icestream.records.column import Column, children, filled, struct_column
 from icestream.records.records import Applied, Failure, Records
-from icestream.records.rows import Flags
+from icestream.records.rows import Flags, Indexes
 from icestream.records.schema import ConnectSchema, Field, Kind
-from icestream.records.values import Typed
+from icestream.records.values import Fields, Typed
 from icestream.transforms.failures import (
     SCHEMA_BUILDER_EXCEPTION,
     GroupFailed,
@@ -67,6 +67,60 @@ def change_fields(
         more = [change_field(one, side, name, change) for one in applied.records]
         applied = merged([*more, Applied([], applied.failed)])
     return applied
+
+
+@dataclass(frozen=True)
+class Added:
+    """A field to add to structs, or to schemaless maps: there a null means that the map does not get it."""
+
+    name: str
+    schema: ConnectSchema
+    values: pa.Array
+
+    def take(self, rows: Indexes) -> Added:
+        return replace(self, values=self.values.take(pa.array(rows)))
+
+
+def add_fields(
+    records: Records,
+    side: Side,
+    added: Sequence[Added],
+    purpose: str,
+    schemas: SchemaCache[ConnectSchema],
+    *,
+    defaults: bool,
+) -> Applied:
+    """Raises GroupFailed if the values are neither structs nor schemaless maps."""
+    if not has_schema(side.get(records)):
+        require_map(side.get(records), purpose)
+        return Applied(_with_keys(records, side, added))
+    column, schema = require_struct(side.get(records), purpose)
+    arrays = field_arrays(column, defaults)
+    failed = nulls_in_required(schema, arrays)
+
+    def with_added(before: ConnectSchema) -> ConnectSchema:
+        fields = [(one.name, one.schema) for one in before.fields]
+        return rebuilt(before, [*fields, *((one.name, one.schema) for one in added)])
+
+    for one in added:
+        kind = one.schema.arrow_type
+        arrays.append(one.values if one.values.type == kind else one.values.cast(kind))
+    changed = rebuilt_column(schemas.get(schema, with_added), arrays, len(records))
+    return kept(side.put(records, changed), failed)
+
+
+def _with_keys(records: Records, side: Side, added: Sequence[Added]) -> list[Records]:
+    """Rows apart where some of them get a key and others do not."""
+    for one in added:
+        if 0 < one.values.null_count < len(records):
+            nulls = Column(one.values).nulls
+            parts = [np.flatnonzero(flags) for flags in (nulls, ~nulls)]
+            groups = [(records.take(rows), [field.take(rows) for field in added]) for rows in parts]
+            return [more for group, fields in groups for more in _with_keys(group, side, fields)]
+    value = side.get(records)
+    assert isinstance(value, Fields)
+    named = {one.name: Column(one.values) for one in added if not one.values.null_count}
+    return [side.put(records, value.put(named))]
 
 
 def _change_struct(

@@ -57,10 +57,7 @@ _PER_SECOND: Final[Mapping[str, int]] = {
     "nanoseconds": 1_000_000_000,
 }
 _LEAST, _MOST = -(2**63), 2**63 - 1
-_NO_FORMAT: Final = Failure(
-    'Cannot invoke "java.text.SimpleDateFormat.parse(String)" because "config.format" is null',
-    "java.lang.NullPointerException",
-)
+_NO_FORMAT: Final = Failure("TimestampConverter reads text only with the option format")
 
 
 @dataclass(frozen=True)

@@ -9,13 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from icestream.transforms.cast import Cast
+from icestream.transforms.copy_value import CopyValue
 from icestream.transforms.drop_headers import DropHeaders
 from icestream.transforms.extract_field import ExtractField
 from icestream.transforms.flatten import Flatten
 from icestream.transforms.groups import Side
 from icestream.transforms.header_from import HeaderFrom
 from icestream.transforms.hoist_field import HoistField
-from icestream.transforms.iceberg.copy_value import CopyValue
 from icestream.transforms.insert_field import InsertField
 from icestream.transforms.mask_field import MaskField
 from icestream.transforms.replace_field import ReplaceField

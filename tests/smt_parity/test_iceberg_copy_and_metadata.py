@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from icestream.records.schema import OPTIONAL_STRING, ConnectSchema, Kind, struct
-from icestream.transforms.iceberg.copy_value import CopyValue
-from icestream.transforms.iceberg.kafka_metadata import KafkaMetadataTransform
+from icestream.transforms.copy_value import CopyValue
+from icestream.transforms.kafka_metadata import KafkaMetadataTransform
 from tests.smt_parity.generators import Shape, givens
 from tests.smt_parity.given import TIMESTAMP, Given, Json, Of
 from tests.smt_parity.harness import Parity, Smt, generated

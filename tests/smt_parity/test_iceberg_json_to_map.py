@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from icestream.records.schema import BYTES, OPTIONAL_STRING, STRING, ConnectSchema, Kind, struct
-from icestream.transforms.iceberg.json_to_map import JsonToMapTransform
+from icestream.transforms.json_to_map import JsonToMapTransform
 from tests.smt_parity.generators import Shape, json_maps, texts
 from tests.smt_parity.given import Given, Json, Of
 from tests.smt_parity.harness import Parity, Smt, generated

@@ -11,8 +11,7 @@ from icestream.api.errors import ConfigError
 from icestream.records.column import Column
 from icestream.records.schema import OPTIONAL_STRING, STRING, ConnectSchema, Kind, struct
 from icestream.records.values import Fields
-from icestream.transforms.extract_field import ExtractField
-from icestream.transforms.field_paths import field_path
+from icestream.transforms.extract_field import ExtractField, field_path
 from icestream.transforms.groups import Side
 from icestream.transforms.hoist_field import HoistField
 from icestream.transforms.set_schema_metadata import SetSchemaMetadata

@@ -67,7 +67,7 @@ def test_the_example_is_installed_and_run() -> None:
     assert values(Applied(outcome.records)) == {0: {**orders[0], "sum": 5.0}, 2: {**orders[2], "sum": 1.0}}
     assert outcome.dropped == {1: "total"}
     failed = outcome.failed[3]
-    assert failed.class_name == "add_total" and "multiply" in failed.failure.reason
+    assert failed.class_name == "add_total" and "multiply" in failed.reason
 
 
 def test_a_name_that_nobody_has_is_refused() -> None:

@@ -13,7 +13,6 @@ from icestream.transforms.failures import (
     GroupFailed,
     has_schema,
     is_null,
-    null_result,
     require_map,
     require_struct,
 )
@@ -21,9 +20,6 @@ from icestream.transforms.groups import Side, all_failed, got, kept, picked
 from icestream.transforms.structs import SchemaCache, field_arrays, nulls_in_required, rebuilt
 
 _PURPOSE: Final = "copy value"
-_NO_SUCH_FIELD: Final = null_result(
-    "org.apache.kafka.connect.data.Field.schema()", "org.apache.kafka.connect.data.Schema.field(String)"
-)
 
 
 @dataclass(frozen=True)
@@ -62,6 +58,6 @@ class CopyValue:
 
     def _changed(self, schema: ConnectSchema) -> ConnectSchema:
         if self.source not in schema:
-            raise GroupFailed(_NO_SUCH_FIELD)
+            raise GroupFailed(f"Unknown field: {self.source}")
         fields = [(one.name, one.schema) for one in schema.fields]
         return rebuilt(schema, [*fields, (self.target, schema[self.source])])

@@ -3,24 +3,31 @@ DebeziumTransform and DmsTransform."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from icestream.records.column import Column
-from icestream.records.java_text import java_date, java_float, java_text
+from icestream.records.java_text import java_text
 from icestream.records.json_source import ABSENT
 from icestream.records.plain import plain
+from icestream.records.records import Failure
 from icestream.records.rows import Flags
 from icestream.records.values import Fields, Node, typed
-from icestream.transforms.failures import null_result
+from icestream.transforms.cast import printed
 
 CDC, OP, TS, OFFSET, SOURCE, TARGET, KEY = "_cdc", "op", "ts", "offset", "source", "target", "key"
 INSERT, UPDATE, DELETE = "I", "U", "D"
-NOTHING_TO_PRINT: Final = null_result("Object.toString()", "java.util.Map.get(Object)")
+_LACKS: Final = "The change event has no"
+
+
+def lacking(missing: Flags, name: str) -> dict[int, Failure]:
+    """The positions of events that lack something, each with the failure."""
+    if not missing.any():
+        return {}
+    return dict.fromkeys(np.flatnonzero(missing).tolist(), Failure(f"{_LACKS} {name}"))
 
 
 def operations(texts: pa.Array, update: str, delete: str) -> pa.Array:
@@ -38,26 +45,9 @@ def texts(node: Node | None, length: int) -> pa.Array:
     parts = typed(node, length)
     first = parts[0].value
     if len(parts) == 1 and isinstance(first, Column):
-        return _column_texts(first.values)
+        return printed(first.values)
     rows = plain(node, length)
     return pa.array([None if row is None or row is ABSENT else java_text(row) for row in rows], pa.string())
-
-
-def _column_texts(values: pa.Array) -> pa.Array:
-    kind = values.type
-    if pa.types.is_string(kind):
-        return values
-    if pa.types.is_null(kind) or pa.types.is_integer(kind) or pa.types.is_boolean(kind):
-        return values.cast(pa.string())
-    if pa.types.is_timestamp(kind):
-        return _each(values.cast(pa.int64()), java_date)
-    if pa.types.is_float32(kind):
-        return _each(values, java_float)
-    return _each(values, java_text if pa.types.is_floating(kind) else str)
-
-
-def _each(values: pa.Array, text: Callable[[Any], str]) -> pa.Array:
-    return pa.array([None if value is None else text(value) for value in values.to_pylist()], pa.string())
 
 
 def has_key(fields: Fields, name: str) -> Flags:

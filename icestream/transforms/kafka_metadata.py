@@ -11,25 +11,21 @@ import pyarrow as pa
 from icestream.records.column import Column, struct_column
 from icestream.records.records import Applied, Failure, Records
 from icestream.records.schema import STRING, ConnectSchema, Kind, struct
-from icestream.records.values import Fields, Node
+from icestream.records.values import Fields
 from icestream.transforms.failures import (
     GroupFailed,
     has_schema,
     is_null,
     refused_setting,
     require_map,
-    require_struct,
 )
 from icestream.transforms.groups import Side, all_failed
-from icestream.transforms.structs import SchemaCache, field_arrays, rebuilt
+from icestream.transforms.structs import Added, SchemaCache, add_fields, rebuilt
 
 _INT64_OPTIONAL: Final = ConnectSchema(Kind.INT64, optional=True)
 _TOPIC, _PARTITION, _OFFSET, _TIMESTAMP = "topic", "partition", "offset", "timestamp"
-_NO_SINK_RECORD: Final = Failure(
-    "class org.apache.kafka.connect.source.SourceRecord cannot be cast to class "
-    "org.apache.kafka.connect.sink.SinkRecord",
-    "java.lang.ClassCastException",
-)
+_MAPS, _STRUCTS = "KafkaMetadata transform", "KafkaMetadataTransform"
+_NO_SINK_RECORD: Final = Failure("KafkaMetadataTransform is for sinks: records of a source have no offset")
 
 
 @dataclass(frozen=True)
@@ -54,33 +50,26 @@ class KafkaMetadataTransform:
         if records.offsets is None:
             return all_failed(records, _NO_SINK_RECORD)
         try:
-            changed = self._with_schema(records) if has_schema(records.value) else self._schemaless(records)
-        except GroupFailed as refused:
-            return all_failed(records, refused.failure)
-        return Applied([changed])
+            return self._with_facts(records)
+        except GroupFailed as failed:
+            return all_failed(records, failed.failure)
 
-    def _schemaless(self, records: Records) -> Records:
-        fields = require_map(records.value, "KafkaMetadata transform")
-        columns: dict[str, Node | None] = {}
-        for (name, _), array in zip(self._facts(), self._arrays(records), strict=True):
-            absent = array.is_null().to_numpy(zero_copy_only=False) if array.null_count else None
-            columns[name] = Column(array, None, absent)
-        added = {self.name: Fields(columns, None, len(records))} if self.nested else columns
-        return replace(records, value=fields.put(added))
-
-    def _with_schema(self, records: Records) -> Records:
-        value, schema = require_struct(records.value, "KafkaMetadataTransform")
-        changed = self._schemas.get(schema, self._changed)
-        added = self._arrays(records)
+    def _with_facts(self, records: Records) -> Applied:
+        added = [
+            Added(name, schema, values)
+            for (name, schema), values in zip(self._facts(), self._arrays(records), strict=True)
+        ]
+        with_schema = has_schema(records.value)
+        if self.nested and not with_schema:
+            fields = require_map(records.value, _MAPS)
+            columns = {one.name: Column(one.values, None, Column(one.values).nulls) for one in added}
+            nested = fields.put({self.name: Fields(columns, None, len(records))})
+            return Applied([replace(records, value=nested)])
         if self.nested:
-            added = [struct_column(struct(*self._facts()), added).values]
-        arrays = [*field_arrays(value, defaults=True), *added]
-        return replace(records, value=struct_column(changed, arrays))
-
-    def _changed(self, schema: ConnectSchema) -> ConnectSchema:
-        facts = self._facts()
-        added = [(self.name, struct(*facts))] if self.nested else facts
-        return rebuilt(schema, [*((one.name, one.schema) for one in schema.fields), *added])
+            schema = struct(*self._facts())
+            added = [Added(self.name, schema, struct_column(schema, [one.values for one in added]).values)]
+        purpose = _STRUCTS if with_schema else _MAPS
+        return add_fields(records, Side.VALUE, added, purpose, self._schemas, defaults=True)
 
     def _facts(self) -> list[tuple[str, ConnectSchema]]:
         """What is added, under the names that it gets."""

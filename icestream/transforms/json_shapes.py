@@ -21,7 +21,7 @@ from icestream.records.schema import (
     map_of,
 )
 from icestream.transforms.failures import GroupFailed
-from icestream.transforms.iceberg.jackson import encodable, text
+from icestream.transforms.jackson import encodable, text
 
 MAP_OF_TEXTS: Final = map_of(STRING, STRING, optional=True)
 _LARGEST: Final = 10**76

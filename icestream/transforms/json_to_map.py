@@ -15,10 +15,10 @@ import pyarrow as pa
 from icestream.records.column import Column, struct_column
 from icestream.records.records import Applied, Failure, Records
 from icestream.records.schema import struct
+from icestream.transforms import json_shapes
 from icestream.transforms.failures import SCHEMA_BUILDER_EXCEPTION, GroupFailed, is_null
 from icestream.transforms.groups import Side, all_failed
-from icestream.transforms.iceberg import json_shapes
-from icestream.transforms.iceberg.jackson import NoJson, encodable, read
+from icestream.transforms.jackson import NoJson, encodable, read
 
 _EXCEPTION: Final = "org.apache.iceberg.connect.transforms.JsonToMapException"
 _NO_STRING: Final = Failure("record value is not a string, use StringConverter", _EXCEPTION)

@@ -9,9 +9,9 @@ from typing import Any, Final, Self
 from icestream.records.column import Column
 from icestream.records.records import Applied, Failure, Records
 from icestream.records.values import Fields
+from icestream.transforms.cdc import events
 from icestream.transforms.failures import GroupFailed, has_schema, is_null, require_map
-from icestream.transforms.groups import Checks, Side, all_failed, held, merged, parted
-from icestream.transforms.iceberg import cdc
+from icestream.transforms.groups import Side, all_failed, held, kept, merged, parted
 
 _NO_SCHEMAS: Final = Failure("Schema not support for DMS records", "java.lang.UnsupportedOperationException")
 
@@ -29,8 +29,8 @@ class DmsTransform:
             return all_failed(records, _NO_SCHEMAS)
         try:
             fields = require_map(records.value, "DMS transform")
-        except GroupFailed as refused:
-            return all_failed(records, refused.failure)
+        except GroupFailed as failed:
+            return all_failed(records, failed.failure)
         nodes = {name: fields.get(name) for name in ("data", "metadata")}
         return merged([_promoted(group) for group in parted(records, nodes)])
 
@@ -44,18 +44,14 @@ def _promoted(group: Records) -> Applied:
 
 
 def _with_cdc(group: Records) -> Applied:
-    checks = Checks(group)
-    metadata = held(group, "metadata")
-    assert isinstance(metadata, Fields)
-    checks.fail(cdc.nulls(cdc.field_texts(metadata, "operation")), cdc.NOTHING_TO_PRINT)
-    data, metadata = held(checks.records, "data"), held(checks.records, "metadata")
+    data, metadata = held(group, "data"), held(group, "metadata")
     assert isinstance(data, Fields) and isinstance(metadata, Fields)
-    operations = cdc.operations(cdc.field_texts(metadata, "operation"), "update", "delete")
-    source = cdc.joined(cdc.field_texts(metadata, "schema-name"), cdc.field_texts(metadata, "table-name"))
+    operations = events.field_texts(metadata, "operation")
+    databases, tables = (events.field_texts(metadata, name) for name in ("schema-name", "table-name"))
     facts = {
-        cdc.OP: Column(operations),
-        cdc.TS: held(checks.records, "timestamp"),
-        cdc.SOURCE: Column(source),
+        events.OP: Column(events.operations(operations, "update", "delete")),
+        events.TS: held(group, "timestamp"),
+        events.SOURCE: Column(events.joined(databases, tables)),
     }
-    changed = data.put({cdc.CDC: Fields(facts, None, len(data))})
-    return checks.done(replace(checks.records, value=changed))
+    changed = replace(group, value=data.put({events.CDC: Fields(facts, None, len(data))}))
+    return kept(changed, events.lacking(events.nulls(operations), "operation"))

@@ -1,1 +1,0 @@
-"""The transforms that come with Iceberg's Kafka Connect sink."""
