@@ -104,14 +104,15 @@ def merged(outcomes: list[Applied]) -> Applied:
 
 @dataclass(frozen=True)
 class Picked:
-    """A group of records, and some fields of its schemaless maps, in the order of the names asked for: each
-    has one Java type."""
+    """A group of records, and some of their fields in the order of the names asked for: each has one Java
+    type."""
 
     records: Records
     values: Sequence[Typed]
 
 
 def picked(records: Records, side: Side, names: Sequence[str]) -> list[Picked]:
+    """Keys of schemaless maps, as they are there: null and absent differ."""
     groups = [Picked(records, ())]
     for name in names:
         groups = [more for group in groups for more in _with(group, side, name)]

@@ -10,11 +10,10 @@ import numpy as np
 
 from icestream.records.column import Column
 from icestream.records.records import Applied, Failure, Header, Records
-from icestream.records.schema import ConnectSchema, Kind
-from icestream.records.values import Fields
-from icestream.transforms.failures import is_null, not_a_map, not_a_struct, refused_setting, schema_text
-from icestream.transforms.groups import Picked, Side, all_failed, got, kept, picked
-from icestream.transforms.structs import nulls_in_required, read_fields, rebuilt, rebuilt_column
+from icestream.records.values import Fields, Typed
+from icestream.transforms.failures import GroupFailed, refused_setting, schema_text
+from icestream.transforms.groups import Picked, Side, all_failed, got, kept, merged
+from icestream.transforms.structs import nulls_in_required, pick_fields, read_fields, rebuilt, rebuilt_column
 
 _MOVE: Final = "move"
 
@@ -36,47 +35,40 @@ class HeaderFrom:
         return cls(side, fields, headers, settings["operation"], settings["replace.null.with.default"])
 
     def apply(self, records: Records) -> Applied:
+        purpose, defaults = f"header {self.operation}", self.replace_null_with_default
+        try:
+            groups = pick_fields(records, self.side, self.fields, purpose, defaults=defaults)
+            return merged([self._with_headers(group) for group in groups])
+        except GroupFailed as failed:
+            return all_failed(records, failed.failure)
+
+    def _with_headers(self, group: Picked) -> Applied:
+        values = [*map(got, group.values)]
+        headers = tuple(map(Header, self.headers, values))
+        records = replace(group.records, headers=(*group.records.headers, *headers))
+        failed: dict[int, Failure] = {}
+        if self.operation == _MOVE:
+            records, failed = self._without_fields(records)
+        for one in values:
+            failed = _null_headers(one) | failed
+        return kept(records, failed)
+
+    def _without_fields(self, records: Records) -> tuple[Records, dict[int, Failure]]:
         value = self.side.get(records)
-        purpose = f"header {self.operation}"
-        if isinstance(value, Column) and value.schema is not None:
-            if value.schema.kind is not Kind.STRUCT or is_null(value):
-                return all_failed(records, not_a_struct(value, purpose))
-            return self._with_schema(records, value, value.schema)
-        if not isinstance(value, Fields):
-            return all_failed(records, not_a_map(value, purpose))
-        return Applied([self._schemaless(group) for group in picked(records, self.side, self.fields)])
-
-    def _schemaless(self, group: Picked) -> Records:
-        headers = tuple(map(Header, self.headers, map(got, group.values)))
-        fields = self.side.get(group.records)
-        assert isinstance(fields, Fields)
-        if self.operation == _MOVE:
-            fields = fields.put(dict.fromkeys(self.fields))
-        return self.side.put(replace(group.records, headers=(*group.records.headers, *headers)), fields)
-
-    def _with_schema(self, records: Records, value: Column, schema: ConnectSchema) -> Applied:
+        if isinstance(value, Fields):
+            return self.side.put(records, value.put(dict.fromkeys(self.fields))), {}
+        assert isinstance(value, Column) and value.schema is not None
         columns = read_fields(value, defaults=self.replace_null_with_default)
-        refused: dict[int, Failure] = {}
-        if self.operation == _MOVE:
-            stay = [name for name in columns if name not in self.fields]
-            smaller = rebuilt(schema, [(name, schema[name]) for name in stay])
-            arrays = [columns[name].values for name in stay]
-            refused = nulls_in_required(smaller, arrays)
-            records = self.side.put(records, rebuilt_column(smaller, arrays, len(records)))
-        unknown = next((name for name in self.fields if name not in schema), None)
-        if unknown is not None:
-            return all_failed(records, Failure(f"Unknown field: {unknown}"))
-        for name in self.fields:
-            refused = _null_headers(columns[name]) | refused
-        headers = (
-            Header(name, columns[field]) for name, field in zip(self.headers, self.fields, strict=True)
-        )
-        return kept(replace(records, headers=(*records.headers, *headers)), refused)
+        stay = [name for name in columns if name not in self.fields]
+        schema = rebuilt(value.schema, [(name, value.schema[name]) for name in stay])
+        arrays = [columns[name].values for name in stay]
+        smaller = self.side.put(records, rebuilt_column(schema, arrays, len(records)))
+        return smaller, nulls_in_required(schema, arrays)
 
 
-def _null_headers(column: Column) -> dict[int, Failure]:
-    schema = column.schema
-    if schema is None or schema.optional or not column.values.null_count:
+def _null_headers(value: Typed) -> dict[int, Failure]:
+    schema = value.schema if isinstance(value, Column) else None
+    if not isinstance(value, Column) or schema is None or schema.optional or not value.values.null_count:
         return {}
     why = Failure(f"A null value requires an optional schema but was {schema_text(schema)}")
-    return dict.fromkeys(np.flatnonzero(column.nulls).tolist(), why)
+    return dict.fromkeys(np.flatnonzero(value.nulls).tolist(), why)

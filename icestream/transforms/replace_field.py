@@ -8,14 +8,12 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Self
 
 import numpy as np
-import pyarrow as pa
 
 from icestream.records.column import Column
-from icestream.records.java_classes import java_class
 from icestream.records.json_source import ABSENT
-from icestream.records.records import Applied, Failure, Records
+from icestream.records.records import Applied, Records
 from icestream.records.rows import Flags
-from icestream.records.schema import ConnectSchema, Field
+from icestream.records.schema import ConnectSchema
 from icestream.records.values import Fields, Node, Text
 from icestream.transforms.failures import (
     GroupFailed,
@@ -23,7 +21,6 @@ from icestream.transforms.failures import (
     is_null,
     require_map,
     require_struct,
-    values_failed,
 )
 from icestream.transforms.groups import Side, all_failed, kept
 from icestream.transforms.settings import at_colons
@@ -128,38 +125,16 @@ class ReplaceField:
     def _with_schema(self, records: Records) -> Applied:
         column, schema = require_struct(self.side.get(records), _PURPOSE)
         replaced = self._schemas.get(schema, self._replaced)
-        arrays = field_arrays(column, self.replace_null_with_default)
-        columns = [Column(arrays[at], schema.fields[at].schema) for at in replaced.origins]
-        failed: dict[int, Failure] = {}
-        chosen = []
-        for one, column in zip(replaced.schema.fields, columns, strict=True):
-            values = column.values
-            if values.type != one.schema.arrow_type:
-                failed = {**values_failed(column, _misfit(one, column)), **failed}
-                values = pa.nulls(len(records), one.schema.arrow_type)
-            chosen.append(values)
-        failed = {**nulls_in_required(replaced.schema, chosen), **failed}
-        return kept(self.side.put(records, rebuilt_column(replaced.schema, chosen, len(records))), failed)
+        before = field_arrays(column, self.replace_null_with_default)
+        arrays = [before[at] for at in replaced.origins]
+        failed = nulls_in_required(replaced.schema, arrays)
+        return kept(self.side.put(records, rebuilt_column(replaced.schema, arrays, len(records))), failed)
 
     def _replaced(self, schema: ConnectSchema) -> _Replaced:
-        stay = [one for one in schema.fields if self._passes(one.name)]
+        origins = [at for at, one in enumerate(schema.fields) if self._passes(one.name)]
+        stay = [schema.fields[at] for at in origins]
         fields = [(self.renames.get(one.name, one.name), one.schema) for one in stay]
-        origins = {new: old for old, new in self.renames.items()}
-        changed = rebuilt(schema, fields)
-        return _Replaced(changed, [_position(schema, origins.get(name, name)) for name, _ in fields])
-
-
-def _misfit(field: Field, column: Column) -> Failure:
-    """A field that is excluded and renamed gives its value to the one that has its new name already."""
-    name = "" if field.schema.name is None else f' "{field.schema.name}"'
-    found = f'class {java_class(column)} for field: "{field.name}"'
-    return Failure(f"Invalid Java object for schema{name} with type {field.schema.kind}: {found}")
-
-
-def _position(schema: ConnectSchema, name: str) -> int:
-    if name not in schema:
-        raise GroupFailed(f"{name} is not a valid field name")
-    return schema.position(name)
+        return _Replaced(rebuilt(schema, fields), origins)
 
 
 def _existing(named: Mapping[str, Node | None]) -> dict[str, Node | None]:

@@ -23,7 +23,7 @@ from icestream.transforms.failures import (
     require_map,
     require_struct,
 )
-from icestream.transforms.groups import Changed, Side, change_field, kept, merged
+from icestream.transforms.groups import Changed, Picked, Side, change_field, kept, merged, picked
 
 _MOST_SCHEMAS = 64
 T = TypeVar("T")
@@ -67,6 +67,23 @@ def change_fields(
         more = [change_field(one, side, name, change) for one in applied.records]
         applied = merged([*more, Applied([], applied.failed)])
     return applied
+
+
+def pick_fields(
+    records: Records, side: Side, names: Sequence[str], purpose: str, *, defaults: bool
+) -> list[Picked]:
+    """Fields of structs or of schemaless maps, in groups where each has one Java type. Raises GroupFailed if
+    the values are neither, or lack a field."""
+    value = side.get(records)
+    if not has_schema(value):
+        require_map(value, purpose)
+        return picked(records, side, names)
+    column, schema = require_struct(value, purpose)
+    unknown = next((name for name in names if name not in schema), None)
+    if unknown is not None:
+        raise GroupFailed(f"Field does not exist: {unknown}")
+    columns = read_fields(column, defaults=defaults)
+    return [Picked(records, [columns[name] for name in names])]
 
 
 @dataclass(frozen=True)

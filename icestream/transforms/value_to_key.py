@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import Any, Final, Self
 
 from icestream.records.column import Column
-from icestream.records.records import Applied, Failure, Records
-from icestream.records.schema import ConnectSchema, Kind, struct
+from icestream.records.records import Applied, Records
+from icestream.records.schema import struct
 from icestream.records.values import Fields
-from icestream.transforms.failures import GroupFailed, is_null, not_a_map, not_a_struct
-from icestream.transforms.groups import Picked, Side, all_failed, got, kept, picked
-from icestream.transforms.structs import nulls_in_required, read_fields, rebuilt, rebuilt_column
+from icestream.transforms.failures import GroupFailed, has_schema
+from icestream.transforms.groups import Picked, Side, all_failed, got, kept, merged
+from icestream.transforms.structs import nulls_in_required, pick_fields, rebuilt, rebuilt_column
 
-_PURPOSE = "copying fields from value to key"
+_PURPOSE: Final = "copying fields from value to key"
 
 
 @dataclass(frozen=True)
@@ -27,28 +27,21 @@ class ValueToKey:
         return cls(tuple(settings["fields"]), settings["replace.null.with.default"])
 
     def apply(self, records: Records) -> Applied:
-        value = records.value
-        if isinstance(value, Column) and value.schema is not None:
-            return self._with_schema(records, value, value.schema)
-        if not isinstance(value, Fields):
-            return all_failed(records, not_a_map(value, _PURPOSE))
-        return Applied([self._schemaless(group) for group in picked(records, Side.VALUE, self.fields)])
-
-    def _schemaless(self, group: Picked) -> Records:
-        named = dict(zip(self.fields, map(got, group.values), strict=True))
-        return replace(group.records, key=Fields(named, None, len(group.records)))
-
-    def _with_schema(self, records: Records, value: Column, schema: ConnectSchema) -> Applied:
-        if schema.kind is not Kind.STRUCT or is_null(value):
-            return all_failed(records, not_a_struct(value, _PURPOSE))
-        unknown = next((name for name in self.fields if name not in schema), None)
-        if unknown is not None:
-            return all_failed(records, Failure(f"Field does not exist: {unknown}"))
         try:
-            key_schema = rebuilt(struct(), [(name, schema[name]) for name in self.fields])
-        except GroupFailed as refusal:
-            return all_failed(records, refusal.failure)
-        columns = read_fields(value, defaults=self.replace_null_with_default)
-        arrays = [columns[name].values for name in self.fields]
-        key = rebuilt_column(key_schema, arrays, len(records))
-        return kept(replace(records, key=key), nulls_in_required(key_schema, arrays))
+            groups = pick_fields(
+                records, Side.VALUE, self.fields, _PURPOSE, defaults=self.replace_null_with_default
+            )
+            return merged([self._keyed(group) for group in groups])
+        except GroupFailed as failed:
+            return all_failed(records, failed.failure)
+
+    def _keyed(self, group: Picked) -> Applied:
+        named = dict(zip(self.fields, map(got, group.values), strict=True))
+        if not has_schema(group.records.value):
+            return Applied([replace(group.records, key=Fields(named, None, len(group.records)))])
+        columns = [one for one in group.values if isinstance(one, Column)]
+        fields = [(name, one.schema) for name, one in zip(self.fields, columns, strict=True) if one.schema]
+        schema = rebuilt(struct(), fields)
+        arrays = [one.values for one in columns]
+        key = rebuilt_column(schema, arrays, len(group.records))
+        return kept(replace(group.records, key=key), nulls_in_required(schema, arrays))

@@ -30,8 +30,7 @@ CONFIGS = [
     {"include": "a,b", "renames": "b:a"},
     {"include": "a", "renames": "b:x"},
     {"exclude": "b", "renames": "a:b"},
-    {"exclude": "a", "renames": "a:b"},
-    {"exclude": "a", "renames": "a:x,ü:a"},
+    {"exclude": "a", "renames": "b:x,ü:y"},
 ]
 MAPS = [
     {},

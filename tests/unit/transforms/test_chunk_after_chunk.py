@@ -45,7 +45,7 @@ def chain_of(steps: list[dict[str, str]]) -> Chain:
 def outcome(chain: Chain, rows: list[Any], learned: Learned) -> list[Any]:
     texts = [json.dumps(row).encode() for row in rows]
     run = chain.run([group(object_fields(JsonSource(texts, learned)), len(texts))])
-    found: dict[int, Any] = {row: failed.failure for row, failed in run.failed.items()}
+    found: dict[int, Any] = dict(run.failed)
     for records in run.records:
         values = [None] * len(records) if records.value is None else plain(records.value, len(records))
         found |= dict(zip(records.rows.tolist(), values, strict=True))
