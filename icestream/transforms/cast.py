@@ -22,7 +22,8 @@ from icestream.records.records import Applied, Failure, Records
 from icestream.records.rows import Flags, Indexes
 from icestream.records.schema import DATE, DECIMAL, TIME, TIMESTAMP, ConnectSchema, Kind
 from icestream.records.values import Fields, Typed
-from icestream.transforms.dates import DAY, DateFormat, milliseconds
+from icestream.transforms.date_patterns import DAY
+from icestream.transforms.dates import DateFormat, milliseconds
 from icestream.transforms.failures import GroupFailed, is_null, values_failed
 from icestream.transforms.groups import Changed, Side, all_failed, kept
 from icestream.transforms.settings import at_colons

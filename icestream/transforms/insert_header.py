@@ -14,7 +14,8 @@ import pyarrow as pa
 from icestream.records.column import Column, nulls
 from icestream.records.records import Applied, Header, Records
 from icestream.records.schema import STRING, ConnectSchema, Kind, date, decimal, time, timestamp
-from icestream.transforms.dates import DAY, DateFormat
+from icestream.transforms.date_patterns import DAY
+from icestream.transforms.dates import DateFormat
 from icestream.transforms.failures import invalid_setting
 from icestream.transforms.groups import Side
 

@@ -28,7 +28,8 @@ from icestream.records.schema import (
     timestamp,
 )
 from icestream.records.values import Typed
-from icestream.transforms.dates import DAY, DateFormat, milliseconds
+from icestream.transforms.date_patterns import DAY
+from icestream.transforms.dates import DateFormat, milliseconds
 from icestream.transforms.failures import (
     CONNECT_EXCEPTION,
     GroupFailed,

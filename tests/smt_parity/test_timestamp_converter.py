@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 from icestream.records.schema import ConnectSchema, Kind, array, date, decimal, struct, time, timestamp
 from icestream.transforms.cast import Cast
-from icestream.transforms.dates import ZONES, DateFormat
+from icestream.transforms.date_patterns import ZONES
+from icestream.transforms.dates import DateFormat
 from icestream.transforms.groups import Side
 from icestream.transforms.timestamp_converter import TimestampConverter
 from tests.smt_parity.generators import Shape, givens
