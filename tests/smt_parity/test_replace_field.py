@@ -62,7 +62,9 @@ def test_structs(parity: Parity, config: dict[str, str], defaults: str) -> None:
         schema = struct(*fields, name="n", version=2, doc="d", optional=True, parameters=(("p", "q"),))
         rows = [{name: 5 if one is INT else "t" for name, one in fields}, dict.fromkeys(names), None]
         given = Given(Of(schema, rows))
-        parity.check([Smt(ReplaceField, {**config, "replace.null.with.default": defaults})], given)
+        # Java fails structs that have the new name of a field that they do not have.
+        smt = Smt(ReplaceField, {**config, "replace.null.with.default": defaults})
+        parity.check([smt], given, more_is_fine=True)
 
 
 def test_a_value_of_another_type(parity: Parity) -> None:
@@ -72,7 +74,7 @@ def test_a_value_of_another_type(parity: Parity) -> None:
 @generated(examples=80)
 @given(config=st.sampled_from(CONFIGS), side=st.sampled_from(Side), records=givens(Shape()))
 def test_anything(parity: Parity, config: dict[str, str], side: Side, records: Given) -> None:
-    parity.check([Smt(ReplaceField, config, side)], records)
+    parity.check([Smt(ReplaceField, config, side)], records, more_is_fine=True)
 
 
 @generated(examples=20)
