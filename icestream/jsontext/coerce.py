@@ -20,7 +20,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.types as pt
 
-from icestream.api.records import is_uuid
+from icestream.records.column import is_uuid
 from icestream.records.java_text import java_double
 from icestream.records.json_source import parsed
 

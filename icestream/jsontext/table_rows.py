@@ -18,11 +18,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pt
 
-from icestream.api.records import is_uuid
 from icestream.jsontext import bulk
 from icestream.jsontext.bulk import BulkReader, Piece
 from icestream.jsontext.coerce import Misfit, row_from
 from icestream.jsontext.types import check, exact_type
+from icestream.records.column import is_uuid
 from icestream.records.payloads import Payloads
 from icestream.records.rows import Indexes
 

@@ -100,3 +100,7 @@ def struct_column(schema: ConnectSchema, fields: Sequence[pa.Array], null: Flags
     mask = None if null is None or not null.any() else pa.array(null)
     held = [kind.field(position) for position in range(kind.num_fields)]
     return Column(pa.StructArray.from_arrays(list(fields), fields=held, mask=mask), schema)
+
+
+def is_uuid(kind: pa.DataType) -> bool:
+    return isinstance(kind, pa.UuidType)

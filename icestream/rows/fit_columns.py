@@ -16,9 +16,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pt
 
-from icestream.api.records import is_uuid
 from icestream.jsontext.coerce import Misfit, coerced
 from icestream.jsontext.table_rows import cast_text
+from icestream.records.column import is_uuid
 from icestream.records.java_text import java_double, java_float
 
 _SPLIT = 8

@@ -9,14 +9,17 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import Mapping
+from typing import Final
 
 import numpy as np
 import pyarrow.parquet as pq
 from pyroaring import BitMap64
 
 from icestream.api.offsets import Partition
-from icestream.api.records import ORIGINS_KEY
 from icestream.records.origins import RowOrigins
+
+_KEY: Final = b"icestream.origins"
+"""Key of the Parquet footer."""
 
 
 class Origins:
@@ -38,12 +41,12 @@ class Origins:
         for (topic, number), bitmap in sorted(self.offsets.items()):
             bitmap.run_optimize()
             body.setdefault(topic, {})[str(number)] = base64.b64encode(bitmap.serialize()).decode()
-        return {ORIGINS_KEY.decode(): json.dumps(body, separators=(",", ":"))}
+        return {_KEY.decode(): json.dumps(body, separators=(",", ":"))}
 
     @classmethod
     def from_footer(cls, metadata: pq.FileMetaData) -> Origins | None:
         """The origins of a file, or None if another engine wrote it."""
-        text = (metadata.metadata or {}).get(ORIGINS_KEY)
+        text = (metadata.metadata or {}).get(_KEY)
         if text is None:
             return None
         return cls(
