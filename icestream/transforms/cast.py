@@ -25,9 +25,9 @@ from icestream.records.values import Fields, Typed
 from icestream.transforms.date_patterns import DAY
 from icestream.transforms.dates import DateFormat, milliseconds
 from icestream.transforms.failures import GroupFailed, is_null, values_failed
-from icestream.transforms.groups import Changed, Side, all_failed, kept
+from icestream.transforms.groups import Changed, Side, all_failed, without_failed
 from icestream.transforms.settings import at_colons
-from icestream.transforms.structs import SchemaCache, change_fields, rebuilt
+from icestream.transforms.structs import SchemaCache, change_fields, with_fields
 
 _PURPOSE: Final = "cast types"
 _LOGICAL: Final = frozenset((DATE, TIME, TIMESTAMP, DECIMAL))
@@ -92,7 +92,7 @@ class Cast:
         column = changed.value
         if isinstance(value, Column) and value.schema is not None:
             column = replace(column, schema=self._schema_after(value.schema))
-        return kept(self.side.put(records, column), changed.failed)
+        return without_failed(self.side.put(records, column), changed.failed)
 
     def _schema_after(self, schema: ConnectSchema) -> ConnectSchema:
         return self._schemas.get(schema, self._changed_schema)
@@ -106,7 +106,7 @@ class Cast:
             raise GroupFailed("Cannot list fields on non-struct type")
         else:
             fields = [(one.name, self._changed_field(one.name, one.schema)) for one in schema.fields]
-            changed = replace(rebuilt(schema, fields), optional=schema.optional)
+            changed = replace(with_fields(schema, fields), optional=schema.optional)
         if schema.default is None:
             return changed
         return replace(changed, default=_cast_one(schema.default, schema, changed.kind))

@@ -11,7 +11,7 @@ from icestream.records.records import Applied, Records
 from icestream.records.schema import ConnectSchema
 from icestream.records.values import Fields
 from icestream.transforms.failures import GroupFailed, is_null
-from icestream.transforms.groups import Picked, Side, all_failed, got, merged
+from icestream.transforms.groups import Picked, Side, absent_as_null, all_failed, merged
 from icestream.transforms.structs import Added, SchemaCache, add_fields, pick_fields
 
 _PURPOSE: Final = "copy value"
@@ -39,7 +39,7 @@ class CopyValue:
     def _copied(self, group: Picked) -> Applied:
         records, (value,) = group.records, group.values
         if isinstance(records.value, Fields):
-            copied = records.value.put({self.target: got(value)})
+            copied = records.value.put({self.target: absent_as_null(value)})
             return Applied([replace(records, value=copied)])
         assert isinstance(value, Column) and value.schema is not None
         added = [Added(self.target, value.schema, value.values)]

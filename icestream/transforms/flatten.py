@@ -20,8 +20,8 @@ from icestream.records.schema import ConnectSchema, Kind
 from icestream.records.values import Fields, Node, Text
 from icestream.transforms.failures import GroupFailed, is_null, not_a_map, not_a_struct
 from icestream.transforms.flat_text import Join, LearnedShape, Scattered, flat_text, leaves
-from icestream.transforms.groups import Side, all_failed, kept, merged
-from icestream.transforms.structs import defaulted, nulls_refused, rebuilt, rebuilt_column
+from icestream.transforms.groups import Side, all_failed, merged, without_failed
+from icestream.transforms.structs import defaulted, full_struct_column, null_failures, with_fields
 
 _PURPOSE: Final = "flattening"
 _TOO_DEEP: Final = Failure("Flatten transformation was passed a value that is nested too deeply")
@@ -55,13 +55,13 @@ class Flatten:
             flat = _flat_structs(value, schema, self._join)
         except GroupFailed as refused:
             return all_failed(records, refused.failure)
-        return kept(self.side.put(records, flat.column), flat.failed)
+        return without_failed(self.side.put(records, flat.column), flat.failed)
 
     def _flatten_maps(self, records: Records, value: Fields) -> Applied:
         found = _Found(self._join)
         found.gather(value, "")
         if found.failed:
-            outcome = kept(records, found.failed)
+            outcome = without_failed(records, found.failed)
             return merged([Applied([], outcome.failed), *map(self.apply, outcome.records)])
         if not found.texts:
             return Applied([self.side.put(records, Fields(found.columns, None, len(records)))])
@@ -106,7 +106,7 @@ class Flatten:
                 flat.append(b"{}")
                 failed[row] = _TOO_DEEP
         fields = Fields(columns, Text(JsonSource(flat, self._learned)), len(records))
-        return kept(self.side.put(records, fields), failed)
+        return without_failed(self.side.put(records, fields), failed)
 
     def _join(self, prefix: str, name: str) -> str:
         return f"{prefix}{self.delimiter}{name}" if prefix else name
@@ -202,11 +202,11 @@ def _flat_structs(column: Column, schema: ConnectSchema, join: Join) -> _FlatStr
     """Raises GroupFailed if the schema cannot be flattened."""
     around = _Around("", schema.optional, schema.default)
     leaves = list(_leaves(column, schema, around, join))
-    flat = rebuilt(schema, [(leaf.name, leaf.schema) for leaf in leaves])
+    flat = with_fields(schema, [(leaf.name, leaf.schema) for leaf in leaves])
     failed: dict[int, Failure] = {}
     for leaf in leaves:
         failed = {**leaf.failed, **failed}
-    return _FlatStructs(rebuilt_column(flat, [leaf.values for leaf in leaves], len(column)), failed)
+    return _FlatStructs(full_struct_column(flat, [leaf.values for leaf in leaves], len(column)), failed)
 
 
 def _leaves(column: Column, schema: ConnectSchema, around: _Around, join: Join) -> Iterator[_Leaf]:
@@ -227,6 +227,6 @@ def _leaves(column: Column, schema: ConnectSchema, around: _Around, join: Join) 
         else:
             flat = replace(inner, optional=within.optional, default=default)
             values = defaulted(child, nulls).values
-            refused = nulls_refused(within.prefix, Column(values, flat))
+            refused = null_failures(within.prefix, Column(values, flat))
             failed = {row: why for row, why in refused.items() if not nulls[row]}
             yield _Leaf(within.prefix, flat, values, failed)

@@ -33,7 +33,7 @@ from icestream.records.schema import (
 )
 from icestream.records.values import Fields, Node, Text, Typed, Value
 from icestream.transforms.groups import Picked
-from icestream.transforms.structs import rebuilt, rebuilt_column
+from icestream.transforms.structs import full_struct_column, with_fields
 
 ROW: Final = "__row"
 """The column that numbers the records, so that a function may drop some or change their order."""
@@ -138,8 +138,8 @@ class StructTable:
         fields = [
             (name, one.schema) for name, one in zip(result.column_names, columns, strict=True) if one.schema
         ]
-        schema = rebuilt(self.schema, fields)
-        return rebuilt_column(schema, [one.values for one in columns], len(rows))
+        schema = with_fields(self.schema, fields)
+        return full_struct_column(schema, [one.values for one in columns], len(rows))
 
     def _column(self, name: str, array: pa.Array) -> Column:
         if name in self.schema and self.schema[name].arrow_type == array.type:

@@ -28,7 +28,7 @@ class Side(Enum):
         return replace(records, key=value) if self is Side.KEY else replace(records, value=value)
 
 
-def kept(records: Records, failed: Mapping[int, Failure]) -> Applied:
+def without_failed(records: Records, failed: Mapping[int, Failure]) -> Applied:
     """The group without the rows that failed, given by their position in it."""
     if not failed:
         return Applied([records])
@@ -60,13 +60,13 @@ def change_field(records: Records, side: Side, name: str, change: Callable[[Type
     changes = [change(part.value) for part in parts]
     whole = _rejoined(parts, changes)
     if whole is not None:
-        return kept(side.put(records, fields.put({name: whole.value})), whole.failed)
+        return without_failed(side.put(records, fields.put({name: whole.value})), whole.failed)
     outcomes = []
     for part, changed in zip(parts, changes, strict=True):
         group = records if part.rows is None else records.take(part.rows)
         mine = side.get(group)
         assert isinstance(mine, Fields)
-        outcomes.append(kept(side.put(group, mine.put({name: changed.value})), changed.failed))
+        outcomes.append(without_failed(side.put(group, mine.put({name: changed.value})), changed.failed))
     return merged(outcomes)
 
 
@@ -111,7 +111,7 @@ class Picked:
     values: Sequence[Typed]
 
 
-def picked(records: Records, side: Side, names: Sequence[str]) -> list[Picked]:
+def pick_keys(records: Records, side: Side, names: Sequence[str]) -> list[Picked]:
     """Keys of schemaless maps, as they are there: null and absent differ."""
     groups = [Picked(records, ())]
     for name in names:
@@ -132,22 +132,22 @@ def _with(group: Picked, side: Side, name: str) -> list[Picked]:
     return grown
 
 
-def got(value: Typed) -> Typed:
+def absent_as_null(value: Typed) -> Typed:
     """As `Map.get` answers: null for a key that is absent."""
     return replace(value, absent=None) if isinstance(value, Column) else value
 
 
-def parted(records: Records, nodes: Mapping[str, Node | None]) -> list[Records]:
-    """Groups in which each node has one Java type; they have the nodes for their value, see `held`."""
-    groups = picked(replace(records, value=Fields(nodes, None, len(records))), Side.VALUE, list(nodes))
+def split_by_types(records: Records, nodes: Mapping[str, Node | None]) -> list[Records]:
+    """Groups in which each node has one Java type; they have the nodes for their value, see `node_named`."""
+    groups = pick_keys(replace(records, value=Fields(nodes, None, len(records))), Side.VALUE, list(nodes))
     return [replace(one.records, value=_fields(nodes, one)) for one in groups]
 
 
 def _fields(names: Iterable[str], group: Picked) -> Fields:
-    return Fields(dict(zip(names, map(got, group.values), strict=True)), None, len(group.records))
+    return Fields(dict(zip(names, map(absent_as_null, group.values), strict=True)), None, len(group.records))
 
 
-def held(records: Records, name: str) -> Typed:
+def node_named(records: Records, name: str) -> Typed:
     """One of the nodes of a parted group."""
     assert isinstance(records.value, Fields)
     node = records.value.named[name]

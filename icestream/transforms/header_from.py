@@ -12,8 +12,14 @@ from icestream.records.column import Column
 from icestream.records.records import Applied, Failure, Header, Records
 from icestream.records.values import Fields, Typed
 from icestream.transforms.failures import GroupFailed, refused_setting, schema_text
-from icestream.transforms.groups import Picked, Side, all_failed, got, kept, merged
-from icestream.transforms.structs import nulls_in_required, pick_fields, read_fields, rebuilt, rebuilt_column
+from icestream.transforms.groups import Picked, Side, absent_as_null, all_failed, merged, without_failed
+from icestream.transforms.structs import (
+    full_struct_column,
+    pick_fields,
+    read_fields,
+    required_null_failures,
+    with_fields,
+)
 
 _MOVE: Final = "move"
 
@@ -43,7 +49,7 @@ class HeaderFrom:
             return all_failed(records, failed.failure)
 
     def _with_headers(self, group: Picked) -> Applied:
-        values = [*map(got, group.values)]
+        values = [*map(absent_as_null, group.values)]
         headers = tuple(map(Header, self.headers, values))
         records = replace(group.records, headers=(*group.records.headers, *headers))
         failed: dict[int, Failure] = {}
@@ -51,7 +57,7 @@ class HeaderFrom:
             records, failed = self._without_fields(records)
         for one in values:
             failed = _null_headers(one) | failed
-        return kept(records, failed)
+        return without_failed(records, failed)
 
     def _without_fields(self, records: Records) -> tuple[Records, dict[int, Failure]]:
         value = self.side.get(records)
@@ -60,10 +66,10 @@ class HeaderFrom:
         assert isinstance(value, Column) and value.schema is not None
         columns = read_fields(value, defaults=self.replace_null_with_default)
         stay = [name for name in columns if name not in self.fields]
-        schema = rebuilt(value.schema, [(name, value.schema[name]) for name in stay])
+        schema = with_fields(value.schema, [(name, value.schema[name]) for name in stay])
         arrays = [columns[name].values for name in stay]
-        smaller = self.side.put(records, rebuilt_column(schema, arrays, len(records)))
-        return smaller, nulls_in_required(schema, arrays)
+        smaller = self.side.put(records, full_struct_column(schema, arrays, len(records)))
+        return smaller, required_null_failures(schema, arrays)
 
 
 def _null_headers(value: Typed) -> dict[int, Failure]:

@@ -11,8 +11,8 @@ from icestream.records.records import Applied, Records
 from icestream.records.schema import struct
 from icestream.records.values import Fields
 from icestream.transforms.failures import GroupFailed
-from icestream.transforms.groups import Side, all_failed, kept
-from icestream.transforms.structs import nulls_refused, rebuilt
+from icestream.transforms.groups import Side, all_failed, without_failed
+from icestream.transforms.structs import null_failures, with_fields
 
 
 @dataclass(frozen=True)
@@ -28,10 +28,10 @@ class HoistField:
         value = self.side.get(records)
         if isinstance(value, Column) and value.schema is not None:
             try:
-                schema = rebuilt(struct(), [(self.field, value.schema)])
+                schema = with_fields(struct(), [(self.field, value.schema)])
             except GroupFailed as refused:
                 return all_failed(records, refused.failure)
             hoisted = struct_column(schema, [value.values])
-            return kept(self.side.put(records, hoisted), nulls_refused(self.field, value))
+            return without_failed(self.side.put(records, hoisted), null_failures(self.field, value))
         inner = nulls(len(records)) if value is None else value
         return Applied([self.side.put(records, Fields({self.field: inner}, None, len(records)))])

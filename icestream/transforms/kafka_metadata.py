@@ -20,7 +20,7 @@ from icestream.transforms.failures import (
     require_map,
 )
 from icestream.transforms.groups import Side, all_failed
-from icestream.transforms.structs import Added, SchemaCache, add_fields, rebuilt
+from icestream.transforms.structs import Added, SchemaCache, add_fields, with_fields
 
 _INT64_OPTIONAL: Final = ConnectSchema(Kind.INT64, optional=True)
 _TOPIC, _PARTITION, _OFFSET, _TIMESTAMP = "topic", "partition", "offset", "timestamp"
@@ -39,7 +39,7 @@ class KafkaMetadataTransform:
     def configured(cls, settings: Mapping[str, Any], side: Side) -> Self:
         made = cls(settings["field_name"], settings["nested"], _pair(settings["external_field"]))
         try:
-            rebuilt(struct(), made._facts())
+            with_fields(struct(), made._facts())
         except GroupFailed as refused:
             raise refused_setting("external_field", str(refused)) from None
         return made

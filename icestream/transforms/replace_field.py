@@ -22,9 +22,15 @@ from icestream.transforms.failures import (
     require_map,
     require_struct,
 )
-from icestream.transforms.groups import Side, all_failed, kept
+from icestream.transforms.groups import Side, all_failed, without_failed
 from icestream.transforms.settings import at_colons
-from icestream.transforms.structs import SchemaCache, field_arrays, nulls_in_required, rebuilt, rebuilt_column
+from icestream.transforms.structs import (
+    SchemaCache,
+    field_arrays,
+    full_struct_column,
+    required_null_failures,
+    with_fields,
+)
 
 _PURPOSE: Final = "field replacement"
 
@@ -127,14 +133,16 @@ class ReplaceField:
         replaced = self._schemas.get(schema, self._replaced)
         before = field_arrays(column, self.replace_null_with_default)
         arrays = [before[at] for at in replaced.origins]
-        failed = nulls_in_required(replaced.schema, arrays)
-        return kept(self.side.put(records, rebuilt_column(replaced.schema, arrays, len(records))), failed)
+        failed = required_null_failures(replaced.schema, arrays)
+        return without_failed(
+            self.side.put(records, full_struct_column(replaced.schema, arrays, len(records))), failed
+        )
 
     def _replaced(self, schema: ConnectSchema) -> _Replaced:
         origins = [at for at, one in enumerate(schema.fields) if self._passes(one.name)]
         stay = [schema.fields[at] for at in origins]
         fields = [(self.renames.get(one.name, one.name), one.schema) for one in stay]
-        return _Replaced(rebuilt(schema, fields), origins)
+        return _Replaced(with_fields(schema, fields), origins)
 
 
 def _existing(named: Mapping[str, Node | None]) -> dict[str, Node | None]:

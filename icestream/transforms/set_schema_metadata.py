@@ -10,8 +10,8 @@ from icestream.records.column import Column, nulls
 from icestream.records.records import Applied, Failure, Records
 from icestream.records.schema import ConnectSchema, Kind
 from icestream.transforms.failures import is_null, refused_setting
-from icestream.transforms.groups import Side, all_failed, kept
-from icestream.transforms.structs import field_arrays, nulls_in_required, rebuilt_column
+from icestream.transforms.groups import Side, all_failed, without_failed
+from icestream.transforms.structs import field_arrays, full_struct_column, required_null_failures
 
 
 @dataclass(frozen=True)
@@ -50,5 +50,7 @@ class SetSchemaMetadata:
 
     def _rebuilt(self, records: Records, value: Column, schema: ConnectSchema) -> Applied:
         arrays = field_arrays(value, self.replace_null_with_default)
-        failed = nulls_in_required(schema, arrays)
-        return kept(self.side.put(records, rebuilt_column(schema, arrays, len(records))), failed)
+        failed = required_null_failures(schema, arrays)
+        return without_failed(
+            self.side.put(records, full_struct_column(schema, arrays, len(records))), failed
+        )

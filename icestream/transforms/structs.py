@@ -23,7 +23,7 @@ from icestream.transforms.failures import (
     require_map,
     require_struct,
 )
-from icestream.transforms.groups import Changed, Picked, Side, change_field, kept, merged, picked
+from icestream.transforms.groups import Changed, Picked, Side, change_field, merged, pick_keys, without_failed
 
 _MOST_SCHEMAS = 64
 T = TypeVar("T")
@@ -77,7 +77,7 @@ def pick_fields(
     value = side.get(records)
     if not has_schema(value):
         require_map(value, purpose)
-        return picked(records, side, names)
+        return pick_keys(records, side, names)
     column, schema = require_struct(value, purpose)
     unknown = next((name for name in names if name not in schema), None)
     if unknown is not None:
@@ -113,17 +113,17 @@ def add_fields(
         return Applied(_with_keys(records, side, added))
     column, schema = require_struct(side.get(records), purpose)
     arrays = field_arrays(column, defaults)
-    failed = nulls_in_required(schema, arrays)
+    failed = required_null_failures(schema, arrays)
 
     def with_added(before: ConnectSchema) -> ConnectSchema:
         fields = [(one.name, one.schema) for one in before.fields]
-        return rebuilt(before, [*fields, *((one.name, one.schema) for one in added)])
+        return with_fields(before, [*fields, *((one.name, one.schema) for one in added)])
 
     for one in added:
         kind = one.schema.arrow_type
         arrays.append(one.values if one.values.type == kind else one.values.cast(kind))
-    changed = rebuilt_column(schemas.get(schema, with_added), arrays, len(records))
-    return kept(side.put(records, changed), failed)
+    changed = full_struct_column(schemas.get(schema, with_added), arrays, len(records))
+    return without_failed(side.put(records, changed), failed)
 
 
 def _with_keys(records: Records, side: Side, added: Sequence[Added]) -> list[Records]:
@@ -159,8 +159,8 @@ def _change_struct(
             values = changed.value.values
             arrays[position] = values.cast(after[one.name].arrow_type) if pt.is_null(values.type) else values
             failed = {**changed.failed, **failed}
-        failed = {**nulls_refused(one.name, Column(arrays[position], after[one.name])), **failed}
-    return kept(side.put(records, rebuilt_column(after, arrays, len(records))), failed)
+        failed = {**null_failures(one.name, Column(arrays[position], after[one.name])), **failed}
+    return without_failed(side.put(records, full_struct_column(after, arrays, len(records))), failed)
 
 
 def read_fields(column: Column, *, defaults: bool) -> dict[str, Column]:
@@ -186,7 +186,7 @@ def defaulted(column: Column, struct_nulls: Flags) -> Column:
     return Column(full.values.take(rows), column.schema)
 
 
-def rebuilt(schema: ConnectSchema, fields: Sequence[tuple[str, ConnectSchema]]) -> ConnectSchema:
+def with_fields(schema: ConnectSchema, fields: Sequence[tuple[str, ConnectSchema]]) -> ConnectSchema:
     """A struct with other fields. Name, version, doc and parameters survive; it is required and has no
     default, as Java's `copySchemaBasics` leaves it."""
     names: set[str] = set()
@@ -207,12 +207,12 @@ def rebuilt(schema: ConnectSchema, fields: Sequence[tuple[str, ConnectSchema]]) 
     )
 
 
-def rebuilt_column(schema: ConnectSchema, arrays: Sequence[pa.Array], length: int) -> Column:
+def full_struct_column(schema: ConnectSchema, arrays: Sequence[pa.Array], length: int) -> Column:
     """A struct column without nulls."""
     return struct_column(schema, arrays, None if arrays else np.zeros(length, np.bool_))
 
 
-def nulls_refused(name: str, column: Column) -> dict[int, Failure]:
+def null_failures(name: str, column: Column) -> dict[int, Failure]:
     """The positions that cannot go into a struct's field, as it has to have a value there."""
     schema = column.schema
     if schema is None or schema.optional or not column.values.null_count:
@@ -221,9 +221,9 @@ def nulls_refused(name: str, column: Column) -> dict[int, Failure]:
     return dict.fromkeys(np.flatnonzero(column.nulls).tolist(), why)
 
 
-def nulls_in_required(schema: ConnectSchema, arrays: Sequence[pa.Array]) -> dict[int, Failure]:
+def required_null_failures(schema: ConnectSchema, arrays: Sequence[pa.Array]) -> dict[int, Failure]:
     """The same of all fields of a struct; the first one names the reason."""
     failed: dict[int, Failure] = {}
     for one, array in zip(schema.fields, arrays, strict=True):
-        failed = nulls_refused(one.name, Column(array, one.schema)) | failed
+        failed = null_failures(one.name, Column(array, one.schema)) | failed
     return failed

@@ -39,8 +39,8 @@ from icestream.transforms.failures import (
     schema_text,
     values_failed,
 )
-from icestream.transforms.groups import Changed, Side, all_failed, kept
-from icestream.transforms.structs import SchemaCache, change_fields, rebuilt
+from icestream.transforms.groups import Changed, Side, all_failed, without_failed
+from icestream.transforms.structs import SchemaCache, change_fields, with_fields
 
 _PURPOSE: Final = "converting timestamp formats"
 _TARGETS: Final[Mapping[str, ConnectSchema]] = {
@@ -104,7 +104,7 @@ class TimestampConverter:
             assert value is not None
             changed = self._changed(value)
             assert isinstance(changed.value, Column)
-            return kept(self.side.put(records, changed.value), changed.failed)
+            return without_failed(self.side.put(records, changed.value), changed.failed)
         except GroupFailed as why:
             return all_failed(records, why.failure)
 
@@ -147,7 +147,7 @@ class TimestampConverter:
             (one.name, self._target(one.schema) if one.name == self.name else one.schema)
             for one in schema.fields
         ]
-        changed = replace(rebuilt(schema, fields), optional=schema.optional)
+        changed = replace(with_fields(schema, fields), optional=schema.optional)
         return changed if schema.default is None else replace(changed, default=self._default(schema, changed))
 
     def _default(self, schema: ConnectSchema, changed: ConnectSchema) -> Any:

@@ -11,7 +11,7 @@ import numpy as np
 from icestream.records.records import Applied, Failure, Records
 from icestream.transforms.dates import DateFormat
 from icestream.transforms.failures import invalid_setting
-from icestream.transforms.groups import Side, kept
+from icestream.transforms.groups import Side, without_failed
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ class TimestampRouter:
             raise invalid_setting("timestamp.format", pattern, str(error)) from None
 
     def apply(self, records: Records) -> Applied:
-        applied = kept(records, _without_timestamp(records))
+        applied = without_failed(records, _without_timestamp(records))
         routed = [one for group in applied.records for one in self._routed(group)]
         return Applied(routed, applied.failed)
 

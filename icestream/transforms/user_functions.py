@@ -26,7 +26,7 @@ from icestream.records.values import Fields
 from icestream.transforms.catalog import USER_GROUP
 from icestream.transforms.failures import GroupFailed, is_null, refused_setting
 from icestream.transforms.function_tables import ROW, Misuse, SchemalessTable, StructTable, Tabular
-from icestream.transforms.groups import Side, all_failed, kept, merged, picked
+from icestream.transforms.groups import Side, all_failed, merged, pick_keys, without_failed
 
 _MOST_FIELDS: Final = 1000
 _TAKEN: Final = f"the records have a field {ROW}, the name of the column that numbers them; rename it"
@@ -73,13 +73,13 @@ class UserFunction:
         names = list(expanded.named)
         if ROW in names:
             return self._without_taken(records, expanded)
-        groups = picked(replace(records, value=expanded), Side.VALUE, names)
+        groups = pick_keys(replace(records, value=expanded), Side.VALUE, names)
         return merged([self._run(one.records, SchemalessTable.of(names, one)) for one in groups])
 
     def _without_taken(self, records: Records, fields: Fields) -> Applied:
         values = plain(fields.get(ROW), len(records))
         taken = [row for row, value in enumerate(values) if value is not ABSENT]
-        outcome = kept(
+        outcome = without_failed(
             replace(records, value=fields.put({ROW: None})), dict.fromkeys(taken, self._failure(_TAKEN))
         )
         return merged([Applied([], outcome.failed), *map(self.apply, outcome.records)])

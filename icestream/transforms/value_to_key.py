@@ -11,8 +11,8 @@ from icestream.records.records import Applied, Records
 from icestream.records.schema import struct
 from icestream.records.values import Fields
 from icestream.transforms.failures import GroupFailed, has_schema
-from icestream.transforms.groups import Picked, Side, all_failed, got, kept, merged
-from icestream.transforms.structs import nulls_in_required, pick_fields, rebuilt, rebuilt_column
+from icestream.transforms.groups import Picked, Side, absent_as_null, all_failed, merged, without_failed
+from icestream.transforms.structs import full_struct_column, pick_fields, required_null_failures, with_fields
 
 _PURPOSE: Final = "copying fields from value to key"
 
@@ -36,12 +36,12 @@ class ValueToKey:
             return all_failed(records, failed.failure)
 
     def _keyed(self, group: Picked) -> Applied:
-        named = dict(zip(self.fields, map(got, group.values), strict=True))
+        named = dict(zip(self.fields, map(absent_as_null, group.values), strict=True))
         if not has_schema(group.records.value):
             return Applied([replace(group.records, key=Fields(named, None, len(group.records)))])
         columns = [one for one in group.values if isinstance(one, Column)]
         fields = [(name, one.schema) for name, one in zip(self.fields, columns, strict=True) if one.schema]
-        schema = rebuilt(struct(), fields)
+        schema = with_fields(struct(), fields)
         arrays = [one.values for one in columns]
-        key = rebuilt_column(schema, arrays, len(group.records))
-        return kept(replace(group.records, key=key), nulls_in_required(schema, arrays))
+        key = full_struct_column(schema, arrays, len(group.records))
+        return without_failed(replace(group.records, key=key), required_null_failures(schema, arrays))

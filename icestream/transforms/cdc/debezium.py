@@ -25,8 +25,8 @@ from icestream.transforms.failures import (
     require_map,
     require_struct,
 )
-from icestream.transforms.groups import Side, all_failed, held, kept, merged, parted
-from icestream.transforms.structs import field_arrays, nulls_refused, rebuilt
+from icestream.transforms.groups import Side, all_failed, merged, node_named, split_by_types, without_failed
+from icestream.transforms.structs import field_arrays, null_failures, with_fields
 
 _PURPOSE: Final = "Debezium transform"
 _NAMES: Final = "name of the database or table"
@@ -63,18 +63,18 @@ class DebeziumTransform:
             events.TS: fields.get("ts_ms"),
             events.OP: Column(operations),
         }
-        return merged([self._map(group) for group in parted(records, nodes)])
+        return merged([self._map(group) for group in split_by_types(records, nodes)])
 
     def _map(self, group: Records) -> Applied:
-        payload, source = held(group, "payload"), held(group, events.SOURCE)
+        payload, source = node_named(group, "payload"), node_named(group, events.SOURCE)
         if not isinstance(payload, Fields):
             return Applied([], dropped=group.rows.tolist())
         if not isinstance(source, Fields):
             return all_failed(group, not_a_map(source, _PURPOSE))
         databases, tables = _names(source)
         facts: dict[str, Node | None] = {
-            events.OP: held(group, events.OP),
-            events.TS: held(group, events.TS),
+            events.OP: node_named(group, events.OP),
+            events.TS: node_named(group, events.TS),
             events.SOURCE: Column(events.joined(databases, tables)),
             events.TARGET: Column(self._targets(databases, tables)),
         }
@@ -83,7 +83,7 @@ class DebeziumTransform:
         if _is_map(group):
             facts[events.KEY] = group.key
         changed = replace(group, value=payload.put({events.CDC: Fields(facts, None, len(payload))}))
-        return kept(changed, events.lacking(events.nulls(databases) | events.nulls(tables), _NAMES))
+        return without_failed(changed, events.lacking(events.nulls(databases) | events.nulls(tables), _NAMES))
 
     def _structs(self, records: Records, operations: pa.Array, payload: str) -> Applied:
         row = _field(records.value, payload, Kind.STRUCT)
@@ -99,7 +99,7 @@ class DebeziumTransform:
         if row.schema.fields:
             failed |= events.lacking(row.nulls, payload)
         if key is not None:
-            failed |= nulls_refused(events.KEY, key)
+            failed |= null_failures(events.KEY, key)
         cdc = _cdc_schema(key)
         columns = [
             operations,
@@ -110,9 +110,9 @@ class DebeziumTransform:
             *(() if key is None else (key.values,)),
         ]
         fields = [(one.name, one.schema) for one in row.schema.fields]
-        changed = rebuilt(row.schema, [*fields, (events.CDC, cdc)])
+        changed = with_fields(row.schema, [*fields, (events.CDC, cdc)])
         arrays = [*field_arrays(row, defaults=True), struct_column(cdc, columns).values]
-        return kept(replace(records, value=struct_column(changed, arrays)), failed)
+        return without_failed(replace(records, value=struct_column(changed, arrays)), failed)
 
     def _targets(self, databases: pa.Array, tables: pa.Array) -> pa.Array:
         if not self.target_pattern:
