@@ -89,14 +89,14 @@ def test_a_stored_connector_with_countless_tasks_fails_and_the_worker_lives(task
     bench.service.close()
 
 
-def test_a_stored_connector_that_nobody_can_judge_fails_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    def judge(self: Validator, config: Mapping[str, str | None], *, deep: bool) -> object:
+def test_a_stored_connector_that_nobody_can_validate_fails_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(self: Validator, config: Mapping[str, str | None], *, deep: bool) -> object:
         raise RecursionError("deep")
 
     store = MemoryStore()
     store.put("sink", StoredConnector(CONFIG, TargetState.STARTED))
     bench = Bench(store)
-    monkeypatch.setattr(Validator, "validated", judge)
+    monkeypatch.setattr(Validator, "validated", fails)
     bench.service.restore()
     eventually(lambda: bench.state() is State.FAILED)
     assert "cannot be validated (RecursionError)" in (bench.service.status("sink").trace or "")
@@ -385,7 +385,7 @@ def test_offsets_of_a_connector_that_was_resumed_in_between_are_left_alone() -> 
     service.close()
 
 
-def test_a_restart_judges_anew_what_the_config_points_to() -> None:
+def test_a_restart_validates_anew_what_the_config_points_to() -> None:
     is_there = False
 
     def resolve(config: Mapping[str, str]) -> dict[str, str]:
@@ -407,7 +407,7 @@ def test_a_restart_judges_anew_what_the_config_points_to() -> None:
 
 
 def _patching(meanwhile: Callable[[ConnectorService], None]) -> ConnectorService:
-    """A service in which something happens while a patch of the topics is judged, once."""
+    """A service in which something happens while a patch of the topics is validated, once."""
     todo = [meanwhile]
 
     def deep(config: Mapping[str, str]) -> list[Problem]:
