@@ -1,0 +1,77 @@
+"""Other people's connectors in a worker, as a user meets them: REST, the commands, records and `verify`.
+
+Nothing in `icestream` knows of the two toys; they are installed by their entry points.
+"""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import httpx
+
+from icestream.client import ConnectClient
+from icestream.embedded.kafka import Broker
+from icestream.embedded.ports import free_port
+from icestream.embedded.process import spawn
+from icestream.kafka.topics import Topics
+from tests.integration.worker_world import eventually
+
+JSON = "org.apache.kafka.connect.json.JsonConverter"
+
+
+def rows(folder: Path) -> list[tuple[str, int]]:
+    """What the log of the sink names: all that a reader would see."""
+    found = []
+    for log in sorted(folder.glob("_log/*/*.json")):
+        for name in json.loads(log.read_text())["files"]:
+            found += [json.loads(line) for line in (folder / name).read_text().splitlines()]
+    return sorted((row["counter"], row["number"]) for row in found)
+
+
+def test_a_worker_runs_connectors_of_other_packages(broker: Broker, tmp_path: Path, toys: None) -> None:
+    port, topic, folder = free_port(), "toys-numbers", tmp_path / "numbers"
+    Topics({"bootstrap.servers": broker.bootstrap}).create(topic, 2, 1)
+    settings = tmp_path / "worker.properties"
+    settings.write_text(
+        f"bootstrap.servers={broker.bootstrap}\nlisteners=http://127.0.0.1:{port}\n"
+        f"key.converter={JSON}\nvalue.converter={JSON}\noffset.storage.file.filename={tmp_path}/offsets\n"
+    )
+    source = {"connector.class": "CounterSource", "topic": topic, "until": "250", "tasks.max": "2"}
+    sink = {"connector.class": "JsonFolderSink", "topics": topic, "folder": str(folder)}
+    command = [sys.executable, "-m", "icestream.cli.main"]
+    worker = spawn(
+        [*command, "standalone", str(settings)], output=tmp_path / "worker.log", die_with_parent=True
+    )
+    url = f"http://127.0.0.1:{port}"
+    try:
+        eventually(ConnectClient(url).is_healthy, 300)
+        listed = {one["class"] for one in httpx.get(f"{url}/connector-plugins").json()}
+        assert {"com.example.CounterSourceConnector", "com.example.JsonFolderSinkConnector"} <= listed
+        report = httpx.put(
+            f"{url}/connector-plugins/JsonFolderSink/config/validate",
+            json={**sink, "name": "toy-sink", "folder": None},
+        ).json()
+        wrong = [one["value"]["name"] for one in report["configs"] if one["value"]["errors"]]
+        assert wrong == ["folder"]
+        for name, config in (("toy-source", source), ("toy-sink", sink)):
+            assert httpx.put(f"{url}/connectors/{name}/config", json=config).status_code == 201
+        wanted = [(counter, number) for counter in "ab" for number in range(250)]
+        eventually(lambda: len(rows(folder)) >= len(wanted), 180)
+        assert rows(folder) == wanted
+        status = httpx.get(f"{url}/connectors/toy-source/status").json()
+        assert [task["state"] for task in status["tasks"]] == ["RUNNING", "RUNNING"]
+        proof = subprocess.run(
+            [*command, "verify", "toy-sink", "--url", url, "--bootstrap-servers", broker.bootstrap],
+            capture_output=True,
+            text=True,
+            timeout=180,
+        )
+        assert proof.returncode == 0, proof.stderr
+        assert "500 in the topic, 500 in the table. None missing, none twice." in proof.stdout
+    finally:
+        worker.send(signal.SIGTERM)
+        assert worker.wait(60), (tmp_path / "worker.log").read_text()[-2000:]
