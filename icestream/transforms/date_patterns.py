@@ -75,6 +75,10 @@ _MILLISECONDS: Final[Mapping[str, int]] = {
 Codes = np.ndarray[tuple[int, int], np.dtype[np.uint8]]
 
 
+class UnsupportedLetter(ValueError):
+    """A pattern that Java takes, and we do not."""
+
+
 @dataclass(frozen=True)
 class Token:
     """One field of a pattern, or literal text between fields (then there is no letter)."""
@@ -113,7 +117,7 @@ def _field(letter: str, count: int) -> Token:
     if letter in _REFUSED:
         known = ", ".join(_LETTERS)
         hint = "write y for the year" if letter == "Y" else f"only {known} can be used"
-        raise ValueError(f"The letter '{letter}' of SimpleDateFormat is not supported; {hint}")
+        raise UnsupportedLetter(f"The letter '{letter}' of SimpleDateFormat is not supported; {hint}")
     if letter not in _LETTERS:
         raise ValueError(f"Illegal pattern character '{letter}'")
     if letter == "X" and count > len(_ISO_ZONES):

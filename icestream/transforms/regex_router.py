@@ -55,7 +55,7 @@ def parsed_replacement(pattern: JavaPattern, text: str) -> list[str | int]:
             parts += _group(pattern, digits)
         elif name:
             if name not in pattern.names:
-                raise ValueError(f"No group with name {{{name}}}")
+                raise ValueError(f"The regex has no group {name}")
             parts.append(pattern.names[name])
         elif wrong:
             raise ValueError(f"'{wrong}' must be followed by a group or be written as \\{wrong}")
@@ -70,5 +70,5 @@ def _group(pattern: JavaPattern, digits: str) -> list[str | int]:
     while length < len(digits) and number * 10 + int(digits[length]) <= pattern.groups:
         number, length = number * 10 + int(digits[length]), length + 1
     if number > pattern.groups:
-        raise ValueError(f"No group {number}")
+        raise ValueError(f"The regex has no group {number}")
     return [number, digits[length:]]

@@ -28,12 +28,13 @@ from icestream.records.schema import (
     timestamp,
 )
 from icestream.records.values import Typed
-from icestream.transforms.date_patterns import DAY
+from icestream.transforms.date_patterns import DAY, UnsupportedLetter
 from icestream.transforms.dates import DateFormat, milliseconds
 from icestream.transforms.failures import (
     CONNECT_EXCEPTION,
     GroupFailed,
     has_schema,
+    invalid_setting,
     is_null,
     refused_setting,
     schema_text,
@@ -190,6 +191,8 @@ class TimestampConverter:
 def _format(pattern: str) -> DateFormat:
     try:
         return DateFormat.of(pattern)
+    except UnsupportedLetter as error:
+        raise invalid_setting("format", pattern, str(error)) from None
     except ValueError as error:
         needed = "TimestampConverter requires a SimpleDateFormat-compatible pattern for string timestamps"
         # Java mixes up the arguments of its exception

@@ -173,8 +173,8 @@ def test_replacements(replacement: str, topic: str) -> None:
     [
         ("$", "'\\$' must be followed"),
         ("$x", "'\\$' must be followed"),
-        ("$2", "No group 2"),
-        ("${x}", "No group with name {x}"),
+        ("$2", "The regex has no group 2"),
+        ("${x}", "The regex has no group x"),
         ("${1}", "'\\$' must be followed"),
         ("a\\", "must be followed"),
     ],

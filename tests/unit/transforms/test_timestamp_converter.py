@@ -117,6 +117,10 @@ def test_null_stays_null() -> None:
         ("", "requires format option"),
         (" ", "requires format option"),
         ("yyyy-e", "Illegal pattern character 'e'"),
+        (
+            "YYYY-MM-dd",
+            "for configuration format: The letter 'Y' of SimpleDateFormat is",
+        ),
     ],
 )
 def test_patterns_that_are_refused(pattern: str, reason: str) -> None:
