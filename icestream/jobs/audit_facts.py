@@ -20,7 +20,7 @@ from icestream.api.offsets import Offsets, Partition
 from icestream.api.sink import Sink, Target, TargetAudit
 from icestream.jobs.audit import AuditFacts, Counted, DeadLetterFacts
 from icestream.jobs.dead_letters import DeadLetterReader
-from icestream.jobs.sink_job import DeadLetters, SinkJob, sink_job
+from icestream.jobs.sink_job import DeadLetterSettings, SinkJob, sink_job
 from icestream.kafka.clients import client_settings
 from icestream.kafka.reader import SliceReader
 from icestream.kafka.topics import Topics
@@ -184,7 +184,9 @@ def _may_compact(topics: Topics, topic: str) -> bool:
 class _Box:
     """The dead letters that may be of a job."""
 
-    def __init__(self, target: DeadLetters, connector: str, topics: Topics, reader: SliceReader) -> None:
+    def __init__(
+        self, target: DeadLetterSettings, connector: str, topics: Topics, reader: SliceReader
+    ) -> None:
         box = DeadLetterReader(target.topic, connector, topics, reader)
         self._tells_offsets = target.with_context
         self._offsets: dict[Partition, list[int]] = {}

@@ -14,7 +14,7 @@ from icestream.api.manager import MakeManager, Manager
 from icestream.api.sink import SinkPlugin
 from icestream.api.source import SourcePlugin
 from icestream.api.status import Outage
-from icestream.jobs.shared import Shared
+from icestream.jobs.worker_resources import WorkerResources
 from icestream.plugins import find_connector
 from icestream.waits import waiting_for
 
@@ -28,7 +28,7 @@ def manager_maker(worker: Mapping[str, str], late: LateSpark | None = None) -> M
     Whoever sets it up has such connectors, and the first of them should not wait.
     """
     spark = late or LateSpark(worker)
-    shared = Shared()
+    shared = WorkerResources()
     if any(key.startswith("spark.") for key in worker):
         spark.plane()
 

@@ -8,12 +8,12 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from icestream.api.config import Config, subset
-from icestream.jobs.borders import BatchRunner
-from icestream.jobs.channel import Channel, KafkaChannel, prepare_topics
 from icestream.jobs.limited_sink import LimitedSink
-from icestream.jobs.shared import Shared
+from icestream.jobs.publisher import KafkaPublisher, Publisher, create_missing_topics
 from icestream.jobs.sink_job import sink_job
 from icestream.jobs.sink_manager import SinkManager
+from icestream.jobs.staging import BatchRunner
+from icestream.jobs.worker_resources import WorkerResources
 from icestream.kafka.clients import client_settings
 from icestream.kafka.topics import Topics
 from icestream.pipeline.in_worker import InWorkerRunner
@@ -44,7 +44,7 @@ def sink_manager(
     worker: Mapping[str, str],
     runner: BatchRunner,
     reached: Callable[[str], None] = lambda point: None,
-    shared: Shared | None = None,
+    shared: WorkerResources | None = None,
     wake: Callable[[], None] = lambda: None,
 ) -> SinkManager:
     """`shared` is what all jobs of a worker have in common; without it the job has its own and polls."""
@@ -52,13 +52,13 @@ def sink_manager(
     job = sink_job(name, config, plugin.options(config))
     admin = client_settings(worker, "admin", subset(config, "admin.override."))
     topics = shared.clusters.topics(admin) if shared else Topics(admin)
-    news = shared.clusters.watch(admin) if shared else None
+    watch = shared.clusters.watch(admin) if shared else None
     sink = LimitedSink(lambda: plugin.open(name, config))
 
-    def open_channel() -> Channel:
-        prepare_topics(job, sink.event_topics(), topics)
+    def open_publisher() -> Publisher:
+        create_missing_topics(job, sink.event_topics(), topics)
         overrides = plugin.client_overrides(config, "producer")
-        return KafkaChannel(job, client_settings(worker, "producer", overrides), between)
+        return KafkaPublisher(job, client_settings(worker, "producer", overrides), between)
 
     def between() -> None:
         reached("published a part")
@@ -66,7 +66,7 @@ def sink_manager(
 
     gate = shared.gate if shared else None
     return SinkManager(
-        job, topics, sink, runner, open_channel, time.monotonic, _now, reached, news, wake, gate
+        job, topics, sink, runner, open_publisher, time.monotonic, _now, reached, watch, wake, gate
     )
 
 

@@ -18,7 +18,6 @@ from icestream.api.errors import BadOffsets, CommitConflict, FatalError, NotRead
 from icestream.api.offsets import NOTHING, Offsets, Partition
 from icestream.api.sink import Commit, Sink, Target
 from icestream.jobs import planning
-from icestream.jobs.channel import KafkaChannel, prepare_topics
 from icestream.jobs.group_offsets import (
     ALTERED,
     RESET,
@@ -28,6 +27,7 @@ from icestream.jobs.group_offsets import (
     taken_over,
 )
 from icestream.jobs.offset_entries import Moves
+from icestream.jobs.publisher import KafkaPublisher, create_missing_topics, publish_missing
 from icestream.jobs.resume import (
     has_all,
     refuse_other_cluster,
@@ -37,7 +37,6 @@ from icestream.jobs.resume import (
     unpublished_batch,
 )
 from icestream.jobs.sink_job import SinkJob
-from icestream.jobs.unpublished import publish_missing
 from icestream.kafka.topics import GroupOffset
 from icestream.pipeline.in_worker import InWorkerRunner
 from icestream.pipeline.record_path import RecordSettings
@@ -105,7 +104,7 @@ class CheckpointOffsetStore:
     def alter(self, moves: Moves) -> str:
         topics = [partition.topic for partition in moves]
         self._refuse_impossible(moves, self._now(topics))
-        self._change(lambda now, channel: self._alter(moves, now, channel), topics)
+        self._change(lambda now, publisher: self._alter(moves, now, publisher), topics)
         return ALTERED
 
     def reset(self) -> str:
@@ -114,33 +113,35 @@ class CheckpointOffsetStore:
 
     # -- how --
 
-    def _change(self, act: Callable[[_Now, KafkaChannel], Offsets | None], also: Sequence[str] = ()) -> None:
+    def _change(
+        self, act: Callable[[_Now, KafkaPublisher], Offsets | None], also: Sequence[str] = ()
+    ) -> None:
         """Shut out any manager that may still live, change the tables, then let the group follow."""
         self._reached("opening")
         self._still_awaited()
-        channel = KafkaChannel(self._job, self._kafka.writes)
+        publisher = KafkaPublisher(self._job, self._kafka.writes)
         try:
             with taken_over(self._job.name):
-                group = self._acted(act, also, channel)
+                group = self._acted(act, also, publisher)
                 if group is not None:
-                    channel.publish(self._commit, [], [], group)
+                    publisher.publish(self._commit, [], [], group)
                     self._reached("published")
         finally:
-            channel.close()
+            publisher.close()
 
     def _acted(
         self,
-        act: Callable[[_Now, KafkaChannel], Offsets | None],
+        act: Callable[[_Now, KafkaPublisher], Offsets | None],
         also: Sequence[str],
-        channel: KafkaChannel,
+        publisher: KafkaPublisher,
     ) -> Offsets | None:
         """What is settled is what moves: if a table gets another checkpoint, all is looked at again."""
         for _ in range(_COMMIT_ATTEMPTS):
             now = self._now(also)
-            self._settle(now, channel)
+            self._settle(now, publisher)
             self._reached("settled")
             try:
-                return act(now, channel)
+                return act(now, publisher)
             except CommitConflict as conflict:
                 _log.info("trying again: %s", conflict, extra={"connector": self._job.name})
         raise NotReadyError(
@@ -148,16 +149,16 @@ class CheckpointOffsetStore:
             "them"
         )
 
-    def _alter(self, moves: Moves, now: _Now, channel: KafkaChannel) -> Offsets:
+    def _alter(self, moves: Moves, now: _Now, publisher: KafkaPublisher) -> Offsets:
         for target, found, floor in zip(self._targets, now.found, self._floors(now), strict=True):
-            self._move(target, found, moves, now, floor, channel)
+            self._move(target, found, moves, now, floor, publisher)
         return Offsets({p: now.beginnings[p] if target is None else target for p, target in moves.items()})
 
-    def _reset(self, now: _Now, channel: KafkaChannel) -> Offsets | None:
+    def _reset(self, now: _Now, publisher: KafkaPublisher) -> Offsets | None:
         if not now.group and not any(item.checkpoint or item.rolled_back_from for item in now.found):
             return None
         for target, found in zip(self._targets, now.found, strict=True):
-            self._move(target, found, _all_to_the_beginning(found), now, NOTHING, channel)
+            self._move(target, found, _all_to_the_beginning(found), now, NOTHING, publisher)
         return Offsets({p: now.beginnings[p] for p in now.partitions})
 
     def _now(self, also: Sequence[str] = ()) -> _Now:
@@ -217,7 +218,7 @@ class CheckpointOffsetStore:
         moves: Moves,
         now: _Now,
         floor: Offsets,
-        channel: KafkaChannel,
+        publisher: KafkaPublisher,
     ) -> None:
         """One commit without rows, on top of the checkpoint that was found.
 
@@ -226,7 +227,7 @@ class CheckpointOffsetStore:
         if found.checkpoint is not None and found.checkpoint.commit == self._commit:
             return
         if now.partitions:
-            channel.prove(now.partitions[0])
+            publisher.prove(now.partitions[0])
         self._still_awaited()
         self._reached(f"moving {target.name}")
         checkpoint = checkpoint_moved(found.checkpoint, self._commit, moves, now.source, floor)
@@ -234,7 +235,7 @@ class CheckpointOffsetStore:
         self._before[target.name] = found
         self._reached(f"moved {target.name}")
 
-    def _settle(self, now: _Now, channel: KafkaChannel) -> None:
+    def _settle(self, now: _Now, publisher: KafkaPublisher) -> None:
         """Publish the dead letters of a last batch whose transaction is missing: later nobody could tell."""
         checkpoints = [item.checkpoint for item in now.settles if item.checkpoint]
         if self._job.dead_letters is None or not has_all(now.settles):
@@ -262,11 +263,11 @@ class CheckpointOffsetStore:
                 f"the last batch of connector '{self._job.name}' still owes Kafka the dead letters of "
                 f"{batch.span} records; resume the connector, stop it when it has caught up, and ask again"
             )
-        prepare_topics(self._job, self._sink.event_topics(), self._kafka.topics)
+        create_missing_topics(self._job, self._sink.event_topics(), self._kafka.topics)
         runner = InWorkerRunner({**self._kafka.reads, **_READER}, RecordSettings.of(self._config))
         theirs = [one for one, item in zip(self._targets, now.found, strict=True) if item.checkpoint]
         try:
-            publish_missing(batch, theirs, self._sink, runner, channel, self._job.name)
+            publish_missing(batch, theirs, self._sink, runner, publisher, self._job.name)
         finally:
             runner.close()
 

@@ -1,8 +1,8 @@
 """Whether Kafka shut a manager out for the sake of another one, or for its own earlier attempts.
 
 A broker that was away for long aborts the transaction that it finds open, and may take the requests of
-channels that were given up meanwhile after those of the newest: either shuts out a manager that is alone.
-Asked by the job manager, which opens a new channel then, a few times.
+publishers that were given up meanwhile after those of the newest: either shuts out a manager that is alone.
+Asked by the job manager, which opens a new publisher then, a few times.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ from icestream.api.sink import SinkOptions
 
 
 @dataclass(frozen=True)
-class DeadLetters:
+class DeadLetterSettings:
     topic: str
     replication: int
     with_context: bool
@@ -37,7 +37,7 @@ class SinkJob:
     tolerates_all: bool
     logs_rejects: bool
     logs_messages: bool
-    dead_letters: DeadLetters | None
+    dead_letters: DeadLetterSettings | None
     group: str
     transactional_id: str
     begins_at: str
@@ -62,7 +62,7 @@ def sink_job(name: str, config: Config, options: SinkOptions) -> SinkJob:
         tolerates_all=sink["errors.tolerance"] == "all",
         logs_rejects=sink["errors.log.enable"],
         logs_messages=sink["errors.log.include.messages"],
-        dead_letters=DeadLetters(
+        dead_letters=DeadLetterSettings(
             dead_letter_topic,
             sink["errors.deadletterqueue.topic.replication.factor"],
             sink["errors.deadletterqueue.context.headers.enable"],

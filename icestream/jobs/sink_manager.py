@@ -12,9 +12,10 @@ import logging
 import math
 import threading
 import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
+from typing import Protocol
 
 from icestream.api.batch import Batch, Rejected
 from icestream.api.checkpoint import (
@@ -29,12 +30,10 @@ from icestream.api.offsets import NOTHING, Offsets, Partition, named
 from icestream.api.sink import Commit, Message, Receipt, Sink, Target
 from icestream.api.status import Progress
 from icestream.jobs import planning
-from icestream.jobs.borders import BatchRunner, News, SourceFacts
-from icestream.jobs.channel import Channel
 from icestream.jobs.fences import Fences
+from icestream.jobs.idle import IdleSchedule, TopicWatch
 from icestream.jobs.planning import Pace
-from icestream.jobs.reject_log import log_rejected
-from icestream.jobs.rest import Rest
+from icestream.jobs.publisher import Publisher, log_rejected, publish_missing
 from icestream.jobs.resume import (
     NOTE_PREFIX,
     ResumePoint,
@@ -45,9 +44,8 @@ from icestream.jobs.resume import (
     unpublished_batch,
 )
 from icestream.jobs.sink_job import SinkJob
-from icestream.jobs.staging import StagedBatch, stage
-from icestream.jobs.unpublished import publish_missing
-from icestream.kafka.topics import GroupOffset
+from icestream.jobs.staging import BatchRunner, StagedBatch, stage
+from icestream.kafka.topics import GroupOffset, TopicFacts
 
 _log = logging.getLogger(__name__)
 
@@ -55,6 +53,22 @@ _log = logging.getLogger(__name__)
 _SWEEP_SECONDS = 6 * 3600.0
 _LEADER_SECONDS = 5.0
 """How often a job looks for leaders while a partition has none."""
+
+
+class KafkaFacts(Protocol):
+    """What a job asks Kafka about its topics. `icestream.kafka.topics.Topics` is the real one."""
+
+    def cluster_id(self) -> str: ...
+
+    def matching(self, pattern: str) -> list[str]: ...
+
+    def describe(self, names: Iterable[str]) -> dict[str, TopicFacts]: ...
+
+    def ends(self, partitions: Iterable[Partition]) -> Offsets: ...
+
+    def beginnings(self, partitions: Iterable[Partition]) -> Offsets: ...
+
+    def group_offsets(self, group: str, partitions: Iterable[Partition]) -> dict[Partition, GroupOffset]: ...
 
 
 def _in_a_thread(work: Callable[[], None]) -> None:
@@ -67,14 +81,14 @@ class SinkManager:
     def __init__(
         self,
         job: SinkJob,
-        source: SourceFacts,
+        source: KafkaFacts,
         sink: Sink,
         runner: BatchRunner,
-        open_channel: Callable[[], Channel],
+        open_publisher: Callable[[], Publisher],
         clock: Callable[[], float],
         wall: Callable[[], dt.datetime],
         reached: Callable[[str], None] = lambda point: None,
-        news: News | None = None,
+        watch: TopicWatch | None = None,
         wake: Callable[[], None] = lambda: None,
         gate: AbstractContextManager[None] | None = None,
         aside: Callable[[Callable[[], None]], None] = _in_a_thread,
@@ -85,15 +99,15 @@ class SinkManager:
         self._targets = sink.targets()
         """As they were when the job last asked where to resume."""
         self._runner = runner
-        self._open_channel = open_channel
+        self._open_publisher = open_publisher
         self._clock = clock
         self._wall = wall
         self._reached = reached
         """Told of each point between two steps; the crash tests end the process there."""
-        self._rest = Rest(job, news, wake)
+        self._idle_schedule = IdleSchedule(job, watch, wake)
         self._gate = gate or nullcontext()
-        self._channel: Channel | None = None
-        self._channel_used = -math.inf
+        self._publisher: Publisher | None = None
+        self._publisher_used = -math.inf
         self._notes: set[str] = set()
         """What this manager has read or left beside the group's offsets."""
         self._asked: frozenset[Partition] = frozenset()
@@ -123,11 +137,11 @@ class SinkManager:
         except SourceUnavailable:
             self._resume = None
             self._fences.had_outage()
-            self._abandon_channel()
+            self._abandon_publisher()
             raise
         except Fenced as fenced:
             self._resume = None
-            self._abandon_channel()
+            self._abandon_publisher()
             if not self._is_echo():
                 raise
             raise SourceUnavailable(
@@ -158,8 +172,8 @@ class SinkManager:
         self._runner.allow()
 
     def close(self) -> None:
-        self._rest.end()
-        self._close_channel()
+        self._idle_schedule.close()
+        self._close_publisher()
         self._runner.close()
         self._sink.close()
 
@@ -168,7 +182,7 @@ class SinkManager:
     def _find_resume_point(self) -> ResumePoint:
         """Ask targets and group; publish what Kafka has missed of the last batch; remember where to go on."""
         # First, because it ends the transaction that an earlier manager may have left open.
-        self._opened_channel()
+        self._opened_publisher()
         self._targets = self._sink.targets()
         found: Sequence[FoundCheckpoint] = [target.found() for target in self._targets]
         for target in self._targets:
@@ -200,7 +214,7 @@ class SinkManager:
             elif any(group[p].next != resume.floor[p] for p in partitions if p in group):
                 self._publish(checkpoints[0].commit, [], [], resume.floor)
         self._note_totals(checkpoints)
-        self._rest.stood(self._clock())
+        self._idle_schedule.found_resume_point(self._clock())
         return resume
 
     def _after_moves_of_others(
@@ -229,8 +243,8 @@ class SinkManager:
         if is_whole or self._job.dead_letters:
             planning.refuse_lost_letters(self._job.name, batch, beginnings)
             self._note_publishing(batch.id)
-            channel = self._opened_channel()
-            publish_missing(batch, targets, self._sink, self._runner, channel, self._job.name)
+            publisher = self._opened_publisher()
+            publish_missing(batch, targets, self._sink, self._runner, publisher, self._job.name)
         else:
             # Its records cannot be read again, and nobody wants its letters.
             self._publish(batch.id, [], self._sink.events(batch.id, None, None), batch.end)
@@ -238,7 +252,7 @@ class SinkManager:
     def _give_way(self, group: Mapping[Partition, GroupOffset], partitions: Sequence[Partition]) -> None:
         """End if another manager has published since this one last did.
 
-        An older manager that has closed its channel is not fenced when a newer one opens its own; it finds
+        An older manager that has closed its publisher is not fenced when a newer one opens its own; it finds
         out here, before it touches anything.
         """
         notes = {p: at.note for p, at in group.items() if at.note.startswith(NOTE_PREFIX)}
@@ -267,35 +281,35 @@ class SinkManager:
         again = Offsets({partition: offset.next for partition, offset in ours.items()})
         self._publish(note.removeprefix(NOTE_PREFIX), [], [], again)
 
-    def _opened_channel(self) -> Channel:
-        if self._channel is None:
-            self._channel = self._open_channel()
-        return self._channel
+    def _opened_publisher(self) -> Publisher:
+        if self._publisher is None:
+            self._publisher = self._open_publisher()
+        return self._publisher
 
-    def _close_channel(self) -> None:
-        if self._channel is not None:
-            channel, self._channel = self._channel, None
-            channel.close()
+    def _close_publisher(self) -> None:
+        if self._publisher is not None:
+            publisher, self._publisher = self._publisher, None
+            publisher.close()
 
     def _publish(
         self, commit: str, rejected: Sequence[Rejected], events: Sequence[Message], end: Offsets
     ) -> None:
         self._note_publishing(commit)
-        self._opened_channel().publish(commit, rejected, events, end)
+        self._opened_publisher().publish(commit, rejected, events, end)
 
     def _note_publishing(self, commit: str) -> None:
         """Before it happens: whether it did may never be known."""
         self._notes = {*self._notes, f"{NOTE_PREFIX}{commit}"}
-        self._channel_used = self._clock()
+        self._publisher_used = self._clock()
 
-    def _abandon_channel(self) -> None:
-        """A new channel after an outage: it ends or aborts what the old one left open.
+    def _abandon_publisher(self) -> None:
+        """A new publisher after an outage: it ends or aborts what the old one left open.
 
         The old one may wait for answers that never come.
         """
-        if self._channel is not None:
-            channel, self._channel = self._channel, None
-            channel.abandon()
+        if self._publisher is not None:
+            publisher, self._publisher = self._publisher, None
+            publisher.abandon()
 
     def _refresh_facts(self) -> list[Partition]:
         job = self._job
@@ -377,7 +391,7 @@ class SinkManager:
                 return 0.0
             pause = self._idle(resume, ends, rows, now)
             return min(pause, _LEADER_SECONDS) if self._leaderless else pause
-        if self._channel is None:
+        if self._publisher is None:
             # It was closed while nothing came. Whoever opens it asks targets and group, as at the start.
             self._resume = None
             return 0.0
@@ -401,14 +415,14 @@ class SinkManager:
         return 0.0
 
     def _idle(self, resume: ResumePoint, ends: Offsets, rows: int, now: float) -> float:
-        if self._rest.wants_look(now, rows):
+        if self._idle_schedule.is_check_due(now, rows):
             if self._has_changed(resume, ends):
                 self._resume = None
                 return 0.0
-            self._rest.looked(now)
-        if rows == 0 and self._rest.is_long(now, self._channel_used):
-            self._close_channel()
-        return self._rest.seconds(now, rows, ends)
+            self._idle_schedule.found_unchanged(now)
+        if rows == 0 and self._idle_schedule.may_close_publisher(now, self._publisher_used):
+            self._close_publisher()
+        return self._idle_schedule.pause(now, rows, ends)
 
     def _has_changed(self, resume: ResumePoint, ends: Offsets) -> bool:
         """Whether there are new partitions, or somebody else wrote the job's targets, such as a rollback."""
@@ -559,7 +573,7 @@ class SinkManager:
         # Beside every offset of the group by now, but those of partitions that had to wait.
         self._notes = {*(self._notes if self._leaderless else ()), f"{NOTE_PREFIX}{batch.id}"}
         self._resume = resume.after(batch, [receipts[one.name].checkpoint for one in self._targets])
-        self._rest.worked(self._clock())
+        self._idle_schedule.had_batch(self._clock())
         self.progress = replace(
             self.progress,
             lag=max(0, (self.progress.lag or 0) - batch.span),

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import pyarrow as pa
 
@@ -13,10 +13,25 @@ from icestream.api.batch import Batch, BatchResult, Counts, PartlyStaged, Staged
 from icestream.api.errors import FatalError
 from icestream.api.offsets import Offsets
 from icestream.api.sink import Sink, SinkPlan, Target, TargetTask
-from icestream.jobs.borders import BatchRunner
 from icestream.rows.new_fields import Path, combined
 
 _MOST_RUNS = 5
+
+
+class BatchRunner(Protocol):
+    """`pipeline.spark_runner.SparkRunner`, or `pipeline.in_worker.InWorkerRunner`."""
+
+    def run(self, batch: Batch, sink: SinkPlan, *, stages: bool = True) -> BatchResult: ...
+
+    def refuse_cancelled(self) -> None:
+        """Cancelled, after `cancel`."""
+
+    def cancel(self) -> None:
+        """Give up the batch under way, and every later one until `allow`."""
+
+    def allow(self) -> None: ...
+
+    def close(self) -> None: ...
 
 
 @dataclass(frozen=True)

@@ -21,8 +21,8 @@ from icestream.api.errors import RetriableError
 from icestream.api.offsets import Offsets, Partition
 from icestream.connectors.iceberg.catalogs import open_catalog
 from icestream.jobs.build_sink import batch_runner, sink_manager
-from icestream.jobs.shared import Shared
 from icestream.jobs.sink_manager import SinkManager
+from icestream.jobs.worker_resources import WorkerResources
 from icestream.kafka.topics import Topics
 from icestream.pipeline.spark_runner import SparkPlane
 from tests.spark_settings import SPARK
@@ -145,7 +145,7 @@ class Pipeline:
         self,
         spark: SparkPlane,
         reached: Callable[[str], None] = lambda point: None,
-        shared: Shared | None = None,
+        shared: WorkerResources | None = None,
     ) -> SinkManager:
         runner = batch_runner(self.name, self.config, self.worker, lambda: spark)
         return sink_manager(self.name, self.config, self.worker, runner, reached, shared)

@@ -13,8 +13,8 @@ import pytest
 from icestream.api.batch import Rejected
 from icestream.api.offsets import NOTHING, Partition
 from icestream.embedded.kafka import Broker
-from icestream.jobs.outbox import dead_letter
-from icestream.jobs.sink_job import DeadLetters
+from icestream.jobs.publisher import dead_letter
+from icestream.jobs.sink_job import DeadLetterSettings
 from icestream.kafka.topics import Topics
 from icestream.kafka.transactions import Transactions
 from tests.crashes.faults import Fault
@@ -40,7 +40,7 @@ class Replays:
         topics.create(name, 2, 1)
         topics.create(self.queue, 1, 1)
         self.sent = [b"letter-%d" % number for number in range(_LETTERS)]
-        target = DeadLetters(self.queue, 1, with_context=True)
+        target = DeadLetterSettings(self.queue, 1, with_context=True)
         rejected = [
             Rejected(Partition(name, at % 2), at, "TRANSFORMATION", _reason(value), value=value)
             for at, value in enumerate(self.sent)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from icestream.api.errors import Fenced
-from icestream.jobs import rest
-from icestream.jobs.shared import Shared
+from icestream.jobs import idle
+from icestream.jobs.worker_resources import WorkerResources
 from icestream.pipeline.spark_runner import SparkPlane
 from tests.crashes.conftest import StartManager
 from tests.crashes.pipeline import Pipeline, drain
@@ -85,12 +85,12 @@ def test_an_older_manager_that_never_slept_ends_at_its_next_batch(
 @pytest.fixture
 def rests_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """A manager of a worker closes its producer as soon as nothing waits."""
-    monkeypatch.setattr(rest, "_CHANNEL_SECONDS", -1.0)
+    monkeypatch.setattr(idle, "_PUBLISHER_SECONDS", -1.0)
 
 
 @pytest.mark.usefixtures("rests_at_once")
 def test_a_manager_that_rested_reads_the_next_records_once(pipeline: Pipeline, spark: SparkPlane) -> None:
-    manager = pipeline.manager(spark, shared=Shared())
+    manager = pipeline.manager(spark, shared=WorkerResources())
     for first in (0, 300, 600):
         pipeline.produce(range(first, first + 300), spoil=range(first, first + 2))
         drain(manager)
@@ -102,7 +102,7 @@ def test_a_manager_that_rested_reads_the_next_records_once(pipeline: Pipeline, s
 def test_a_manager_that_rested_gives_way_to_one_that_worked_meanwhile(
     pipeline: Pipeline, spark: SparkPlane
 ) -> None:
-    old = pipeline.manager(spark, shared=Shared())
+    old = pipeline.manager(spark, shared=WorkerResources())
     pipeline.produce(range(300), spoil=range(2))
     drain(old)
     pipeline.produce(range(300, 600), spoil=range(2, 4))
@@ -117,7 +117,10 @@ def test_a_manager_that_rested_gives_way_to_one_that_worked_meanwhile(
 
 @pytest.mark.usefixtures("rests_at_once")
 def test_of_two_managers_that_rest_the_first_to_work_goes_on(pipeline: Pipeline, spark: SparkPlane) -> None:
-    old, new = pipeline.manager(spark, shared=Shared()), pipeline.manager(spark, shared=Shared())
+    old, new = (
+        pipeline.manager(spark, shared=WorkerResources()),
+        pipeline.manager(spark, shared=WorkerResources()),
+    )
     pipeline.produce(range(300), spoil=range(2))
     drain(old)
     drain(new)

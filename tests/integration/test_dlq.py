@@ -16,8 +16,8 @@ from icestream.api.batch import Rejected
 from icestream.api.offsets import NOTHING, Partition
 from icestream.cli import main
 from icestream.embedded.kafka import Broker
-from icestream.jobs.outbox import cut_down, dead_letter
-from icestream.jobs.sink_job import DeadLetters
+from icestream.jobs.publisher import dead_letter, without_value
+from icestream.jobs.sink_job import DeadLetterSettings
 from icestream.kafka.topics import Topics
 from icestream.kafka.transactions import Outgoing, Transactions
 from tests.integration.local_job import World
@@ -65,11 +65,11 @@ class Queue:
         *rejected: Rejected,
         connector: str = "sink",
         with_context: bool = True,
-        made: Callable[[Rejected, DeadLetters, str], Outgoing] = dead_letter,
+        made: Callable[[Rejected, DeadLetterSettings, str], Outgoing] = dead_letter,
     ) -> None:
         if self.queue not in self.topics.describe([self.queue]):
             self.topics.create(self.queue, 1, 1)
-        target = DeadLetters(self.queue, 1, with_context)
+        target = DeadLetterSettings(self.queue, 1, with_context)
         transactions = Transactions({"bootstrap.servers": self.broker.bootstrap}, "fill", "fill")
         last = transactions.write([made(one, target, connector) for one in rejected], NOTHING, "")
         transactions.close()
@@ -282,7 +282,7 @@ def test_records_land_once_after_the_fix_and_the_books_balance(
 
 def test_letters_that_were_too_large_for_their_queue_are_shown_and_not_sent(queue: Queue) -> None:
     queue.fill(queue.rejected(0, "bad"))
-    queue.fill(queue.rejected(1, "bad and large", b"{" * 5_000), made=cut_down)
+    queue.fill(queue.rejected(1, "bad and large", b"{" * 5_000), made=without_value)
     assert [(letter["reason"], letter["value"]) for letter in queue.show()] == [
         ("bad", "{"),
         ("bad and large", None),

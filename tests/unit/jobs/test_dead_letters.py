@@ -9,9 +9,9 @@ import pytest
 from icestream.api.batch import Rejected
 from icestream.api.offsets import Partition
 from icestream.jobs.dead_letters import DeadLetter, DeadLetterFilter, _without_context
-from icestream.jobs.outbox import dead_letter
+from icestream.jobs.publisher import dead_letter
 from icestream.jobs.replay import Replayed
-from icestream.jobs.sink_job import DeadLetters
+from icestream.jobs.sink_job import DeadLetterSettings
 from icestream.kafka.log import LogRecord
 
 
@@ -46,7 +46,7 @@ def test_a_filter_takes_what_all_of_it_holds_for(wanted: DeadLetterFilter, takes
 def test_the_context_is_taken_off_and_the_record_has_its_own_headers_again() -> None:
     own = [("trace", b"1"), ("__connect.errors.topic", b"of an older letter"), ("__connect.errors.x", None)]
     record = Rejected(Partition("t", 2), 5, "TASK_PUT", "no id", headers=own)
-    letter = dead_letter(record, DeadLetters("dlq", 1, with_context=True), "sink")
+    letter = dead_letter(record, DeadLetterSettings("dlq", 1, with_context=True), "sink")
     headers, context = _without_context(letter.headers)
     assert list(headers) == own
     assert (context["topic"], context["partition"], context["offset"]) == ("t", "2", "5")

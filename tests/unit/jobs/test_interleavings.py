@@ -21,11 +21,11 @@ from icestream.api.checkpoint import Checkpoint, FoundCheckpoint, from_json, to_
 from icestream.api.errors import CommitConflict, CommitUnknown, Fenced, RetriableError, SourceUnavailable
 from icestream.api.offsets import Offsets, Partition
 from icestream.api.sink import Commit, Receipt, SinkPlan, Target
-from icestream.jobs.outbox import LetterQueue
-from icestream.jobs.sink_job import DeadLetters
+from icestream.jobs.publisher import PendingDeadLetters
+from icestream.jobs.sink_job import DeadLetterSettings
 from icestream.jobs.sink_manager import SinkManager
 from icestream.kafka.topics import GroupOffset, TopicFacts
-from tests.unit.jobs.test_rest import FakeNews
+from tests.unit.jobs.test_idle import FakeWatch
 from tests.unit.jobs.test_sink_manager import JOB, FakeRunner, FakeSink
 
 PARTITIONS = 3
@@ -73,8 +73,8 @@ class Kafka:
         return asked
 
 
-class Channel:
-    """Letters go in several transactions; a newer channel fences it."""
+class FakePublisher:
+    """Dead letters go in several transactions; a newer publisher fences it."""
 
     def __init__(self, world: World, who: str) -> None:
         self._world, self._who = world, who
@@ -83,7 +83,7 @@ class Channel:
 
     def publish(self, commit: str, rejected: Sequence[Rejected], events: Any, offsets: Offsets) -> None:
         kafka, chance = self._world.kafka, self._world.chance
-        queue = LetterQueue(self._world.job, rejected, offsets)
+        queue = PendingDeadLetters(self._world.job, rejected, offsets)
         while True:
             self._world.between(self._who)
             if self._epoch != kafka.epoch:
@@ -166,7 +166,7 @@ class World:
         self.chance = random.Random(seed)
         self.kafka = Kafka()
         self.tables = [Table(self, name) for name in tables]
-        letters = DeadLetters("dlq", 1, True)
+        letters = DeadLetterSettings("dlq", 1, True)
         self.job = replace(JOB, tolerates_all=True, dead_letters=letters)
         self._loses_leaders = loses_leaders
         self._now = 0.0
@@ -180,11 +180,11 @@ class World:
             self.kafka,
             FakeSink(self.tables),
             Runner(self.chance),
-            lambda: Channel(self, who),
+            lambda: FakePublisher(self, who),
             lambda: self._now,
             lambda: NOW,
             lambda point: self.between(who),
-            news=FakeNews(),
+            watch=FakeWatch(),
             aside=lambda work: work(),
         )
 

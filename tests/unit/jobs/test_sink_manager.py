@@ -16,7 +16,7 @@ from icestream.api.checkpoint import Checkpoint, FoundCheckpoint, SourceIds, che
 from icestream.api.errors import CommitConflict, Fenced, RecordRejected, SourceRecreated, SourceUnavailable
 from icestream.api.offsets import Offsets, Partition
 from icestream.api.sink import Commit, Message, Receipt, Sink, SinkPlan, Target
-from icestream.jobs.sink_job import DeadLetters, Limits, SinkJob
+from icestream.jobs.sink_job import DeadLetterSettings, Limits, SinkJob
 from icestream.jobs.sink_manager import SinkManager
 from icestream.kafka.topics import GroupOffset, TopicFacts
 
@@ -48,7 +48,7 @@ class FakeKafka:
     begin: int = 0
     forbidden: set[str] = field(default_factory=set)
     fences: int = 0
-    """How many channels Kafka shuts out."""
+    """How many publishers Kafka shuts out."""
     silences: int = 0
     """How many times nobody answers who publishes."""
     rival: str = ""
@@ -431,7 +431,7 @@ def test_what_is_owed_is_paid_in_parts_if_it_is_much() -> None:
     assert world.table.checkpoint.totals.rejected == 100
 
 
-def test_an_outage_ends_in_a_new_channel() -> None:
+def test_an_outage_ends_in_a_new_publisher() -> None:
     world = World({0: 10})
     world.tick()
     world.kafka.is_away = True
@@ -518,7 +518,7 @@ def test_a_topic_that_is_no_longer_read_keeps_its_position_and_id(is_forbidden: 
 
 
 def test_a_stretch_of_bad_records_is_taken_in_small_batches_most_of_which_do_not_run_in_vain() -> None:
-    world = World({0: 4_000}, tolerates_all=True, dead_letters=DeadLetters("dlq", 1, True))
+    world = World({0: 4_000}, tolerates_all=True, dead_letters=DeadLetterSettings("dlq", 1, True))
     world.runner.bad = {(0, offset) for offset in range(4_000)}
     world.runner.most_rejected = 100
     while world.manager.progress.lag != 0:
@@ -610,7 +610,7 @@ def test_what_a_batch_does_grows_in_step_with_the_partitions() -> None:
     assert steps_of_a_batch(1_000) < 12 * steps_of_a_batch(100)
 
 
-def test_a_channel_without_an_answer_after_a_lost_race_is_given_up() -> None:
+def test_a_publisher_without_an_answer_after_a_lost_race_is_given_up() -> None:
     world = World({0: 10})
     world.tick()
     world.kafka.end[0] = 20
@@ -648,7 +648,7 @@ def owes_the_letters_of_records_that_are_gone(**job: Any) -> World:
 
 def test_letters_that_are_owed_of_records_that_are_gone_stop_the_job_with_a_way_out() -> None:
     """Reading them again would fail for ever."""
-    world = owes_the_letters_of_records_that_are_gone(dead_letters=DeadLetters("dlq", 1, True))
+    world = owes_the_letters_of_records_that_are_gone(dead_letters=DeadLetterSettings("dlq", 1, True))
     with pytest.raises(
         SourceRecreated, match=r"offsets 20 to 30 .*`icestream connector offsets set j t:0=40`"
     ):

@@ -10,7 +10,7 @@ import pytest
 from icestream.api.batch import Rejected
 from icestream.api.offsets import Partition
 from icestream.api.sink import SinkOptions
-from icestream.jobs.reject_log import log_rejected
+from icestream.jobs.publisher import log_rejected
 from icestream.jobs.sink_job import SinkJob, sink_job
 
 _RECORD = Rejected(

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import threading
 
-from icestream.jobs.shared import Gate
+from icestream.jobs.worker_resources import StartGate
 
 
 def test_so_many_at_a_time() -> None:
-    gate, inside, most, lock = Gate(2), 0, 0, threading.Lock()
+    gate, inside, most, lock = StartGate(2), 0, 0, threading.Lock()
 
     def pass_through() -> None:
         nonlocal inside, most
@@ -29,7 +29,7 @@ def test_so_many_at_a_time() -> None:
 
 
 def test_nobody_waits_for_ever_behind_one_that_hangs() -> None:
-    gate, hung, passed = Gate(1, seconds=0.01), threading.Event(), threading.Event()
+    gate, hung, passed = StartGate(1, seconds=0.01), threading.Event(), threading.Event()
 
     def hang() -> None:
         with gate:

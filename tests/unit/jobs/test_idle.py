@@ -19,7 +19,7 @@ ONLY = Partition("t", 0)
 
 
 @dataclass
-class FakeNews:
+class FakeWatch:
     waits: dict[str, tuple[Seen, Callable[[], None]]] = field(default_factory=dict)
 
     def when_changed(self, waiter: str, seen: Seen, tell: Callable[[], None]) -> None:
@@ -41,7 +41,7 @@ class WatchedWorld(World):
     """Counts what a job with a watch asks for and opens."""
 
     def __init__(self, ends: dict[int, int], **job: Any) -> None:
-        self.news = FakeNews()
+        self.watch = FakeWatch()
         self.opened = self.closed = self.loads = self.wakes = 0
         super().__init__(ends, **job)
         self.count()
@@ -65,7 +65,7 @@ class WatchedWorld(World):
             self._open,
             plain._clock,
             plain._wall,
-            news=self.news,
+            watch=self.watch,
             wake=self._woken,
         )
 
@@ -73,14 +73,14 @@ class WatchedWorld(World):
         self.opened += 1
         world = self
 
-        class Channel:
+        class FakePublisher:
             publish = world.kafka.publish
             abandon = world.kafka.abandon
 
             def close(self) -> None:
                 world.closed += 1
 
-        return Channel()
+        return FakePublisher()
 
     def _woken(self) -> None:
         self.wakes += 1
@@ -94,9 +94,9 @@ def test_an_idle_job_sleeps_until_it_is_told() -> None:
     world = WatchedWorld({0: 10})
     world.tick()
     assert world.sleeps() > 1
-    assert world.news.seen.ends == Offsets({ONLY: 10})
+    assert world.watch.seen.ends == Offsets({ONLY: 10})
     world.kafka.end[0] = 20
-    world.news.tell()
+    world.watch.tell()
     assert world.wakes == 1
     world.tick(1.0)
     assert world.table.rows == 20
@@ -107,7 +107,7 @@ def test_a_job_that_waits_for_its_interval_looks_by_itself() -> None:
     world.tick()
     world.kafka.end[0] = 20
     assert world.sleeps() == 0.25
-    assert world.news.waits == {}
+    assert world.watch.waits == {}
 
 
 def test_looks_at_the_table_become_rare_while_nothing_comes() -> None:
@@ -138,13 +138,13 @@ def test_a_new_partition_is_found_when_the_watch_tells() -> None:
     world.tick()
     world.sleeps()
     world.kafka.end[1] = 0
-    world.news.tell()
+    world.watch.tell()
     assert world.sleeps() == 0.0
     world.sleeps()
-    assert set(world.news.seen.ends) == {ONLY, Partition("t", 1)}
+    assert set(world.watch.seen.ends) == {ONLY, Partition("t", 1)}
 
 
-def test_a_channel_that_was_not_used_is_closed_at_once_and_one_in_use_after_a_while() -> None:
+def test_a_publisher_that_was_not_used_is_closed_at_once_and_one_in_use_after_a_while() -> None:
     world = WatchedWorld({0: 0})
     world.tick()
     assert (world.opened, world.closed) == (1, 1)
@@ -209,7 +209,7 @@ def test_a_manager_that_ends_late_does_not_end_the_watch_of_its_successor() -> N
     world.sleeps()
     old.close()
     world.kafka.end[0] = 20
-    world.news.tell()
+    world.watch.tell()
     assert world.wakes == 1
 
 
@@ -218,4 +218,4 @@ def test_a_closed_manager_is_told_nothing_more() -> None:
     world.tick()
     world.sleeps()
     world.manager.close()
-    assert world.news.waits == {}
+    assert world.watch.waits == {}

@@ -1,4 +1,4 @@
-"""Dead letters in several transactions: where the group stands after each, and what becomes of large ones."""
+"""Dead letters in several transactions: where the group is after each, and what becomes of large ones."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from icestream.api.errors import SourceUnavailable
 from icestream.api.offsets import Offsets, Partition
 from icestream.api.sink import SinkOptions
 from icestream.jobs.dead_letters import LEFT_OUT
-from icestream.jobs.outbox import LetterQueue
+from icestream.jobs.publisher import PendingDeadLetters
 from icestream.jobs.sink_job import SinkJob, sink_job
 from icestream.kafka.transactions import Outgoing, Purged, TooLarge
 
@@ -75,7 +75,7 @@ def bad(partition: Partition, offset: int, size: int = 1, **more: Any) -> Reject
 
 
 def publish(kafka: Any, *rejected: Rejected, job: SinkJob = JOB) -> None:
-    queue = LetterQueue(job, rejected, END)
+    queue = PendingDeadLetters(job, rejected, END)
     while True:
         queue.write_some(kafka, [EVENT], "note")
         if not queue.left:

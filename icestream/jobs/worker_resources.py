@@ -1,5 +1,5 @@
-"""What the jobs of a worker share: clients of Kafka, and the gate through which they start. Made once, by
-`jobs.build`."""
+"""What all jobs of a worker use together: one watch per Kafka cluster, and a limit on how many jobs start at
+once. Made by `jobs.build`, once per worker."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ _STARTS_AT_ONCE: Final = 8
 _SECONDS: Final = 30.0
 
 
-class Gate:
-    """Lets so many jobs at a time ask where they stand; those who wait go on when nobody has come out for a
-    while: the ones inside hang."""
+class StartGate:
+    """Lets only so many jobs at a time find out where to resume. If none of these is done for a while, they
+    hang, and those that wait go on."""
 
     def __init__(
         self, places: int, seconds: float = _SECONDS, clock: Callable[[], float] = time.monotonic
@@ -44,6 +44,6 @@ class Gate:
 
 
 @dataclass(frozen=True)
-class Shared:
+class WorkerResources:
     clusters: Clusters = field(default_factory=Clusters)
-    gate: Gate = field(default_factory=lambda: Gate(_STARTS_AT_ONCE))
+    gate: StartGate = field(default_factory=lambda: StartGate(_STARTS_AT_ONCE))

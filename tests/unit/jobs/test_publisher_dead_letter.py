@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from icestream.api.batch import Rejected
 from icestream.api.offsets import Partition
-from icestream.jobs.outbox import dead_letter
-from icestream.jobs.sink_job import DeadLetters
+from icestream.jobs.publisher import dead_letter
+from icestream.jobs.sink_job import DeadLetterSettings
 
-_TARGET = DeadLetters("dlq", 1, with_context=True)
+_TARGET = DeadLetterSettings("dlq", 1, with_context=True)
 
 
 def _rejected(reason: str) -> Rejected:
@@ -47,7 +47,7 @@ def test_the_ten_headers_follow_those_of_the_record_in_the_order_of_kafka_connec
 
 
 def test_without_context_only_the_headers_of_the_record_are_there() -> None:
-    letter = dead_letter(_rejected("it is bad"), DeadLetters("dlq", 1, with_context=False), "sink")
+    letter = dead_letter(_rejected("it is bad"), DeadLetterSettings("dlq", 1, with_context=False), "sink")
     assert [name for name, _ in letter.headers] == ["trace", "__connect.errors.stage"]
 
 

@@ -8,8 +8,8 @@ import pytest
 from icestream.api.errors import Fenced, SourceUnavailable
 from icestream.api.offsets import Offsets
 from icestream.api.sink import SinkOptions
-from icestream.jobs import channel
-from icestream.jobs.channel import KafkaChannel
+from icestream.jobs import publisher
+from icestream.jobs.publisher import KafkaPublisher
 from icestream.jobs.sink_job import sink_job
 
 CONFIG = {"connector.class": "IcebergSinkConnector", "topics": "t", "iceberg.tables": "ns.t"}
@@ -38,26 +38,26 @@ class Transactions:
 
 
 @pytest.fixture
-def made(monkeypatch: pytest.MonkeyPatch) -> KafkaChannel:
-    monkeypatch.setattr(channel, "Transactions", Transactions)
-    return KafkaChannel(sink_job("slow", CONFIG, SinkOptions()), {}, seconds=0.1)
+def made(monkeypatch: pytest.MonkeyPatch) -> KafkaPublisher:
+    monkeypatch.setattr(publisher, "Transactions", Transactions)
+    return KafkaPublisher(sink_job("slow", CONFIG, SinkOptions()), {}, seconds=0.1)
 
 
-def test_a_transaction_that_never_ends_is_given_up(made: KafkaChannel) -> None:
+def test_a_transaction_that_never_ends_is_given_up(made: KafkaPublisher) -> None:
     with pytest.raises(SourceUnavailable, match=r"did not end the transaction of connect-slow-coordinator"):
         made.publish("commit", [], [], Offsets({}))
     transactions: Any = made._transactions
     transactions.ended.set()
 
 
-def test_a_transaction_that_goes_on_has_all_the_time_it_needs(made: KafkaChannel) -> None:
+def test_a_transaction_that_goes_on_has_all_the_time_it_needs(made: KafkaPublisher) -> None:
     transactions: Any = made._transactions
     transactions.steps = 20
     made.publish("commit", [], [], Offsets({}))
     assert transactions.progress == 20
 
 
-def test_what_the_client_says_in_time_is_told(made: KafkaChannel) -> None:
+def test_what_the_client_says_in_time_is_told(made: KafkaPublisher) -> None:
     transactions: Any = made._transactions
     transactions.error = Fenced("another one")
     with pytest.raises(Fenced):
