@@ -82,20 +82,14 @@ _POSIX: Final[Mapping[str, Chars]] = {
     "XDigit": _DIGIT | chars("af", "AF"),
     "Space": chars(" ", "\t\r"),
 }
-_HORIZONTAL = chars(" ", "\t", "\xa0", "\u1680", "\u180e", "\u2000\u200a", "\u202f", "\u205f", "\u3000")
-_VERTICAL = chars("\n\r", "\x85", "\u2028\u2029")
 _WORD = _ALPHA | _DIGIT | chars("_")
 ESCAPES: Final[Mapping[str, Chars]] = {
     "d": _DIGIT,
     "w": _WORD,
     "s": _POSIX["Space"],
-    "h": _HORIZONTAL,
-    "v": _VERTICAL,
     "D": ~_DIGIT,
     "W": ~_WORD,
     "S": ~_POSIX["Space"],
-    "H": ~_HORIZONTAL,
-    "V": ~_VERTICAL,
 }
 """What a backslash and the letter stand for."""
 _BINARY: Final[Mapping[str, Callable[[str], bool]]] = {

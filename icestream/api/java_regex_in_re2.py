@@ -18,15 +18,6 @@ _PLAIN_ESCAPES: Final[Mapping[str, str]] = {
     "A": r"\A",
     "z": _END,
     "Z": _END,
-    "R": rf"(?:\r\n|{ESCAPES['v'].pattern()})",
-}
-_CONTROLS: Final[Mapping[str, str]] = {
-    "t": "\t",
-    "n": "\n",
-    "r": "\r",
-    "f": "\f",
-    "a": "\a",
-    "e": "\x1b",
 }
 _REPETITION: Final = re.compile(r"\{(\d+)(?:,(\d*))?\}", re.ASCII)
 _MOST_REPETITIONS: Final = 1000
@@ -36,7 +27,6 @@ _BACKTRACKS: Final = ("(?<=", "(?<!", "(?>", *_AHEAD)
 _NAMED: Final = re.compile(r"\(\?<([a-zA-Z][a-zA-Z0-9]*)>")
 _FLAGS: Final = re.compile(r"\(\?([a-zA-Z]*)(?:-([a-zA-Z]*))?([:)])")
 _HEX: Final = re.compile(r"x([0-9a-fA-F]{2})|x\{([0-9a-fA-F]{1,6})\}|u([0-9a-fA-F]{4})")
-_OCTAL: Final = re.compile(r"0([0-3][0-7]{2}|[0-7]{1,2})")
 _PROPERTY: Final = re.compile(r"[pP](?:\{([^}]*)\}|(.))")
 _NO_BACKTRACKING: Final = "and patterns run in an engine that does not backtrack"
 
@@ -212,17 +202,10 @@ class Translation:
             return ESCAPES[letter]
         if letter in ("p", "P"):
             return self._property(letter)
-        for spelling, base in ((_HEX, 16), (_OCTAL, 8)):
-            found = spelling.match(self.text, self.at)
-            if found is not None:
-                self.at = found.end()
-                return self._char_of(int(next(filter(None, found.groups())), base))
-        if letter == "c" and self.at + 1 < len(self.text):
-            self.at += 2
-            return chars(chr(ord(self.text[self.at - 1]) ^ 64))
-        if letter in _CONTROLS and letter:
-            self.at += 1
-            return chars(_CONTROLS[letter])
+        found = _HEX.match(self.text, self.at)
+        if found is not None:
+            self.at = found.end()
+            return self._char_of(int(next(filter(None, found.groups())), 16))
         if not letter or (letter.isascii() and letter.isalnum()):
             raise self._wrong(f"has \\{letter}, which cannot be translated")
         self.at += 1
