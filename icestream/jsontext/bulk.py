@@ -47,8 +47,9 @@ Alone = Callable[[Payloads, Indexes], Piece | None]
 
 
 def native_rows(payloads: Payloads, wire: pa.Schema) -> pa.Table | None:
-    """All payloads as rows of a schema, or None if any of them does not decode."""
-    if not wire.names or len(_misread(payloads)):
+    """All payloads as rows of a schema, or None if any of them does not decode; called by way of BulkReader,
+    which keeps those back that arrow-rs would misread."""
+    if not wire.names:
         return None
     batch = max(1, _BATCH_BYTES * len(payloads) // max(1, len(payloads.text)))
     reader = arro3.io.read_json(io.BytesIO(payloads.text), schema=wire, batch_size=min(batch, len(payloads)))
