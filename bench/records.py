@@ -36,7 +36,7 @@ from icestream.kafka.chunk import Chunk, Part
 from icestream.pipeline.record_path import RecordPath, RecordSettings, record_path_from
 from icestream.records.records import Converter
 from icestream.records.rows import Indexes
-from icestream.rows.fit_records import RecordFitter
+from icestream.rows.to_rows import RowConverter
 
 RESULTS: Final = Path(__file__).parent / "results" / "records.json"
 _TABLE: Final = LOG_TABLES[0]
@@ -137,14 +137,14 @@ def held(records: Sequence[bytes]) -> list[HeldChunk]:
 
 def decodes(converter: Converter, records: Sequence[bytes], plan: TablePlan) -> Case:
     """Bytes to rows of the table."""
-    fitter = RecordFitter(plan.arrow_schema)
+    to_table = RowConverter(plan.arrow_schema)
     chunks = chunks_of(records)
 
     def case(number: int) -> None:
         rows = 0
         for _, value in converter.to_connect(_SOURCE.topic, chunks[number]).groups:
             assert value is not None
-            rows += fitter.fit(value, len(value)).rows.num_rows
+            rows += to_table.to_rows(value, len(value)).rows.num_rows
         assert rows == CHUNK_ROWS, f"{CHUNK_ROWS - rows} records did not become rows"
 
     return case

@@ -151,7 +151,7 @@ def _plans(bootstrap: str, folder: Path) -> Any:
     from icestream.embedded.minio_tables import sqlite_catalog
     from icestream.pipeline.plan import Plan
     from icestream.pipeline.record_path import RecordSettings
-    from icestream.rows.growth import GrowthLimit
+    from icestream.rows.new_columns import GrowthLimit
 
     catalog = open_catalog(sqlite_catalog(str(folder)))
     API_LOG.create(catalog)

@@ -13,7 +13,7 @@ from icestream.api.batch import Batch, BatchResult, Counts, PartlyStaged, Staged
 from icestream.api.errors import FatalError
 from icestream.api.offsets import Offsets
 from icestream.api.sink import Sink, SinkPlan, Target, TargetTask
-from icestream.rows.new_fields import Path, combined
+from icestream.rows.new_columns import Path, combined
 
 _MOST_RUNS = 5
 

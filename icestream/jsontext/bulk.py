@@ -79,9 +79,9 @@ class BulkReader:
             if rows is not None:
                 return Piece(rows, np.arange(len(payloads)))
         fine = np.flatnonzero(~suspicious)
-        misfits = self.check(payloads.take(fine) if len(fine) < len(payloads) else payloads)
-        self._is_wary = bool(misfits.any())
-        suspicious[fine[misfits]] = True
+        odd = self.check(payloads.take(fine) if len(fine) < len(payloads) else payloads)
+        self._is_wary = bool(odd.any())
+        suspicious[fine[odd]] = True
         return _read(payloads, suspicious, bulk, alone)
 
 

@@ -46,21 +46,21 @@ def _number(text: str) -> decimal.Decimal | float:
 
 
 def coerced(value: Any, kind: pa.DataType, path: str) -> Any:
-    """One value as a column of this type holds it; raises Misfit with a reason that names the field."""
+    """One value as a column of this type holds it; raises CastError with a reason that names the field."""
     if value is None:
         return None
     for applies, convert in _CONVERSIONS:
         if applies(kind):
             try:
                 return convert(value, kind, path)
-            except Misfit:
+            except CastError:
                 raise
             except (ValueError, TypeError, OverflowError, RecursionError, decimal.InvalidOperation):
                 break
-    raise Misfit(f"field '{path}' is {_shown(value)}, which does not fit {_kind_name(kind)}")
+    raise CastError(f"field '{path}' is {_shown(value)}, which does not fit {_kind_name(kind)}")
 
 
-class Misfit(ValueError):
+class CastError(ValueError):
     """A value that its column cannot hold; the reason names the field."""
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import base64
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Final, NamedTuple
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
@@ -20,7 +20,7 @@ import pyarrow.types as pt
 
 from icestream.jsontext import bulk
 from icestream.jsontext.bulk import BulkReader, Piece
-from icestream.jsontext.coerce import Misfit, row_from
+from icestream.jsontext.coerce import row_from
 from icestream.jsontext.types import check, exact_type
 from icestream.records.column import is_uuid
 from icestream.records.payloads import Payloads
@@ -31,29 +31,22 @@ _MOST_DIGITS: Final = 38
 """Of a decimal of 128 bits."""
 
 
-class Refused(NamedTuple):
-    at: int
-    reason: str
-    is_misfit: bool
-    """Valid JSON, with a value that its column cannot hold."""
-
-
 @dataclass(frozen=True)
 class Decoded:
-    """Rows with the index of the payload that each is from, and what could not be decoded."""
+    """Rows with the index of the payload that each is from; why the others could not be decoded."""
 
     rows: pa.Table
     index: Indexes
-    rejected: list[Refused]
+    failed: dict[int, str]
 
 
 @dataclass
-class JsonDecoder:
-    """Decodes into one schema. `on_surplus` is told of payloads some of which seem to hold more keys
+class RowDecoder:
+    """Decodes into one schema. `on_drift` is told of payloads some of which seem to hold more keys
     than the schema has."""
 
     schema: pa.Schema
-    on_surplus: Callable[[Payloads], None] | None = None
+    on_drift: Callable[[Payloads], None] | None = None
     _wire: pa.Schema = field(init=False)
     _needs_casts: bool = field(init=False)
     _bulk: BulkReader = field(init=False)
@@ -64,21 +57,21 @@ class JsonDecoder:
         self._bulk = BulkReader(check(exact_type(self._wire)))
 
     def decode(self, payloads: Payloads) -> Decoded:
-        rejected: list[Refused] = []
+        failed: dict[int, str] = {}
         found = self._bulk.read(
-            payloads, self._in_bulk, lambda odd, index: self._one_by_one(odd, index, rejected)
+            payloads, self._in_bulk, lambda odd, index: self._one_by_one(odd, index, failed)
         )
         if found is None:
-            return Decoded(self.schema.empty_table(), np.empty(0, np.int64), sorted(rejected))
-        return Decoded(found.rows, found.index, sorted(rejected))
+            return Decoded(self.schema.empty_table(), np.empty(0, np.int64), failed)
+        return Decoded(found.rows, found.index, failed)
 
     def _in_bulk(self, payloads: Payloads) -> pa.Table | None:
         wire = bulk.native_rows(payloads, self._wire)
         if wire is None:
             return None
         rows = self._cast(wire)
-        if rows is not None and self.on_surplus is not None and not bulk.keys_agree(payloads, wire):
-            self.on_surplus(payloads)
+        if rows is not None and self.on_drift is not None and not bulk.keys_agree(payloads, wire):
+            self.on_drift(payloads)
         return rows
 
     def _cast(self, wire: pa.Table) -> pa.Table | None:
@@ -89,19 +82,18 @@ class JsonDecoder:
         except (pa.ArrowException, ValueError):
             return None
 
-    def _one_by_one(self, payloads: Payloads, index: Indexes, rejected: list[Refused]) -> Piece | None:
+    def _one_by_one(self, payloads: Payloads, index: Indexes, failed: dict[int, str]) -> Piece | None:
         rows, good = [], []
         for position, payload in enumerate(payloads):
             try:
                 rows.append(row_from(payload, self.schema))
                 good.append(position)
             except ValueError as error:
-                is_misfit = isinstance(error, Misfit)
-                rejected.append(Refused(int(index[position]), str(error), is_misfit))
+                failed[int(index[position])] = str(error)
         if not rows:
             return None
-        if self.on_surplus is not None:
-            self.on_surplus(payloads.take(np.array(good)))
+        if self.on_drift is not None:
+            self.on_drift(payloads.take(np.array(good)))
         return Piece(pa.Table.from_pylist(rows, schema=self.schema), index[np.array(good)])
 
 

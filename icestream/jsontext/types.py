@@ -40,10 +40,10 @@ def closed_type(fields: Iterable[pa.Field], edited: Iterable[str] = ()) -> Any:
 
 def check(kind: Any) -> Check:
     decode = msgspec.json.Decoder(kind).decode
-    return lambda payloads: refused(decode, list(payloads))
+    return lambda payloads: odd_ones(decode, list(payloads))
 
 
-def refused(decode: Callable[[bytes], Any], texts: list[bytes]) -> Flags:
+def odd_ones(decode: Callable[[bytes], Any], texts: list[bytes]) -> Flags:
     """Which texts a decoder does not take."""
     flags = np.zeros(len(texts), np.bool_)
     left = iter(texts)

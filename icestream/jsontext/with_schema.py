@@ -22,7 +22,7 @@ from icestream.jsontext import bulk
 from icestream.jsontext.bulk import BulkReader, Piece
 from icestream.jsontext.connect_values import connect_value
 from icestream.jsontext.one_value import NO_ENVELOPE, NotConvertible, exact_one, failure_of
-from icestream.jsontext.types import Check, check, exact_type, refused
+from icestream.jsontext.types import Check, check, exact_type, odd_ones
 from icestream.records.column import Column, filled
 from icestream.records.json_source import object_type
 from icestream.records.payloads import Payloads
@@ -53,7 +53,7 @@ class PayloadReader:
             Payloads.of(texts),
             self._in_bulk,
             lambda some, index: self._alone(some, index, failed),
-            refused(_is_object, texts),
+            odd_ones(_is_object, texts),
         )
         if found is None:
             return np.empty(0, np.int64), Column(pa.array([], self.schema.arrow_type), self.schema), failed
@@ -62,9 +62,9 @@ class PayloadReader:
 
     @functools.cached_property
     def _bulk(self) -> BulkReader:
-        return BulkReader(self._misfits)
+        return BulkReader(self._odd)
 
-    def _misfits(self, payloads: Payloads) -> Flags:
+    def _odd(self, payloads: Payloads) -> Flags:
         """Of the form that fits more of them: a chunk has its decimals in one form, or all in the other."""
         if not self._checks:
             return np.ones(len(payloads), np.bool_)
@@ -103,10 +103,10 @@ class PayloadReader:
         return pa.schema(_wire_type(self.schema, numeric))
 
     def _in_bulk(self, payloads: Payloads) -> pa.Table | None:
-        for wire, misfits in zip(self._wires, self._checks, strict=True):
+        for wire, odd in zip(self._wires, self._checks, strict=True):
             rows = bulk.native_rows(payloads, wire)
             # More quotation marks than keys and strings have: unknown keys, or text where no text should be.
-            if rows is not None and (bulk.keys_agree(payloads, rows) or not misfits(payloads).any()):
+            if rows is not None and (bulk.keys_agree(payloads, rows) or not odd(payloads).any()):
                 values = self._cast(rows)
                 if values is not None:
                     return pa.table({_PAYLOAD: values})

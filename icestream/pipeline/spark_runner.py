@@ -28,7 +28,7 @@ from icestream.pipeline.plan import RESULT_SCHEMA, Plan, TaskFailed, unpacked
 from icestream.pipeline.record_path import RecordSettings
 from icestream.pipeline.session import answers, is_local, let_go, open_session, slots
 from icestream.pipeline.task import run_tasks, settle_process
-from icestream.rows.new_fields import combined
+from icestream.rows.new_columns import combined
 from icestream.waits import waiting_for
 
 _ROWS_A_TASK = 20_000

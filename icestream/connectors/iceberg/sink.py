@@ -22,7 +22,7 @@ from icestream.connectors.iceberg.events import (
 from icestream.connectors.iceberg.settings import ICEBERG_SINK, group_of, write_props
 from icestream.connectors.iceberg.table import IcebergTable
 from icestream.connectors.iceberg.writer import IcebergWriter
-from icestream.rows.growth import GrowthLimit
+from icestream.rows.new_columns import GrowthLimit
 
 RESERVED: Final = frozenset(
     {

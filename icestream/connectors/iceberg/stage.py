@@ -34,7 +34,7 @@ from icestream.connectors.iceberg.origins import Origins
 from icestream.connectors.iceberg.partitions import Partitioner, PartitionValue
 from icestream.connectors.iceberg.schemas import arrow_schema
 from icestream.records.origins import RowOrigins
-from icestream.rows.growth import GrowthLimit
+from icestream.rows.new_columns import GrowthLimit
 
 _log = logging.getLogger(__name__)
 

@@ -55,8 +55,8 @@ from icestream.connectors.iceberg.schemas import arrow_schema, change_fields
 from icestream.connectors.iceberg.stage import NewFields, StagedFile, TablePlan
 from icestream.connectors.iceberg.sweep import file_prefix, sweep
 from icestream.connectors.iceberg.write_properties import property_problems, taken_properties
-from icestream.rows.growth import GrowthLimit
-from icestream.rows.surplus import limited_to
+from icestream.rows.new_columns import GrowthLimit
+from icestream.rows.schema_drift import limited_to
 from icestream.waits import waiting_for
 
 _log = logging.getLogger(__name__)

@@ -16,19 +16,17 @@ import pyarrow.types as pt
 from icestream.api.batch import Failure, Staged
 from icestream.api.sink import TASK_PUT, TargetTask, WriterTask, Written
 from icestream.connectors.iceberg.stage import StageWriter, TablePlan
-from icestream.jsontext.table_rows import Refused
 from icestream.records.column import Column
 from icestream.records.origins import RowOrigins
 from icestream.records.records import Records
 from icestream.records.rows import Flags, Indexes
-from icestream.rows.fit_records import RecordFitter
-from icestream.rows.growth import GrowthLimit, column_count
-from icestream.rows.surplus import Surplus
+from icestream.rows.new_columns import GrowthLimit, column_count
+from icestream.rows.schema_drift import SchemaDrift
+from icestream.rows.to_rows import RowConverter
 
 _BUFFER_BYTES = 192 * 1024 * 1024
 _OPEN_FILES = 200
 """Of all tables of a task together."""
-_VALUE_CONVERTER = "VALUE_CONVERTER"
 
 
 class IcebergWriter:
@@ -87,15 +85,15 @@ class _TableWriter:
         self.name = target.name
         self.floor = target.floor
         self.files = StageWriter(plan, task.batch, max(1, _OPEN_FILES // len(task.targets)))
-        self._drift = Surplus(plan.arrow_schema, _limit(plan, task.stages))
-        self._fitter = RecordFitter(plan.arrow_schema, self._drift if plan.growth is not None else None)
+        self._drift = SchemaDrift(plan.arrow_schema, _limit(plan, task.stages))
+        self._converter = RowConverter(plan.arrow_schema, self._drift if plan.growth is not None else None)
 
     def rows_of(self, records: Records) -> _Rows:
-        """Rows that fit the table; what does not fit, with stage and reason."""
-        fitted = self._fitter.fit(records.value, len(records))
-        failed = {int(records.rows[at]): _failure(refused) for at, refused in fitted.refused.items()}
-        made = _Rows(fitted.rows, records.rows[fitted.index], failed)
-        lacking = missing_required(fitted.rows)
+        """Rows of the table; the records that make none, with stage and reason."""
+        rows = self._converter.to_rows(records.value, len(records))
+        failed = {int(records.rows[at]): why for at, why in rows.failed.items()}
+        made = _Rows(rows.rows, records.rows[rows.index], failed)
+        lacking = missing_required(rows.rows)
         if not lacking:
             return made
         failed |= {int(made.index[row]): Failure(why, stage=TASK_PUT) for row, why in lacking.items()}
@@ -122,10 +120,6 @@ def _limit(plan: TablePlan, stages: bool) -> GrowthLimit:
     if plan.growth is None:
         return GrowthLimit()
     return plan.growth.less(column_count(plan.new_fields) if stages else plan.growth.columns)
-
-
-def _failure(refused: Refused) -> Failure:
-    return Failure(refused.reason, stage=TASK_PUT if refused.is_misfit else _VALUE_CONVERTER)
 
 
 def _nulls_apart(groups: Sequence[Records]) -> tuple[list[Records], list[int]]:

@@ -26,7 +26,7 @@ from icestream.api.sink import Commit
 from icestream.connectors.iceberg.catalogs import open_catalog
 from icestream.connectors.iceberg.stage import StagedFile, StageWriter
 from icestream.connectors.iceberg.table import IcebergTable
-from icestream.jsontext.table_rows import JsonDecoder
+from icestream.jsontext.table_rows import RowDecoder
 from icestream.records.origins import RowOrigins
 from icestream.records.payloads import Payloads
 
@@ -109,7 +109,7 @@ def stage(table: IcebergTable, records: list[dict[str, Any]], first: int = 0) ->
     """Write records as the pipeline's worker does, and commit them as the job manager does."""
     plan = table.plan({})
     payloads = Payloads.of([json.dumps(each).encode() for each in records])
-    decoded = JsonDecoder(plan.arrow_schema).decode(payloads)
+    decoded = RowDecoder(plan.arrow_schema).decode(payloads)
     assert not decoded.rejected
     writer = StageWriter(plan)
     writer.write(decoded.rows, RowOrigins.of_one(AT, decoded.index + first))

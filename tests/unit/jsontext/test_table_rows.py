@@ -14,9 +14,9 @@ from icestream.jsontext.coerce import row_from
 from icestream.jsontext.schemaless import PlainReader
 from icestream.jsontext.table_rows import wire_schema
 from icestream.records.payloads import Payloads
-from icestream.rows.fit_records import RecordFitter
-from icestream.rows.new_fields import combined
-from icestream.rows.surplus import Surplus
+from icestream.rows.new_columns import combined
+from icestream.rows.schema_drift import SchemaDrift
+from icestream.rows.to_rows import RowConverter
 
 STRING_MAP = pa.map_(pa.string(), pa.string())
 SCHEMA = pa.schema(
@@ -74,17 +74,17 @@ def payload(**values: Any) -> bytes:
 
 
 def decode(
-    *payloads: bytes, schema: pa.Schema = SCHEMA, drift: Surplus | None = None
+    *payloads: bytes, schema: pa.Schema = SCHEMA, drift: SchemaDrift | None = None
 ) -> tuple[list[dict[str, Any]], dict[int, str]]:
     """Rows and reasons of values that take the way of JSON without schemas."""
     converted = PlainReader().read(payloads)
     rejected = {at: why.reason for at, why in converted.failed.items()}
     rows: dict[int, dict[str, Any]] = {}
-    maker = RecordFitter(schema, drift)
+    maker = RowConverter(schema, drift)
     for at, value in converted.groups:
         index = list(range(len(payloads))) if at is None else at.tolist()
-        made = maker.fit(value, len(index))
-        rejected |= {index[row]: why.reason for row, why in made.refused.items()}
+        made = maker.to_rows(value, len(index))
+        rejected |= {index[row]: why.reason for row, why in made.failed.items()}
         rows |= {index[row]: one for row, one in zip(made.index.tolist(), made.rows.to_pylist(), strict=True)}
     assert sorted([*rows, *rejected]) == list(range(len(payloads)))
     return [rows[at] for at in sorted(rows)], rejected
@@ -158,7 +158,7 @@ def test_values_are_coerced_as_the_java_sink_does(values: dict[str, Any], field:
 
 
 def drift(*payloads: bytes) -> dict[tuple[str, ...], pa.DataType]:
-    found = Surplus(SCHEMA)
+    found = SchemaDrift(SCHEMA)
     decode(*payloads, drift=found)
     return found.found
 
@@ -215,7 +215,7 @@ def test_a_new_struct_that_gains_a_field_later_is_one_field() -> None:
 @pytest.mark.parametrize("odd", [b'{"id":1,"x":2,}', b'{"id":1 "x":2}', b'{"id":1,"ts":1.2.3}'])
 def test_what_the_bulk_reader_would_forgive_is_rejected(odd: bytes) -> None:
     good = [payload(id=number) for number in range(100)]
-    found = Surplus(SCHEMA)
+    found = SchemaDrift(SCHEMA)
     rows, rejected = decode(*good[:50], odd, *good[50:], drift=found)
     assert list(rejected) == [50]
     assert len(rows) == 100

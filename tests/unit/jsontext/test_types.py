@@ -4,7 +4,7 @@ import msgspec
 import pyarrow as pa
 import pytest
 
-from icestream.jsontext.types import closed_type, exact_type, refused
+from icestream.jsontext.types import closed_type, exact_type, odd_ones
 
 FIELDS = [
     pa.field("id", pa.int32()),
@@ -18,7 +18,7 @@ KNOWN = b'{"id":1,"inner":{"n":0.5},"items":[{"name":"a"},null],"by_name":{"any"
 
 
 def taken(kind: object, *texts: bytes) -> list[bool]:
-    return [not odd for odd in refused(msgspec.json.Decoder(kind).decode, list(texts)).tolist()]
+    return [not odd for odd in odd_ones(msgspec.json.Decoder(kind).decode, list(texts)).tolist()]
 
 
 @pytest.mark.parametrize(

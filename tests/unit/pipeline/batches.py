@@ -26,7 +26,7 @@ from icestream.kafka.reader import SliceReader
 from icestream.pipeline.plan import Plan
 from icestream.pipeline.record_path import RecordSettings, process_record_path
 from icestream.pipeline.task import task_result
-from icestream.rows.growth import GrowthLimit
+from icestream.rows.new_columns import GrowthLimit
 
 SOURCE = Partition("events", 0)
 JSON = "org.apache.kafka.connect.json.JsonConverter"

@@ -26,7 +26,7 @@ from icestream.pipeline.lasting_session import LastingSession
 from icestream.pipeline.plan import Plan
 from icestream.pipeline.record_path import RecordSettings
 from icestream.pipeline.spark_runner import SparkRunner
-from icestream.rows.growth import GrowthLimit
+from icestream.rows.new_columns import GrowthLimit
 from tests.unit.pipeline.batches import CONFIG, SOURCE, Tables, Topic, World, rows_of
 
 Work = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]

@@ -9,7 +9,7 @@ from pyiceberg.schema import Schema
 from pyiceberg.table import Transaction
 
 from icestream.connectors.iceberg.schemas import arrow_schema, change_fields
-from icestream.rows.new_fields import NO_LONGER_REQUIRED
+from icestream.rows.new_columns import NO_LONGER_REQUIRED
 
 TABLE = Schema(
     it.NestedField(1, "id", it.IntegerType(), required=True),

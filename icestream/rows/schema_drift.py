@@ -16,31 +16,33 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.types as pt
 
-from icestream.jsontext.types import closed_type, refused
+from icestream.jsontext.types import closed_type, odd_ones
 from icestream.records.column import Column
 from icestream.records.json_source import ABSENT, JsonSource
 from icestream.records.payloads import Payloads
 from icestream.records.plain import plain
 from icestream.records.schema import DECIMAL, ConnectSchema, Kind
 from icestream.records.values import Fields, Node, Text
-from icestream.rows.growth import GrowthLimit, column_count, trimmed
-from icestream.rows.new_fields import (
+from icestream.rows.new_columns import (
     LIST_ELEMENT,
     MAP_VALUE,
     NO_LONGER_REQUIRED,
+    GrowthLimit,
     Path,
+    column_count,
     combined,
     inferred_type,
     merged,
     missing_in,
     new_fields,
+    trimmed,
 )
 
 _MOMENT = pa.timestamp("us", "UTC")
 
 
 @dataclass
-class Surplus:
+class SchemaDrift:
     """`found` by path: a field to add with its type; of a field that the table has, the wider type that it
     should get; or that it should no longer be required."""
 
@@ -58,7 +60,7 @@ class Surplus:
         for row in self._with_unknown_keys(texts):
             self._take(new_fields([texts[row]], self.schema))
 
-    def refusals(self, payloads: Payloads, rows: Iterable[int]) -> dict[int, str]:
+    def beyond_limit(self, payloads: Payloads, rows: Iterable[int]) -> dict[int, str]:
         """Of payloads that were looked at: those with fields beyond the limit, and why."""
         found: dict[int, str] = {}
         if not self.has_refused:
@@ -117,7 +119,7 @@ class Surplus:
         """Rows with keys that neither the table has, on any level, nor a transform has edited."""
         if edited not in self._strict:
             self._strict[edited] = msgspec.json.Decoder(closed_type(self.schema, edited))
-        rows: list[int] = np.flatnonzero(refused(self._strict[edited].decode, texts)).tolist()
+        rows: list[int] = np.flatnonzero(odd_ones(self._strict[edited].decode, texts)).tolist()
         return rows
 
     def _take(self, fields: Mapping[Path, pa.DataType]) -> str | None:
@@ -158,7 +160,7 @@ def limited_to(
     schema: pa.Schema, fields: Mapping[Path, pa.DataType], limit: GrowthLimit
 ) -> dict[Path, pa.DataType]:
     """New fields of several tasks, no more than a table may get; what changes a field that it has stays."""
-    table = Surplus(schema)
+    table = SchemaDrift(schema)
     changes = {path: kind for path, kind in fields.items() if table._has(path) or pt.is_null(kind)}
     new = {path: kind for path, kind in fields.items() if path not in changes}
     return {**changes, **(new if column_count(new) <= limit.columns else trimmed(new, limit.columns))}

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from icestream.records.schema import MOMENT
-from icestream.rows.fit_columns import fitted
+from icestream.rows.cast import cast_column
 
 US = pa.timestamp("us", "UTC")
 NOON = dt.datetime(2023, 11, 14, 12, tzinfo=dt.UTC)
@@ -60,7 +60,7 @@ NOON = dt.datetime(2023, 11, 14, 12, tzinfo=dt.UTC)
     ],
 )
 def test_values_fit(values: list[Any], source: pa.DataType, kind: pa.DataType, expected: list[Any]) -> None:
-    found, failed = fitted(pa.array(values, source), kind, "x")
+    found, failed = cast_column(pa.array(values, source), kind, "x")
     assert not failed
     assert found.type == kind
     held = found.to_pylist(maps_as_pydicts="strict")
@@ -90,7 +90,7 @@ def test_values_fit(values: list[Any], source: pa.DataType, kind: pa.DataType, e
 def test_what_does_not_fit_is_named_among_its_neighbours(
     value: Any, source: pa.DataType, kind: pa.DataType
 ) -> None:
-    found, failed = fitted(pa.array([None] * 40 + [value] + [None] * 40, source), kind, "the.path")
+    found, failed = cast_column(pa.array([None] * 40 + [value] + [None] * 40, source), kind, "the.path")
     assert list(failed) == [40]
     assert failed[40].startswith("field 'the.path' is ")
     assert found.null_count == 81
@@ -99,7 +99,11 @@ def test_what_does_not_fit_is_named_among_its_neighbours(
 def test_pieces_of_longer_arrays_are_cast_by_themselves() -> None:
     whole = pa.array([[1], [2, 3], [], [4]], pa.list_(pa.int64()))
     maps = pa.array([{"a": 1}, {"b": 2, "c": 3}], pa.map_(pa.string(), pa.int64()))
-    assert fitted(whole.slice(1, 3), pa.list_(pa.string()), "x")[0].to_pylist() == [["2", "3"], [], ["4"]]
-    assert fitted(maps.slice(1), pa.map_(pa.string(), pa.string()), "x")[0].to_pylist() == [
+    assert cast_column(whole.slice(1, 3), pa.list_(pa.string()), "x")[0].to_pylist() == [
+        ["2", "3"],
+        [],
+        ["4"],
+    ]
+    assert cast_column(maps.slice(1), pa.map_(pa.string(), pa.string()), "x")[0].to_pylist() == [
         [("b", "2"), ("c", "3")]
     ]

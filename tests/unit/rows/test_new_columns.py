@@ -13,9 +13,9 @@ from icestream.records.column import Column
 from icestream.records.json_source import JsonSource
 from icestream.records.schema import OPTIONAL_STRING, struct
 from icestream.records.values import Fields, object_fields
-from icestream.rows.fit_records import Fitted, RecordFitter
-from icestream.rows.growth import GrowthLimit, column_count, trimmed
-from icestream.rows.surplus import Surplus, limited_to
+from icestream.rows.new_columns import GrowthLimit, column_count, trimmed
+from icestream.rows.schema_drift import SchemaDrift, limited_to
+from icestream.rows.to_rows import RowConverter, Rows
 
 TABLE = pa.schema([("id", pa.int64()), ("inner", pa.struct([("n", pa.int32())]))])
 LIMIT = GrowthLimit(3, 20, 3, frozenset(["_pos", "_file"]))
@@ -61,68 +61,68 @@ def _fields(*records: Any) -> Fields:
     return object_fields(JsonSource([json.dumps(record).encode() for record in records]))
 
 
-def _fit(value: Any, length: int, surplus: Surplus) -> Fitted:
-    return RecordFitter(TABLE, surplus).fit(value, length)
+def _rows(value: Any, length: int, drift: SchemaDrift) -> Rows:
+    return RowConverter(TABLE, drift).to_rows(value, length)
 
 
-def _told(fitted: Fitted) -> dict[int, str]:
-    return {at: refused.reason for at, refused in fitted.refused.items()}
+def _told(made: Rows) -> dict[int, str]:
+    return {at: why.reason for at, why in made.failed.items()}
 
 
 def test_a_record_with_countless_keys_is_rejected_and_its_neighbours_are_not() -> None:
-    surplus = Surplus(TABLE, LIMIT)
+    drift = SchemaDrift(TABLE, LIMIT)
     records = [{"id": 1}, {"id": 2, **MANY}, {"id": 3, "new": 1}, {"id": 4, "inner": {"n": 1, "y": {"z": 1}}}]
-    fitted = _fit(_fields(*records), 4, surplus)
-    assert surplus.found == {("new",): pa.int64(), ("inner", "y"): pa.struct([("z", pa.int64())])}
+    made = _rows(_fields(*records), 4, drift)
+    assert drift.found == {("new",): pa.int64(), ("inner", "y"): pa.struct([("z", pa.int64())])}
     reason = "the record has 20000 fields that the table lacks, and a batch may add 3 columns"
-    assert _told(fitted) == {1: f"{reason} (icestream.new.columns.max)"}
-    assert fitted.index.tolist() == [0, 2, 3]
-    assert fitted.rows["id"].to_pylist() == [1, 3, 4]
+    assert _told(made) == {1: f"{reason} (icestream.new.columns.max)"}
+    assert made.index.tolist() == [0, 2, 3]
+    assert made.rows["id"].to_pylist() == [1, 3, 4]
 
 
 def test_records_share_the_limit_in_their_order() -> None:
-    surplus = Surplus(TABLE, LIMIT)
-    fitted = _fit(_fields(*({"id": at, f"k{at}": at} for at in range(6))), 6, surplus)
-    assert surplus.found.keys() == {("k0",), ("k1",), ("k2",)}
-    assert list(_told(fitted)) == [3, 4, 5]
-    again = _fit(_fields({"id": 9, "k9": 1}, {"id": 1, "k1": 1}), 2, surplus)
+    drift = SchemaDrift(TABLE, LIMIT)
+    made = _rows(_fields(*({"id": at, f"k{at}": at} for at in range(6))), 6, drift)
+    assert drift.found.keys() == {("k0",), ("k1",), ("k2",)}
+    assert list(_told(made)) == [3, 4, 5]
+    again = _rows(_fields({"id": 9, "k9": 1}, {"id": 1, "k1": 1}), 2, drift)
     assert list(_told(again)) == [0]
 
 
 def test_a_name_that_is_too_long_is_rejected() -> None:
-    surplus = Surplus(TABLE, LIMIT)
-    fitted = _fit(_fields({"id": 1, "x" * 21: 1}, {"id": 2, "in": {"y" * 30: 1}}, {"id": 3}), 3, surplus)
-    assert surplus.found == {}
-    assert [told.partition(" characters")[0][-2:] for told in _told(fitted).values()] == ["21", "30"]
+    drift = SchemaDrift(TABLE, LIMIT)
+    made = _rows(_fields({"id": 1, "x" * 21: 1}, {"id": 2, "in": {"y" * 30: 1}}, {"id": 3}), 3, drift)
+    assert drift.found == {}
+    assert [told.partition(" characters")[0][-2:] for told in _told(made).values()] == ["21", "30"]
 
 
 def test_edited_records_are_judged_row_by_row() -> None:
-    surplus = Surplus(TABLE, LIMIT)
+    drift = SchemaDrift(TABLE, LIMIT)
     value = _fields({"id": 1, **MANY}, {"id": 2, "inner": {"n": 1}}, {"id": 3}).put(
         {"added": Column(pa.array([1, 2, 3])), "long" * 9: Column(pa.array([None, 1, None]))}
     )
-    fitted = _fit(value, 3, surplus)
-    assert list(_told(fitted)) == [0, 1]
-    assert surplus.found == {("added",): pa.int64()}
-    assert fitted.index.tolist() == [2]
+    made = _rows(value, 3, drift)
+    assert list(_told(made)) == [0, 1]
+    assert drift.found == {("added",): pa.int64()}
+    assert made.index.tolist() == [2]
 
 
 def test_a_schema_with_too_many_fields_rejects_its_records() -> None:
     wide = struct(*((f"f{number}", OPTIONAL_STRING) for number in range(4)))
     arrays = [pa.array(["a", "b"]) for _ in wide.fields]
     column = Column(pa.StructArray.from_arrays(arrays, [one.name for one in wide.fields]), wide)
-    surplus = Surplus(TABLE, LIMIT)
-    fitted = _fit(column, 2, surplus)
-    assert list(_told(fitted)) == [0, 1]
-    assert surplus.found == {}
-    assert fitted.rows.num_rows == 0
+    drift = SchemaDrift(TABLE, LIMIT)
+    made = _rows(column, 2, drift)
+    assert list(_told(made)) == [0, 1]
+    assert drift.found == {}
+    assert made.rows.num_rows == 0
 
 
 def test_nothing_is_added_when_nothing_may_be() -> None:
     """As when a batch that is in the table is decoded again for its dead letters."""
-    surplus = Surplus(TABLE, LIMIT.less(3))
-    fitted = _fit(_fields({"id": 1}, {"id": 2, "k": 1}), 2, surplus)
-    assert (list(_told(fitted)), surplus.found) == ([1], {})
+    drift = SchemaDrift(TABLE, LIMIT.less(3))
+    made = _rows(_fields({"id": 1}, {"id": 2, "k": 1}), 2, drift)
+    assert (list(_told(made)), drift.found) == ([1], {})
 
 
 @pytest.mark.parametrize(
@@ -138,7 +138,7 @@ def test_nothing_is_added_when_nothing_may_be() -> None:
 def test_a_name_that_would_spoil_the_table_for_its_readers_is_refused(
     record: dict[str, Any], words: str
 ) -> None:
-    surplus = Surplus(TABLE, LIMIT)
-    fitted = _fit(_fields({"id": 1, "b": {"_pos": 1}}, {"id": 2, **record}), 2, surplus)
-    assert surplus.found.keys() == {("b",)}
-    assert list(_told(fitted)) == [1] and words in _told(fitted)[1]
+    drift = SchemaDrift(TABLE, LIMIT)
+    made = _rows(_fields({"id": 1, "b": {"_pos": 1}}, {"id": 2, **record}), 2, drift)
+    assert drift.found.keys() == {("b",)}
+    assert list(_told(made)) == [1] and words in _told(made)[1]

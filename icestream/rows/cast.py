@@ -1,7 +1,7 @@
 """A decoded column in the type of a table's column, with the coercions of Java's table sinks.
 
 Called for columns that carry a schema and for those that transforms made. Whole columns are cast natively;
-where a cast fails, the column is cut into pieces until the values that do not fit are few, and those are
+where a cast fails, the column is cut into pieces until the values that cannot be cast are few, and those are
 named.
 """
 
@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pt
 
-from icestream.jsontext.coerce import Misfit, coerced
+from icestream.jsontext.coerce import CastError, coerced
 from icestream.jsontext.table_rows import cast_text
 from icestream.records.column import is_uuid
 from icestream.records.java_text import java_double, java_float
@@ -33,7 +33,7 @@ class _NoCast(ValueError):
     """There is no native cast that means what Java means."""
 
 
-def fitted(values: pa.Array, kind: pa.DataType, path: str) -> tuple[pa.Array, dict[int, str]]:
+def cast_column(values: pa.Array, kind: pa.DataType, path: str) -> tuple[pa.Array, dict[int, str]]:
     """The values in another type; null where one does not fit, with the reason."""
     failed: dict[int, str] = {}
     pieces = list(_pieces(values, kind, path, 0, failed))
@@ -61,9 +61,9 @@ def _one_by_one(values: pa.Array, kind: pa.DataType, path: str, at: int, failed:
     for position, value in enumerate(values):
         try:
             held.append(coerced(value.as_py(maps_as_pydicts="strict"), kind, path))
-        except Misfit as misfit:
+        except CastError as error:
             held.append(None)
-            failed[at + position] = str(misfit)
+            failed[at + position] = str(error)
         except _NOT_CAST:  # Python itself cannot hold it, such as a moment after the year 9999
             held.append(None)
             failed[at + position] = (

@@ -13,9 +13,9 @@ from icestream.records.column import Column
 from icestream.records.json_source import JsonSource
 from icestream.records.schema import ConnectSchema, Kind
 from icestream.records.values import Fields, Listing, Text, object_fields
-from icestream.rows.fit_records import Fitted, RecordFitter
-from icestream.rows.new_fields import NO_LONGER_REQUIRED
-from icestream.rows.surplus import Surplus
+from icestream.rows.new_columns import NO_LONGER_REQUIRED
+from icestream.rows.schema_drift import SchemaDrift
+from icestream.rows.to_rows import RowConverter, Rows
 
 TABLE = pa.schema(
     [
@@ -46,16 +46,16 @@ def _fields(*records: Any) -> Fields:
     return object_fields(JsonSource([json.dumps(record).encode() for record in records]))
 
 
-def _fit(value: Any, length: int, surplus: Surplus | None = None) -> Fitted:
-    return RecordFitter(TABLE, surplus).fit(value, length)
+def _rows(value: Any, length: int, drift: SchemaDrift | None = None) -> Rows:
+    return RowConverter(TABLE, drift).to_rows(value, length)
 
 
-def _reasons(fitted: Fitted) -> dict[int, str]:
-    return {at: refused.reason for at, refused in fitted.refused.items()}
+def _reasons(made: Rows) -> dict[int, str]:
+    return {at: why.reason for at, why in made.failed.items()}
 
 
 def test_untouched_text_is_decoded_as_it_is() -> None:
-    assert _fit(_fields(RECORD), 1).rows.to_pylist() == [ROW]
+    assert _rows(_fields(RECORD), 1).rows.to_pylist() == [ROW]
 
 
 def test_renamed_inserted_and_removed_fields_land_where_their_names_say() -> None:
@@ -63,7 +63,7 @@ def test_renamed_inserted_and_removed_fields_land_where_their_names_say() -> Non
     edited = fields.put(
         {"id": fields.get("key"), "key": None, "name": Column(pa.array(["new"])), "tags": None}
     )
-    (row,) = _fit(edited, 1).rows.to_pylist()
+    (row,) = _rows(edited, 1).rows.to_pylist()
     assert row == {**ROW, "id": 9, "name": "new", "tags": None}
 
 
@@ -73,7 +73,7 @@ def test_one_text_serves_several_columns_and_paths_inside_each_other() -> None:
     assert rest is not None
     inner = rest.child("inner")
     edited = fields.put({"name": inner.child("deep").child("s"), "props": inner, "inner": inner})
-    (row,) = _fit(edited, 1).rows.to_pylist()
+    (row,) = _rows(edited, 1).rows.to_pylist()
     assert row["name"] == "x"
     assert row["inner"] == ROW["inner"]
     assert row["props"] == [("n", "5"), ("deep", '{"s":"x"}')]
@@ -82,7 +82,7 @@ def test_one_text_serves_several_columns_and_paths_inside_each_other() -> None:
 def test_a_whole_value_becomes_one_column() -> None:
     fields = _fields({"n": 3, "deep": {"s": "y"}}, {"n": 4})
     hoisted = Fields({"id": Column(pa.array([1, 2])), "inner": fields, "name": fields.rest}, None, 2)
-    rows = _fit(hoisted, 2).rows.to_pylist()
+    rows = _rows(hoisted, 2).rows.to_pylist()
     assert [row["inner"] for row in rows] == [{"n": 3, "deep": {"s": "y"}}, {"n": 4, "deep": None}]
     assert [json.loads(row["name"]) for row in rows] == [{"n": 3, "deep": {"s": "y"}}, {"n": 4}]
 
@@ -90,7 +90,7 @@ def test_a_whole_value_becomes_one_column() -> None:
 def test_an_object_that_was_changed_inside_fits_a_struct_a_map_and_text() -> None:
     inside = _fields({"n": 3, "x": 1}).put({"x": None, "deep": _fields({"s": "z"})})
     changed = Fields({"id": Column(pa.array([1])), "inner": inside, "props": inside, "name": inside}, None, 1)
-    (row,) = _fit(changed, 1).rows.to_pylist()
+    (row,) = _rows(changed, 1).rows.to_pylist()
     assert row["inner"] == {"n": 3, "deep": {"s": "z"}}
     assert row["props"] == [("n", "3"), ("deep", '{"s":"z"}')]
     assert json.loads(row["name"]) == {"n": 3, "deep": {"s": "z"}}
@@ -99,26 +99,26 @@ def test_an_object_that_was_changed_inside_fits_a_struct_a_map_and_text() -> Non
 def test_rows_that_do_not_fit_are_named_and_the_others_land() -> None:
     fields = _fields(*({**RECORD, "id": number} for number in range(100)))
     edited = fields.put({"at": Column(pa.array(["2026-11-15"] * 50 + ["never"] + ["2026-11-16"] * 49))})
-    fitted = _fit(edited, 100)
-    assert _reasons(fitted) == {
+    made = _rows(edited, 100)
+    assert _reasons(made) == {
         50: "field 'at' is \"never\", which does not fit a column of type timestamp[us, tz=UTC]"
     }
-    assert fitted.index.tolist() == [*range(50), *range(51, 100)]
-    assert fitted.rows["id"].to_pylist() == fitted.index.tolist()
+    assert made.index.tolist() == [*range(50), *range(51, 100)]
+    assert made.rows["id"].to_pylist() == made.index.tolist()
 
 
 def test_text_that_does_not_fit_is_refused_beside_edits() -> None:
     fields = _fields({**RECORD, "id": 1}, {**RECORD, "id": "x"}, {**RECORD, "id": 3})
-    fitted = _fit(fields.put({"name": None}), 3)
-    assert _reasons(fitted) == {1: "field 'id' is \"x\", which does not fit a column of type int64"}
-    assert fitted.rows["id"].to_pylist() == [1, 3]
+    made = _rows(fields.put({"name": None}), 3)
+    assert _reasons(made) == {1: "field 'id' is \"x\", which does not fit a column of type int64"}
+    assert made.rows["id"].to_pylist() == [1, 3]
 
 
 def test_only_some_rows_of_a_chunk_are_decoded() -> None:
     fields = _fields(*({**RECORD, "id": number} for number in range(6)))
     some = fields.take(np.array([1, 4]))
-    assert _fit(some, 2).rows["id"].to_pylist() == [1, 4]
-    assert _fit(some.put({"name": None}), 2).rows["id"].to_pylist() == [1, 4]
+    assert _rows(some, 2).rows["id"].to_pylist() == [1, 4]
+    assert _rows(some.put({"name": None}), 2).rows["id"].to_pylist() == [1, 4]
 
 
 @pytest.mark.parametrize(
@@ -130,7 +130,7 @@ def test_only_some_rows_of_a_chunk_are_decoded() -> None:
     ],
 )
 def test_what_has_no_fields_is_no_row(value: Any, what: str) -> None:
-    assert _reasons(_fit(value, 1)) == {0: f"the value is {what}, and a row needs an object with fields"}
+    assert _reasons(_rows(value, 1)) == {0: f"the value is {what}, and a row needs an object with fields"}
 
 
 SCHEMA = schemas.struct(
@@ -153,8 +153,8 @@ def test_a_struct_fits_by_name_with_its_defaults() -> None:
         {"id": 1, "inner": {"n": 2}, "props": {"k": 1.0}, "at": at},
         {"id": 2, "name": "b", "inner": {"n": 2**40}, "at": at},
     )
-    fitted = _fit(column, 2)
-    assert fitted.rows.to_pylist() == [
+    made = _rows(column, 2)
+    assert made.rows.to_pylist() == [
         {
             "id": 1,
             "name": "nobody",
@@ -164,7 +164,7 @@ def test_a_struct_fits_by_name_with_its_defaults() -> None:
             "at": at,
         }
     ]
-    assert "1099511627776" in _reasons(fitted)[1]
+    assert "1099511627776" in _reasons(made)[1]
 
 
 def test_a_schema_tells_of_new_wider_and_optional_fields_once() -> None:
@@ -175,9 +175,9 @@ def test_a_schema_tells_of_new_wider_and_optional_fields_once() -> None:
             pa.field("inner", pa.struct([pa.field("n", pa.int32())])),
         ]
     )
-    surplus = Surplus(table)
-    RecordFitter(table, surplus).fit(_struct({"id": 1}), 1)
-    assert surplus.found == {
+    drift = SchemaDrift(table)
+    RowConverter(table, drift).to_rows(_struct({"id": 1}), 1)
+    assert drift.found == {
         ("name", NO_LONGER_REQUIRED): pa.null(),
         ("inner", "n"): pa.int64(),
         ("props",): pa.map_(pa.string(), pa.float64()),
@@ -187,7 +187,7 @@ def test_a_schema_tells_of_new_wider_and_optional_fields_once() -> None:
 
 
 def test_new_keys_are_found_under_edits_and_removed_ones_are_not_new() -> None:
-    surplus = Surplus(TABLE)
+    drift = SchemaDrift(TABLE)
     fields = _fields(
         {**RECORD, "secret": 1, "inner": {"n": 1, "extra": True}}, {**RECORD, "secret": 2, "fresh": 1.5}
     )
@@ -199,8 +199,8 @@ def test_new_keys_are_found_under_edits_and_removed_ones_are_not_new() -> None:
             "empty": Column(pa.nulls(2)),
         }
     )
-    _fit(edited, 2, surplus)
-    assert surplus.found == {
+    _rows(edited, 2, drift)
+    assert drift.found == {
         ("inner", "extra"): pa.bool_(),
         ("fresh",): pa.float64(),
         ("static",): pa.int64(),
