@@ -16,8 +16,8 @@ import uuid
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
+from icestream.jsontext.one_value import encodable
 from icestream.transforms.failures import GroupFailed
-from icestream.transforms.jackson import encodable
 
 _PARSE_EXCEPTION: Final = "org.bson.json.JsonParseException"
 _EPOCH: Final = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
