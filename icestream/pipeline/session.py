@@ -54,7 +54,7 @@ _MALLOC: Mapping[str, int] = {
     "top_pad": 64 * 2**20,
 }
 """For Python workers: each chunk gives back the memory that the next one needs. Without these, the system
-takes it away and clears it again, which was a tenth of a task's CPU (docs/decisions/021-speed.md)."""
+takes it away and clears it again, which was a tenth of a task's CPU (docs/decisions/024-speed.md)."""
 
 
 def spark_settings(worker: Mapping[str, str]) -> dict[str, str]:

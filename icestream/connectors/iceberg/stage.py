@@ -128,12 +128,18 @@ class _Piece:
 
     rows: pa.Table
     origins: RowOrigins
+    size: int
+    """About how many bytes it takes in memory."""
 
     def cut(self, limit: int) -> Iterator[_Piece]:
         """Pieces of about `limit` bytes."""
-        step = max(1, self.rows.num_rows * limit // max(1, self.rows.nbytes))
+        if self.size <= limit:
+            yield self
+            return
+        step = max(1, self.rows.num_rows * limit // self.size)
         for at in range(0, self.rows.num_rows, step):
-            yield _Piece(self.rows.slice(at, step), self.origins.take(slice(at, at + step)))
+            rows = self.rows.slice(at, step)
+            yield _Piece(rows, self.origins.take(slice(at, at + step)), rows.nbytes)
 
 
 class StageWriter:
@@ -160,10 +166,13 @@ class StageWriter:
     def write(self, rows: pa.Table, origins: RowOrigins) -> None:
         if not rows.num_rows:
             return
+        size = rows.nbytes
         for group in self._partitioner.split(rows):
             mine = origins if group.order is None else origins.take(group.order)
-            self._buffered.setdefault(group.value, []).append(_Piece(group.rows, mine))
-        self.buffered_bytes += rows.nbytes
+            # In proportion: the columns of a group are many and short, and measuring them takes its time.
+            share = size * group.rows.num_rows // rows.num_rows
+            self._buffered.setdefault(group.value, []).append(_Piece(group.rows, mine, share))
+        self.buffered_bytes += size
 
     def close(self) -> list[StagedFile]:
         self.flush()
@@ -234,11 +243,11 @@ def _row_groups(pieces: Sequence[_Piece], limit: int) -> Iterator[list[_Piece]]:
     held = 0
     for piece in pieces:
         for part in piece.cut(limit):
-            if group and held + part.rows.nbytes > limit:
+            if group and held + part.size > limit:
                 yield group
                 group, held = [], 0
             group.append(part)
-            held += part.rows.nbytes
+            held += part.size
     if group:
         yield group
 
