@@ -44,7 +44,7 @@ class Options:
 
 
 @click.command()
-@click.option("--records", default=1_000_000, show_default=True, type=click.IntRange(min=1))
+@click.option("--records", default=2_000_000, show_default=True, type=click.IntRange(min=1))
 @click.option("--rounds", default=3, show_default=True, type=click.IntRange(min=1))
 @click.option(
     "--side",

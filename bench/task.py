@@ -4,7 +4,7 @@ No Spark and no commit: each run is a process of its own that reads a loaded top
 does, in batches. CPU time tells more than speed on a machine that others use, and ways that take turns are
 slowed alike. A way is another checkout of this repository, other environment variables, or both:
 
-    python -m bench.task --way "before=/path/to/checkout" --way "arenas=.,MALLOC_ARENA_MAX=1"
+    python -m bench.task --way "before=/path/to/checkout" --way "malloc=.,GLIBC_TUNABLES="
 """
 
 from __future__ import annotations
@@ -87,6 +87,7 @@ def main(records: int, rounds: int, ways: Sequence[str], bootstrap: str | None, 
     """CPU-seconds that one task takes for a million records; ways to do it take turns."""
     if alone:
         assert bootstrap is not None
+        _set_as_in_spark()
         print(json.dumps(measured(bootstrap, records)))
         return
     chosen = [Way("here", Path.cwd(), {}), *map(Way.parsed, ways)]
@@ -97,6 +98,21 @@ def main(records: int, rounds: int, ways: Sequence[str], bootstrap: str | None, 
             for way in chosen if number % 2 == 0 else reversed(chosen):
                 found[way.name].append(way.run(place, records))
     Console().print(_shown(found))
+
+
+def _set_as_in_spark() -> None:
+    """Begin anew with the variables that Python workers of Spark get; those of a way stay as they are."""
+    from icestream.pipeline.session import spark_settings
+
+    prefix = "spark.executorEnv."
+    lacking = {
+        key.removeprefix(prefix): value
+        for key, value in spark_settings({}).items()
+        if key.startswith(prefix) and key.removeprefix(prefix) not in os.environ
+    }
+    if lacking:
+        program = [sys.executable, "-m", "bench.task", *sys.argv[1:]]
+        os.execve(sys.executable, program, {**os.environ, **lacking})
 
 
 def _loaded_broker(stack: ExitStack, records: int) -> str:
