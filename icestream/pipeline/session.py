@@ -3,21 +3,26 @@ One per process."""
 
 from __future__ import annotations
 
+import atexit
 import contextlib
+import functools
 import os
 import platform
 import re
+import shutil
+import socket
 import sys
+import tempfile
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Final
 
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 from icestream.deadlines import Overdue, within
-from icestream.pipeline.launch_settings import launched_with
-from icestream.pipeline.sockets import socket_settings
 
 _DEFAULTS: Mapping[str, str] = {
     "spark.app.name": "icestream",
@@ -55,6 +60,12 @@ _MALLOC: Mapping[str, int] = {
 }
 """For Python workers: each chunk gives back the memory that the next one needs. Without these, the system
 takes it away and clears it again, which was a tenth of a task's CPU (docs/decisions/024-speed.md)."""
+_SOCKETS: Final = "spark.python.unix.domain.socket.enabled"
+_SOCKET_FOLDER: Final = "spark.python.unix.domain.socket.dir"
+_LONGEST_FOLDER: Final = 60
+"""The path of a socket has about 100 characters, of which Spark's names take 42."""
+_SUBMIT_ARGUMENTS: Final = "PYSPARK_SUBMIT_ARGS"
+_ESCAPES: Final[Mapping[str, str]] = {"\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t", "\f": "\\f"}
 
 
 def spark_settings(worker: Mapping[str, str]) -> dict[str, str]:
@@ -95,6 +106,66 @@ def open_session(worker: Mapping[str, str]) -> SparkSession:
         builder = builder.config(key, value)
     # `create`, which only a remote session has: what another thread used before may be of a server that died.
     return builder.create() if remote and not remote.startswith("local") else builder.getOrCreate()
+
+
+@contextmanager
+def launched_with(settings: Mapping[str, str]) -> Iterator[None]:
+    """A JVM that PySpark starts in this block has these settings, by a file that only its owner reads and
+    that is gone afterwards. PySpark would put them into the arguments of `spark-submit`, where every user of
+    the machine sees passwords."""
+    before = os.environ.get(_SUBMIT_ARGUMENTS)
+    with tempfile.TemporaryDirectory(prefix="icestream-spark-") as folder:
+        file = Path(folder) / "spark.properties"
+        file.touch(mode=0o600)
+        file.write_text(
+            "".join(
+                f"{_property_name(key)}={''.join(map(_escaped, value))}\n" for key, value in settings.items()
+            )
+        )
+        own = f"--load-spark-defaults --properties-file '{file}'"
+        os.environ[_SUBMIT_ARGUMENTS] = f"{own} {before or 'pyspark-shell'}"
+        try:
+            yield
+        finally:
+            if before is None:
+                del os.environ[_SUBMIT_ARGUMENTS]
+            else:
+                os.environ[_SUBMIT_ARGUMENTS] = before
+
+
+def _property_name(key: str) -> str:
+    return "".join(f"\\{char}" if char in " =:#!" else _escaped(char) for char in key)
+
+
+def _escaped(char: str) -> str:
+    """As Java reads it from a properties file, whatever its character set."""
+    if char in _ESCAPES:
+        return _ESCAPES[char]
+    if " " <= char <= "~":
+        return char
+    units = char.encode("utf-16-be", "surrogatepass")
+    return "".join(f"\\u{units[at : at + 2].hex()}" for at in range(0, len(units), 2))
+
+
+def socket_settings(given: Mapping[str, str]) -> dict[str, str]:
+    """Unix sockets between Spark on this machine and its Python workers; empty where somebody has chosen, or
+    where it cannot be done.
+
+    Over TCP a small task waits 40 ms for its input, as if an acknowledgement were delayed.
+    docs/decisions/015-one-record.md has the figures.
+    """
+    if _SOCKETS in given or _SOCKET_FOLDER in given or not hasattr(socket, "AF_UNIX"):
+        return {}
+    folder = _own_folder()
+    return {_SOCKETS: "true", _SOCKET_FOLDER: folder} if len(folder) <= _LONGEST_FOLDER else {}
+
+
+@functools.cache
+def _own_folder() -> str:
+    """Of this process, for its life. These sockets ask for no password: whoever reaches them runs code."""
+    folder = tempfile.mkdtemp(prefix="icestream-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return folder
 
 
 def answers(session: SparkSession, seconds: float) -> bool:

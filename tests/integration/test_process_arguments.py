@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from icestream.pipeline.launch_settings import launched_with
+from icestream.pipeline.session import launched_with
 
 # Looks at the arguments of its own processes all the time while Spark starts, and once after a job.
 PROGRAM = r"""

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import stat
+from pathlib import Path
+
 import pytest
 
 from icestream.pipeline import session
 
 _TUNABLES = "spark.executorEnv.GLIBC_TUNABLES"
+_SOCKETS, _SOCKET_FOLDER = "spark.python.unix.domain.socket.enabled", "spark.python.unix.domain.socket.dir"
 _POOL = "spark.executorEnv.ARROW_DEFAULT_MEMORY_POOL"
 
 
@@ -42,3 +46,20 @@ def test_another_c_library_is_told_nothing(monkeypatch: pytest.MonkeyPatch) -> N
 
 def test_a_spark_server_has_settings_of_its_own() -> None:
     assert session.spark_settings({"spark.remote": "sc://host"}) == {"spark.remote": "sc://host"}
+
+
+def test_the_folder_is_its_owners_alone_and_stays_the_same() -> None:
+    settings = session.socket_settings({})
+    assert settings[_SOCKETS] == "true"
+    assert stat.S_IMODE(Path(settings[_SOCKET_FOLDER]).stat().st_mode) == 0o700
+    assert session.socket_settings({}) == settings
+
+
+@pytest.mark.parametrize("given", [{_SOCKETS: "false"}, {_SOCKET_FOLDER: "/run/spark"}])
+def test_what_a_worker_config_says_counts(given: dict[str, str]) -> None:
+    assert session.socket_settings(given) == {}
+
+
+def test_a_path_that_is_too_long_for_a_socket_is_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(session, "_own_folder", lambda: "/tmp/" + "x" * 80)
+    assert session.socket_settings({}) == {}
