@@ -3,12 +3,15 @@ append that is under way, so that its lines, and no others, are recognised after
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import json
 import logging
 import os
+import time
 import zlib
 from base64 import b64decode, b64encode
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -22,6 +25,9 @@ _FORMAT: Final = 2
 _WITHOUT_CHECKPOINTS: Final = 1
 _EMPTY: Final[Mapping[str, Any]] = {"format": _FORMAT, "writing": None}
 _HEAD_BYTES: Final = 4096
+_LOCK_SECONDS: Final = 10.0
+"""How long an append waits for that of another job."""
+_LOCK_POLL: Final = 0.02
 
 
 @dataclass(frozen=True)
@@ -49,10 +55,37 @@ class Append:
 
 
 class Journal:
-    """A small JSON file, replaced whole at every change; used under the lock of the file that it is about."""
+    """A small JSON file, replaced whole at every change, so that it is read without the lock."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
+
+    @contextlib.contextmanager
+    def locked(self) -> Iterator[None]:
+        """For whoever changes it. Not a lock on the file that it is about: one job may have that open since
+        before it was renamed, and another the file that took its place."""
+        with self._told("lock"):
+            lock = os.open(
+                self._path.with_name(f"{self._path.name}.lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666
+            )
+        try:
+            self._await(lock)
+            yield
+        finally:
+            os.close(lock)
+
+    def _await(self, lock: int) -> None:
+        until = time.monotonic() + _LOCK_SECONDS
+        while True:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                return
+            except BlockingIOError:
+                if time.monotonic() > until:
+                    raise SinkUnavailable(
+                        f"another job is writing the file of {self._path}; stop it, or wait"
+                    ) from None
+                time.sleep(_LOCK_POLL)
 
     def begun(self) -> Append | None:
         """An append that did not end."""
@@ -90,7 +123,7 @@ class Journal:
             if document["format"] != _FORMAT:
                 raise ValueError(f"its format is {document['format']}")
             return {**document, "checkpoints": dict(document["checkpoints"])}
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
             return {**_EMPTY, "checkpoints": {}}
         except OSError as error:
             raise SinkUnavailable(f"cannot read {self._path}: {error.strerror}; allow it") from error
@@ -105,7 +138,7 @@ class Journal:
     def _replace(self, document: dict[str, Any]) -> None:
         """Durable when it returns, the new name too: what follows relies on it after a loss of power."""
         temporary = self._path.with_name(f"{self._path.name}.tmp")
-        try:
+        with self._told("write"):
             with temporary.open("wb") as file:
                 file.write(json.dumps(document).encode())
                 file.flush()
@@ -116,9 +149,14 @@ class Journal:
                 os.fsync(folder)
             finally:
                 os.close(folder)
+
+    @contextlib.contextmanager
+    def _told(self, doing: str) -> Iterator[None]:
+        try:
+            yield
         except OSError as error:
             raise SinkUnavailable(
-                f"cannot write {self._path}: {error.strerror}; free space or allow it"
+                f"cannot {doing} {self._path}: {error.strerror}; free space or allow it"
             ) from error
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import fcntl
 import logging
 import os
 import stat
@@ -99,7 +98,7 @@ class StandardOutput(Target):
 
 
 class LineFile(Target):
-    """Connectors may share a file: its journal has a place for each, and a lock orders their appends."""
+    """Connectors may share a file: its journal has a place for each, and its lock orders their appends."""
 
     def __init__(self, path: Path, connector: str) -> None:
         self.name = str(path)
@@ -111,15 +110,24 @@ class LineFile(Target):
         """Of a pipe, which has no journal."""
 
     def found(self) -> FoundCheckpoint:
-        """Without its journal, or with a new file, it goes on where the group is, as the Java class does."""
+        """By its journal, also if the file was renamed or removed; without one it goes on where the group is,
+        as the Java class does. Pipes are not opened: their readers would notice."""
+        journal = self._journal if self._file is not None else self._journal_beside()
         checkpoint = self._last
-        if self._path.exists():
-            self._open()
-            if self._journal is not None:
-                with self._locked():
-                    self._clear_up(self._journal)
-                    checkpoint = self._journal.checkpoint(self._connector)
+        if journal is not None:
+            if journal.begun() is not None:
+                self._open()
+                with journal.locked():
+                    self._clear_up(journal)
+            checkpoint = journal.checkpoint(self._connector)
         return FoundCheckpoint(checkpoint, target=self.name, follows_group=True)
+
+    def _journal_beside(self) -> Journal | None:
+        """None: it is something else than a file, such as a pipe."""
+        # One journal for a file, by whatever links it is named.
+        path = self._path.resolve()
+        is_other = path.exists() and not path.is_file()
+        return None if is_other else Journal(path.with_name(f".{path.name}.icestream"))
 
     def plan(self, new_fields: Mapping[tuple[str, ...], Any]) -> None:
         """Nothing to plan, but a file that cannot be written is told at once."""
@@ -132,7 +140,7 @@ class LineFile(Target):
             self._write(file, text)
             self._last = commit.checkpoint
             return Receipt(commit.checkpoint, commit.checkpoint.commit)
-        with self._locked():
+        with self._journal.locked():
             self._clear_up(self._journal)
             self._refuse_moved(self._journal, commit)
             facts = os.fstat(file)
@@ -166,10 +174,7 @@ class LineFile(Target):
             raise FatalError(
                 f"Couldn't find or create file '{path}' for FileStreamSinkTask: {error.strerror}"
             ) from error
-        # One journal for a file, by whatever links it is named.
-        path = path.resolve()
-        is_regular = stat.S_ISREG(os.fstat(file).st_mode)
-        self._journal = Journal(path.with_name(f".{path.name}.icestream")) if is_regular else None
+        self._journal = self._journal_beside() if stat.S_ISREG(os.fstat(file).st_mode) else None
         self._file = file
         return file
 
@@ -223,15 +228,3 @@ class LineFile(Target):
             raise SinkUnavailable(
                 f"cannot {doing} '{self._path}': {error.strerror}; free space or allow it"
             ) from error
-
-    @contextlib.contextmanager
-    def _locked(self) -> Iterator[None]:
-        file = self._open()
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise SinkUnavailable(f"another job is writing '{self._path}'; stop it, or wait") from None
-        try:
-            yield
-        finally:
-            fcntl.flock(file, fcntl.LOCK_UN)

@@ -12,10 +12,16 @@ from icestream.api.checkpoint import Checkpoint, SourceIds, checkpoint_after
 from icestream.api.errors import CommitConflict, FatalError, SinkUnavailable
 from icestream.api.offsets import Offsets, Partition
 from icestream.api.sink import Commit
+from icestream.connectors.file import journal as journal_module
 from icestream.connectors.file.journal import Append, Journal
 from icestream.connectors.file.sink import LineFile
 
 P = Partition("t", 0)
+
+
+@pytest.fixture(autouse=True)
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(journal_module, "_LOCK_SECONDS", 0.1)
 
 
 class Crash(BaseException):
@@ -182,11 +188,64 @@ def test_a_file_that_was_replaced_meanwhile_is_not_cut(tmp_path: Path) -> None:
     assert path.read_bytes() == b"a new file, longer than the old one\n"
 
 
+def test_a_file_that_is_renamed_while_the_job_runs_goes_on(tmp_path: Path) -> None:
+    path = tmp_path / "out.txt"
+    file = LineFile(path, "c")
+    append(file, 0, 1, b"one\n")
+    path.rename(tmp_path / "rotated.txt")
+    # As the manager does when it looks around: what it finds is what the next commit is compared with.
+    append(file, 1, 2, b"two\n")
+    assert (tmp_path / "rotated.txt").read_bytes() == b"one\ntwo\n"
+    append(LineFile(path, "c"), 2, 3, b"three\n")
+    assert (reached(path), path.read_bytes()) == (3, b"three\n")
+
+
+def test_a_file_that_is_gone_is_still_known_to_its_journal(tmp_path: Path) -> None:
+    path = tmp_path / "out.txt"
+    append(LineFile(path, "c"), 0, 1, b"one\n")
+    path.unlink()
+    assert reached(path) == 1
+    assert not path.exists()
+    crash(path, 1, 2, b"two\n", "written")
+    path.unlink()
+    assert reached(path) == 1
+    append(LineFile(path, "c"), 1, 2, b"two\n")
+    assert (reached(path), path.read_bytes()) == (2, b"two\n")
+
+
+def test_jobs_of_a_file_and_of_the_one_that_replaced_it_do_not_meet_in_the_journal(tmp_path: Path) -> None:
+    path = tmp_path / "out.txt"
+    old = LineFile(path, "a")
+    append(old, 0, 1, b"a\n")
+    path.rename(tmp_path / "rotated.txt")
+    new = LineFile(path, "b")
+    new.plan({})
+    assert old._journal is not None
+    with old._journal.locked(), pytest.raises(SinkUnavailable, match="another job is writing"):
+        append(new, 0, 1, b"b\n")
+
+
+def test_whoever_only_looks_waits_for_nobody(tmp_path: Path) -> None:
+    path = tmp_path / "out.txt"
+    writing = LineFile(path, "c")
+    append(writing, 0, 1, b"one\n")
+    assert writing._journal is not None
+    with writing._journal.locked():
+        assert reached(path) == 1
+
+
+def test_looking_at_a_pipe_does_not_open_it(tmp_path: Path) -> None:
+    path = tmp_path / "pipe"
+    os.mkfifo(path)
+    assert LineFile(path, "c").found().checkpoint is None
+
+
 def test_a_job_that_writes_keeps_others_waiting(tmp_path: Path) -> None:
     path = tmp_path / "out.txt"
     writing, other = LineFile(path, "a"), LineFile(path, "b")
     writing.plan({})
-    with writing._locked(), pytest.raises(SinkUnavailable, match="another job is writing"):
+    assert writing._journal is not None
+    with writing._journal.locked(), pytest.raises(SinkUnavailable, match="another job is writing"):
         append(other, 0, 1, b"b\n")
     append(writing, 0, 1, b"a\n")
     append(other, 0, 1, b"b\n")
