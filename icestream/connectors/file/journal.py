@@ -117,8 +117,9 @@ class Journal:
     def _load(self) -> dict[str, Any]:
         try:
             document = json.loads(self._path.read_bytes())
-            if document["format"] == _WITHOUT_CHECKPOINTS and document["writing"] is None:
-                # Of a build before 16 November 2026, which left the offsets to the consumer group.
+            if document["format"] == _WITHOUT_CHECKPOINTS and not (document["writing"] or document["landed"]):
+                # Of a build before 16 November 2026, which left the offsets to the consumer group, and whose
+                # last batch the group has.
                 return {**_EMPTY, "checkpoints": {}}
             if document["format"] != _FORMAT:
                 raise ValueError(f"its format is {document['format']}")

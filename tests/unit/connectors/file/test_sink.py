@@ -93,6 +93,15 @@ def test_a_journal_of_an_older_build_leaves_the_offsets_to_the_group(tmp_path: P
     assert (reached(path), path.read_bytes()) == (6, b"before\nsix\n")
 
 
+def test_a_batch_that_only_a_journal_of_an_older_build_knows_is_not_written_again(tmp_path: Path) -> None:
+    path = tmp_path / "out.txt"
+    path.write_bytes(b"before\n")
+    landed = '{"c": {"commit": "x", "start": {"t": {"0": 0}}, "end": {"t": {"0": 1}}}}'
+    (tmp_path / ".out.txt.icestream").write_text(f'{{"format": 1, "writing": null, "landed": {landed}}}')
+    with pytest.raises(FatalError, match="is not a journal of FileStreamSink"):
+        LineFile(path, "c").found()
+
+
 def crash(path: Path, start: int, end: int, text: bytes, point: str, connector: str = "c") -> None:
     file = LineFile(path, connector)
     file.plan({})
