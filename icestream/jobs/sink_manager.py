@@ -25,7 +25,14 @@ from icestream.api.checkpoint import (
     checkpoint_after,
     checkpoint_moved,
 )
-from icestream.api.errors import CommitConflict, FatalError, Fenced, RecordRejected, SourceUnavailable
+from icestream.api.errors import (
+    CommitConflict,
+    FatalError,
+    Fenced,
+    RecordRejected,
+    SourceRecreated,
+    SourceUnavailable,
+)
 from icestream.api.offsets import NOTHING, Offsets, Partition, named
 from icestream.api.sink import Commit, Message, Receipt, Sink, Target
 from icestream.api.status import Progress
@@ -193,8 +200,8 @@ class SinkManager:
         # A group's offsets are there whether a partition has a leader or not.
         group = self._source.group_offsets(self._job.group, [*partitions, *self._leaderless])
         self._give_way(group, [*partitions, *self._leaderless])
-        found = self._after_moves_of_others(found, group)
         self._refuse_owed_without_leader([item.checkpoint for item in found if item.checkpoint], group)
+        found = self._after_moves_of_others(found, group, partitions)
         self._refuse_start_without_leader(found, group)
         beginnings = self._source.beginnings(partitions)
         is_new = all(item.checkpoint is None for item in found)
@@ -209,8 +216,7 @@ class SinkManager:
             planning.refuse_gaps(self._job.name, floor, beginnings, ends, given_by)
         if has_all(found):
             if (batch := unpublished_batch(checkpoints, group, partitions)) is not None:
-                theirs = [one for one, item in zip(self._targets, found, strict=True) if item.checkpoint]
-                self._publish_missing(batch, theirs, beginnings)
+                self._publish_missing(batch, found, beginnings)
             elif any(group[p].next != resume.floor[p] for p in partitions if p in group):
                 self._publish(checkpoints[0].commit, [], [], resume.floor)
         self._note_totals(checkpoints)
@@ -218,16 +224,20 @@ class SinkManager:
         return resume
 
     def _after_moves_of_others(
-        self, found: Sequence[FoundCheckpoint], group: Mapping[Partition, GroupOffset]
+        self,
+        found: Sequence[FoundCheckpoint],
+        group: Mapping[Partition, GroupOffset],
+        partitions: Sequence[Partition],
     ) -> Sequence[FoundCheckpoint]:
         """Targets that follow the group go where somebody else has moved it, such as Kafka Connect itself.
 
         The group's offsets are ours from then on: by that, a batch that Kafka has missed is told from offsets
         that were moved.
         """
-        moved = {p: at.next for p, at in group.items() if not at.note.startswith(NOTE_PREFIX)}
-        if not moved or not any(item.follows_group for item in found):
+        moved = _moved_by_others(found, group)
+        if not moved:
             return found
+        self._publish_missing_of_unmoved(found, group, [p for p in partitions if p not in moved])
         for target, item in zip(self._targets, found, strict=True):
             moves = {p: to for p, to in moved.items() if item.offsets.get(p) != to}
             if item.follows_group and item.checkpoint is not None and moves:
@@ -238,7 +248,26 @@ class SinkManager:
         self._publish(str(uuid.uuid4()), [], [], Offsets(moved))
         return [target.found() for target in self._targets]
 
-    def _publish_missing(self, batch: Batch, targets: Sequence[Target], beginnings: Offsets) -> None:
+    def _publish_missing_of_unmoved(
+        self,
+        found: Sequence[FoundCheckpoint],
+        group: Mapping[Partition, GroupOffset],
+        unmoved: Sequence[Partition],
+    ) -> None:
+        """The commit that moves other partitions hides what the last batch still owes Kafka of these."""
+        checkpoints = [item.checkpoint for item in found if item.checkpoint]
+        batch = unpublished_batch(checkpoints, group, unmoved) if has_all(found) else None
+        if batch is None:
+            return
+        try:
+            self._refuse_other_source(checkpoints)
+        except SourceRecreated as error:
+            _log.warning("dead letters are lost: %s", error, extra=self._context())
+            return
+        self._publish_missing(batch, found, self._source.beginnings(unmoved))
+
+    def _publish_missing(self, batch: Batch, found: Sequence[FoundCheckpoint], beginnings: Offsets) -> None:
+        targets = [one for one, item in zip(self._targets, found, strict=True) if item.checkpoint]
         is_whole = not any(piece.start < beginnings[piece.partition] for piece in batch.slices())
         if is_whole or self._job.dead_letters:
             planning.refuse_lost_letters(self._job.name, batch, beginnings)
@@ -598,6 +627,15 @@ class SinkManager:
 
     def _context(self, batch: Batch | None = None) -> dict[str, str]:
         return {"connector": self._job.name, "batch": batch.id if batch else ""}
+
+
+def _moved_by_others(
+    found: Sequence[FoundCheckpoint], group: Mapping[Partition, GroupOffset]
+) -> dict[Partition, int]:
+    """Where a group that targets follow was set by somebody else."""
+    if not any(item.follows_group for item in found):
+        return {}
+    return {p: at.next for p, at in group.items() if not at.note.startswith(NOTE_PREFIX)}
 
 
 def _commits(checkpoints: Sequence[Checkpoint], group: Mapping[Partition, GroupOffset]) -> set[str]:
