@@ -454,7 +454,8 @@ class SinkManager:
         return self._idle_schedule.pause(now, rows, ends)
 
     def _has_changed(self, resume: ResumePoint, ends: Offsets) -> bool:
-        """Whether there are new partitions, or somebody else wrote the job's targets, such as a rollback."""
+        """Whether there are new partitions, or somebody else wrote the job's targets, such as a rollback, or
+        moved the group that they follow."""
         partitions = self._refresh_facts()
         self._refuse_other_source(resume.checkpoints)
         beginnings = self._source.beginnings(list(ends))
@@ -464,7 +465,11 @@ class SinkManager:
         before, after = (
             [item.checkpoint and item.checkpoint.commit for item in items] for items in (resume.found, found)
         )
-        return before != after or any(partition not in resume.floor for partition in partitions)
+        if before != after or any(partition not in resume.floor for partition in partitions):
+            return True
+        if not any(item.follows_group for item in found):
+            return False
+        return bool(_moved_by_others(found, self._source.group_offsets(self._job.group, partitions)))
 
     def _refuse_other_source(self, checkpoints: Sequence[Checkpoint]) -> None:
         refuse_other_source(self._job.name, checkpoints, self._identity, self._reads)

@@ -752,3 +752,13 @@ def test_moved_offsets_of_one_partition_cost_no_dead_letters_of_another() -> Non
     assert world.table.checkpoint.offsets == Offsets({zero: 20, one: 20})
     # Ten of each partition, ten more, and two again.
     assert world.table.checkpoint.totals.read == 42
+
+
+def test_a_group_that_is_moved_while_the_job_rests_is_followed() -> None:
+    world = World({0: 10})
+    world.table.follows_group = True
+    world.tick()
+    world.kafka.group[Partition("t", 0)] = GroupOffset(4, "")
+    for _ in range(8):
+        world.tick(2.0)
+    assert world.table.rows == 16
