@@ -46,8 +46,8 @@ def gather(
     plugin = sink_plugin(config.get("connector.class", ""))
     job = sink_job(name, config, plugin.options(config))
     topics = Topics(client_settings(worker, "admin", subset(config, "admin.override.")))
-    sink = plugin.open(name, config)
     reader = SliceReader(client_settings(worker, "consumer", subset(config, "consumer.override.")))
+    sink = plugin.open(name, config)
     try:
         # First, so that a login that Kafka refuses is told as such, whatever is wrong with the targets.
         topics.cluster_id()
@@ -60,6 +60,7 @@ def gather(
         return [(one.name, _facts(one, topics, reader, deep)) for one in seen]
     finally:
         reader.close()
+        sink.close()
 
 
 @dataclass(frozen=True)

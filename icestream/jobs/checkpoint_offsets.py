@@ -111,6 +111,9 @@ class CheckpointOffsetStore:
         self._change(self._reset)
         return RESET
 
+    def close(self) -> None:
+        self._sink.close()
+
     # -- how --
 
     def _change(

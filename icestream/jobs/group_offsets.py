@@ -95,6 +95,9 @@ class GroupOffsetStore:
             delete_group(self._kafka.reads, self._group)
         return RESET
 
+    def close(self) -> None:
+        """Nothing stays open."""
+
     @contextmanager
     def _others_shut_out(self, partitions: Sequence[Partition]) -> Iterator[None]:
         """A manager that still lives could undo the change with its next batch. An older change that was slow

@@ -7,6 +7,7 @@ any target yet has only the group. Every change may be repeated: it ends in the 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
 from typing import Protocol, TypeVar
 
 from icestream.api.config import Config
@@ -37,6 +38,8 @@ class _Store(Protocol):
 
     def reset(self) -> str: ...
 
+    def close(self) -> None: ...
+
 
 class SinkOffsets:
     """The `OffsetAdmin` of sinks."""
@@ -45,20 +48,36 @@ class SinkOffsets:
         self._worker = worker
 
     def read(self, name: str, config: Config) -> list[OffsetEntry]:
-        offsets = _in_time(_READ_SECONDS, name, lambda: self._store(name, config).read())
+        offsets = _in_time(_READ_SECONDS, name, lambda: self._asked(name, config, lambda store: store.read()))
         return entries_from(offsets)
 
     def alter(self, name: str, config: Config, entries: Sequence[OffsetEntry]) -> str:
         moves = moves_from(entries)
         still_awaited = lease(_CHANGE_SECONDS)
-        return _in_time(_CHANGE_SECONDS, name, lambda: self._store(name, config, still_awaited).alter(moves))
+        return _in_time(
+            _CHANGE_SECONDS,
+            name,
+            lambda: self._asked(name, config, lambda store: store.alter(moves), still_awaited),
+        )
 
     def reset(self, name: str, config: Config) -> str:
         still_awaited = lease(_CHANGE_SECONDS)
-        return _in_time(_CHANGE_SECONDS, name, lambda: self._store(name, config, still_awaited).reset())
+        return _in_time(
+            _CHANGE_SECONDS,
+            name,
+            lambda: self._asked(name, config, lambda store: store.reset(), still_awaited),
+        )
 
-    def _store(self, name: str, config: Config, still_awaited: Callable[[], None] = lambda: None) -> _Store:
-        return sink_offset_store(name, config, self._worker, still_awaited=still_awaited)
+    def _asked(
+        self,
+        name: str,
+        config: Config,
+        call: Callable[[_Store], _T],
+        still_awaited: Callable[[], None] = lambda: None,
+    ) -> _T:
+        store = sink_offset_store(name, config, self._worker, still_awaited=still_awaited)
+        with closing(store):
+            return call(store)
 
 
 def sink_offset_store(
@@ -73,8 +92,13 @@ def sink_offset_store(
     kafka = ConnectorKafka.of(plugin, config, worker)
     job = sink_job(name, config, plugin.options(config))
     sink = plugin.open(name, config)
-    deciding = [target for target in sink.targets() if _decides(target)]
+    try:
+        deciding = [target for target in sink.targets() if _decides(target)]
+    except BaseException:
+        sink.close()
+        raise
     if not deciding:
+        sink.close()
         return GroupOffsetStore(kafka, job, still_awaited)
     return CheckpointOffsetStore(kafka, job, config, sink, deciding, reached, still_awaited)
 
