@@ -225,6 +225,9 @@ class SinkPlugin(ConnectorPlugin):
     """Whether `validate` asks Kafka and the Schema Registries of a config if they are there."""
     uses_spark: ClassVar[bool] = False
     """Whether its batches are Spark jobs; otherwise they run in the worker."""
+    answer_seconds: ClassVar[float | None] = 300.0
+    """After so long a call to a target is left behind, and tried again: longer than the limits of clients,
+    with their retries. None: a call takes as long as it takes."""
 
     def options(self, config: Config) -> SinkOptions:
         return SinkOptions()

@@ -53,7 +53,7 @@ def sink_manager(
     admin = client_settings(worker, "admin", subset(config, "admin.override."))
     topics = shared.clusters.topics(admin) if shared else Topics(admin)
     watch = shared.clusters.watch(admin) if shared else None
-    sink = LimitedSink(lambda: plugin.open(name, config))
+    sink = LimitedSink(lambda: plugin.open(name, config), plugin.answer_seconds)
 
     def open_publisher() -> Publisher:
         create_missing_topics(job, sink.event_topics(), topics)

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import os
 import threading
+from pathlib import Path
 from typing import Any, cast
 
 import pytest
 
+from icestream.api.batch import Staged
+from icestream.api.checkpoint import Checkpoint, SourceIds
 from icestream.api.errors import CommitUnknown, SinkUnavailable
-from icestream.api.sink import Target
+from icestream.api.sink import Commit, Sink, Target
+from icestream.connectors.file.plugin import FileSinkPlugin
 from icestream.jobs.limited_sink import LimitedSink
 
 
@@ -66,3 +71,31 @@ def test_a_commit_without_an_answer_may_have_landed(target: Target, made: list[S
     with pytest.raises(CommitUnknown, match="may land all the same"):
         target.commit(cast(Any, None))
     made[0].answers.set()
+
+
+def test_a_pipe_whose_reader_rests_is_waited_for(tmp_path: Path) -> None:
+    path = tmp_path / "pipe"
+    os.mkfifo(path)
+    reader = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+    opened: list[Sink] = []
+
+    def open_sink() -> Sink:
+        opened.append(FileSinkPlugin().open("x", {"file": str(path)}))
+        return opened[-1]
+
+    target = LimitedSink(open_sink, FileSinkPlugin.answer_seconds and 0.05).targets()[0]
+    text = b"more than a pipe holds\n" * 10_000
+    checkpoint = Checkpoint("c", None, SourceIds("", {}))
+    commit = threading.Thread(
+        target=target.commit, args=[Commit(checkpoint, None, None, Staged([text], 1))], daemon=True
+    )
+    commit.start()
+    commit.join(0.5)
+    assert commit.is_alive()
+    os.set_blocking(reader, True)
+    read = b""
+    while len(read) < len(text):
+        read += os.read(reader, 65_536)
+    commit.join()
+    assert (read, len(opened)) == (text, 1)
+    os.close(reader)
