@@ -245,7 +245,9 @@ class SinkManager:
                 commit = str(uuid.uuid4())
                 checkpoint = checkpoint_moved(item.checkpoint, commit, moves, self._identity, floor)
                 target.commit(Commit(checkpoint, item.checkpoint, target.plan({})))
-        self._publish(str(uuid.uuid4()), [], [], Offsets(moved))
+        note = str(uuid.uuid4())
+        self._fences.knows([note])
+        self._publish(note, [], [], Offsets(moved))
         return [target.found() for target in self._targets]
 
     def _publish_missing_of_unmoved(

@@ -762,3 +762,21 @@ def test_a_group_that_is_moved_while_the_job_rests_is_followed() -> None:
     for _ in range(8):
         world.tick(2.0)
     assert world.table.rows == 16
+
+
+def test_a_manager_that_followed_the_group_is_no_rival_of_its_own() -> None:
+    def shuts_out(point: str) -> None:
+        world.kafka.fences = int(point.startswith("committed"))
+
+    world = World({0: 10})
+    world.manager = world.new_manager(shuts_out)
+    world.table.follows_group = True
+    world.kafka.is_away = True
+    with pytest.raises(SourceUnavailable):
+        world.tick()
+    world.kafka.is_away = False
+    world.kafka.group[Partition("t", 0)] = GroupOffset(4, "")
+    with pytest.raises(SourceUnavailable, match="nobody else committed"):
+        world.tick(1.0)
+    world.tick(1.0)
+    assert (world.table.rows, world.kafka.group[Partition("t", 0)].next) == (6, 10)
