@@ -188,13 +188,16 @@ def test_a_second_connector_clears_up_after_the_first(tmp_path: Path) -> None:
     assert reached(path, "b") == 9
 
 
-def test_a_file_that_was_replaced_meanwhile_is_not_cut(tmp_path: Path) -> None:
+def test_a_file_that_was_replaced_meanwhile_is_not_cut(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     path = tmp_path / "out.txt"
     crash(path, 0, 1, b"half", "written")
     path.rename(tmp_path / "rotated.txt")
     path.write_bytes(b"a new file, longer than the old one\n")
     assert reached(path) == 0
     assert path.read_bytes() == b"a new file, longer than the old one\n"
+    assert "or replaced it, during an append" in caplog.text
 
 
 def test_a_file_that_is_renamed_while_the_job_runs_goes_on(tmp_path: Path) -> None:
