@@ -30,6 +30,7 @@ from icestream.jobs.offset_entries import Moves
 from icestream.jobs.publisher import KafkaPublisher, create_missing_topics, publish_missing
 from icestream.jobs.resume import (
     has_all,
+    moved_by_others,
     refuse_other_cluster,
     refuse_other_source,
     resume_point,
@@ -243,7 +244,8 @@ class CheckpointOffsetStore:
         checkpoints = [item.checkpoint for item in now.settles if item.checkpoint]
         if self._job.dead_letters is None or not has_all(now.settles):
             return
-        batch = unpublished_batch(checkpoints, now.group, now.partitions)
+        moved = moved_by_others(now.settles, now.group)
+        batch = unpublished_batch(checkpoints, now.group, [p for p in now.partitions if p not in moved])
         if batch is None:
             return
         try:

@@ -182,6 +182,15 @@ def has_all(found: Sequence[FoundCheckpoint]) -> bool:
     )
 
 
+def moved_by_others(
+    found: Sequence[FoundCheckpoint], group: Mapping[Partition, GroupOffset]
+) -> dict[Partition, int]:
+    """Where a group that targets follow was set by somebody else."""
+    if not any(item.follows_group for item in found):
+        return {}
+    return {p: at.next for p, at in group.items() if not _is_ours(at)}
+
+
 def unpublished_batch(
     checkpoints: Sequence[Checkpoint], group: Mapping[Partition, GroupOffset], current: Iterable[Partition]
 ) -> Batch | None:

@@ -45,6 +45,7 @@ from icestream.jobs.resume import (
     NOTE_PREFIX,
     ResumePoint,
     has_all,
+    moved_by_others,
     places_told_by_others,
     refuse_other_source,
     resume_point,
@@ -234,7 +235,7 @@ class SinkManager:
         The group's offsets are ours from then on: by that, a batch that Kafka has missed is told from offsets
         that were moved.
         """
-        moved = _moved_by_others(found, group)
+        moved = moved_by_others(found, group)
         if not moved:
             return found
         self._publish_missing_of_unmoved(found, group, [p for p in partitions if p not in moved])
@@ -471,7 +472,7 @@ class SinkManager:
             return True
         if not any(item.follows_group for item in found):
             return False
-        return bool(_moved_by_others(found, self._source.group_offsets(self._job.group, partitions)))
+        return bool(moved_by_others(found, self._source.group_offsets(self._job.group, partitions)))
 
     def _refuse_other_source(self, checkpoints: Sequence[Checkpoint]) -> None:
         refuse_other_source(self._job.name, checkpoints, self._identity, self._reads)
@@ -634,15 +635,6 @@ class SinkManager:
 
     def _context(self, batch: Batch | None = None) -> dict[str, str]:
         return {"connector": self._job.name, "batch": batch.id if batch else ""}
-
-
-def _moved_by_others(
-    found: Sequence[FoundCheckpoint], group: Mapping[Partition, GroupOffset]
-) -> dict[Partition, int]:
-    """Where a group that targets follow was set by somebody else."""
-    if not any(item.follows_group for item in found):
-        return {}
-    return {p: at.next for p, at in group.items() if not at.note.startswith(NOTE_PREFIX)}
 
 
 def _commits(checkpoints: Sequence[Checkpoint], group: Mapping[Partition, GroupOffset]) -> set[str]:

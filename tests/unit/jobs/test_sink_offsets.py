@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -12,7 +13,13 @@ from icestream.api.errors import FatalError
 from icestream.api.offsets import Offsets, Partition
 from icestream.api.sink import Commit
 from icestream.connectors.file.sink import FileSink, LineFile
+from icestream.jobs import checkpoint_offsets
+from icestream.jobs.checkpoint_offsets import CheckpointOffsetStore
+from icestream.jobs.group_offsets import ConnectorKafka
+from icestream.jobs.sink_job import DeadLetters
 from icestream.jobs.sink_offsets import SinkOffsets
+from icestream.kafka.topics import GroupOffset
+from tests.unit.jobs.test_sink_manager import FakeSink, World
 
 P = Partition("t", 0)
 
@@ -41,3 +48,29 @@ def test_a_sink_that_was_asked_for_offsets_is_closed(
     else:
         assert [entry.offset for entry in admin.read("x", config)] == [{"kafka_offset": 3}]
     assert len(closed) == 1
+
+
+def test_what_another_tool_has_moved_is_not_taken_for_missing_letters(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    world = World({0: 10, 1: 10}, tolerates_all=True, dead_letters=DeadLetters("dlq", 1, True))
+    world.table.follows_group = True
+    world.runner.bad = {(0, 8)}
+    world.tick()
+    zero, one = Partition("t", 0), Partition("t", 1)
+    world.kafka.group[zero] = GroupOffset(5, "")
+    fake: Any = world.kafka
+    fake.prove = lambda partition: None
+    monkeypatch.setattr(checkpoint_offsets, "KafkaChannel", lambda job, settings: fake)
+    monkeypatch.setattr(checkpoint_offsets, "InWorkerRunner", lambda kafka, records: world.runner)
+    monkeypatch.setattr(checkpoint_offsets, "prepare_topics", lambda job, events, topics: None)
+    kafka = ConnectorKafka(["t"], None, fake, {}, {})
+    CheckpointOffsetStore(kafka, world.job, {}, FakeSink(world.tables), world.tables).alter({one: 3})
+    assert world.kafka.group[zero] == GroupOffset(5, "")
+    world.manager = world.new_manager()
+    world.tick(10.0)
+    # Of the first partition five again, and of the second seven.
+    assert world.table.checkpoint is not None
+    assert world.table.checkpoint.totals.read == 32
+    # Once for each time that it was read.
+    assert [record.offset for _, letters, _, _ in world.kafka.published for record in letters] == [8, 8]
