@@ -202,7 +202,10 @@ class SinkManager:
         group = self._source.group_offsets(self._job.group, [*partitions, *self._leaderless])
         self._give_way(group, [*partitions, *self._leaderless])
         self._refuse_owed_without_leader([item.checkpoint for item in found if item.checkpoint], group)
-        found = self._after_moves_of_others(found, group, partitions)
+        if moved := moved_by_others(found, group):
+            self._follow(found, group, moved, partitions)
+            found = [target.found() for target in self._targets]
+            group = self._source.group_offsets(self._job.group, [*partitions, *self._leaderless])
         self._refuse_start_without_leader(found, group)
         beginnings = self._source.beginnings(partitions)
         is_new = all(item.checkpoint is None for item in found)
@@ -224,20 +227,18 @@ class SinkManager:
         self._idle_schedule.found_resume_point(self._clock())
         return resume
 
-    def _after_moves_of_others(
+    def _follow(
         self,
         found: Sequence[FoundCheckpoint],
         group: Mapping[Partition, GroupOffset],
+        moved: Mapping[Partition, int],
         partitions: Sequence[Partition],
-    ) -> Sequence[FoundCheckpoint]:
+    ) -> None:
         """Targets that follow the group go where somebody else has moved it, such as Kafka Connect itself.
 
         The group's offsets are ours from then on: by that, a batch that Kafka has missed is told from offsets
         that were moved.
         """
-        moved = moved_by_others(found, group)
-        if not moved:
-            return found
         self._publish_missing_of_unmoved(found, group, [p for p in partitions if p not in moved])
         for target, item in zip(self._targets, found, strict=True):
             moves = {p: to for p, to in moved.items() if item.offsets.get(p) != to}
@@ -249,7 +250,6 @@ class SinkManager:
         note = str(uuid.uuid4())
         self._fences.knows([note])
         self._publish(note, [], [], Offsets(moved))
-        return [target.found() for target in self._targets]
 
     def _publish_missing_of_unmoved(
         self,

@@ -200,8 +200,8 @@ class LineFile(Target):
                 os.fsync(file)
             elif tail or os.fstat(file).st_ino != begun.inode:
                 _log.warning(
-                    "another program wrote to '%s', or replaced it, during an append that did not end; what is "
-                    "there of it stays, and it is written again",
+                    "another program wrote to '%s', or replaced it, during an append that did not end; what "
+                    "is there of it stays, and it is written again",
                     self._path,
                 )
             journal.give_up()

@@ -16,7 +16,7 @@ from icestream.connectors.file.sink import FileSink, LineFile
 from icestream.jobs import checkpoint_offsets
 from icestream.jobs.checkpoint_offsets import CheckpointOffsetStore
 from icestream.jobs.group_offsets import ConnectorKafka
-from icestream.jobs.sink_job import DeadLetters
+from icestream.jobs.sink_job import DeadLetterSettings
 from icestream.jobs.sink_offsets import SinkOffsets
 from icestream.kafka.topics import GroupOffset
 from tests.unit.jobs.test_sink_manager import FakeSink, World
@@ -53,7 +53,7 @@ def test_a_sink_that_was_asked_for_offsets_is_closed(
 def test_what_another_tool_has_moved_is_not_taken_for_missing_letters(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    world = World({0: 10, 1: 10}, tolerates_all=True, dead_letters=DeadLetters("dlq", 1, True))
+    world = World({0: 10, 1: 10}, tolerates_all=True, dead_letters=DeadLetterSettings("dlq", 1, True))
     world.table.follows_group = True
     world.runner.bad = {(0, 8)}
     world.tick()
@@ -61,9 +61,9 @@ def test_what_another_tool_has_moved_is_not_taken_for_missing_letters(
     world.kafka.group[zero] = GroupOffset(5, "")
     fake: Any = world.kafka
     fake.prove = lambda partition: None
-    monkeypatch.setattr(checkpoint_offsets, "KafkaChannel", lambda job, settings: fake)
+    monkeypatch.setattr(checkpoint_offsets, "KafkaPublisher", lambda job, settings: fake)
     monkeypatch.setattr(checkpoint_offsets, "InWorkerRunner", lambda kafka, records: world.runner)
-    monkeypatch.setattr(checkpoint_offsets, "prepare_topics", lambda job, events, topics: None)
+    monkeypatch.setattr(checkpoint_offsets, "create_missing_topics", lambda job, events, topics: None)
     kafka = ConnectorKafka(["t"], None, fake, {}, {})
     CheckpointOffsetStore(kafka, world.job, {}, FakeSink(world.tables), world.tables).alter({one: 3})
     assert world.kafka.group[zero] == GroupOffset(5, "")
