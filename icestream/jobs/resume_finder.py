@@ -1,0 +1,200 @@
+"""Finds out where a sink job resumes: asks the targets for their checkpoints and Kafka for the group's
+offsets, and publishes what Kafka has missed of the last batch. Called by the sink manager at the start, after
+every failure, and whenever something else has changed targets or topics.
+
+What follows from the answers is decided by `resume`, which is pure.
+"""
+
+from __future__ import annotations
+
+import logging
+import uuid
+from collections.abc import Mapping, Sequence
+
+from icestream.api.batch import Batch
+from icestream.api.checkpoint import Checkpoint, FoundCheckpoint, checkpoint_moved
+from icestream.api.errors import SourceRecreated, SourceUnavailable
+from icestream.api.offsets import Offsets, Partition, named
+from icestream.api.sink import Commit, Sink
+from icestream.jobs import planning
+from icestream.jobs.consumed_topics import ConsumedTopics, KafkaFacts
+from icestream.jobs.fenced_publisher import FencedPublisher, commits_in
+from icestream.jobs.publisher import publish_missing
+from icestream.jobs.resume import (
+    ResumePoint,
+    has_all,
+    moved_by_others,
+    places_told_by_others,
+    resume_point,
+    unpublished_batch,
+)
+from icestream.jobs.sink_job import SinkJob
+from icestream.jobs.staging import BatchRunner
+from icestream.kafka.topics import GroupOffset
+
+_log = logging.getLogger(__name__)
+
+
+class ResumeFinder:
+    def __init__(
+        self,
+        job: SinkJob,
+        kafka: KafkaFacts,
+        topics: ConsumedTopics,
+        sink: Sink,
+        runner: BatchRunner,
+        publisher: FencedPublisher,
+    ) -> None:
+        self._job = job
+        self._kafka = kafka
+        self._topics = topics
+        self._sink = sink
+        self._runner = runner
+        self._publisher = publisher
+        self.targets = sink.targets()
+        """As they were when the resume point was last asked for."""
+
+    def find(self) -> ResumePoint:
+        # First, because it ends the transaction that an earlier manager may have left open.
+        self._publisher.open()
+        self.targets = self._sink.targets()
+        found: Sequence[FoundCheckpoint] = [target.found() for target in self.targets]
+        for target in self.targets:
+            # What cannot be written is told now, and not with the first record.
+            target.plan({})
+        self._topics.note_targets(found)
+        partitions = self._topics.refresh()
+        # A group's offsets are there whether a partition has a leader or not.
+        all_partitions = [*partitions, *self._topics.leaderless]
+        group = self._kafka.group_offsets(self._job.group, all_partitions)
+        self._publisher.refuse_taken_over(group, all_partitions)
+        self._refuse_unpublished_without_leader([item.checkpoint for item in found if item.checkpoint], group)
+        if moved := moved_by_others(found, group):
+            self._follow(found, group, moved, partitions)
+            found = [target.found() for target in self.targets]
+            group = self._kafka.group_offsets(self._job.group, all_partitions)
+        self._refuse_start_without_leader(found, group)
+        beginnings = self._kafka.beginnings(partitions)
+        is_new = all(item.checkpoint is None for item in found)
+        fresh = self._topics.fresh_offsets(beginnings, is_new=is_new)
+        resume = resume_point(self._job.group, found, group, fresh)
+        checkpoints = resume.checkpoints
+        self._publisher.knows(commits_in(checkpoints, group))
+        self._topics.refuse_others(checkpoints)
+        ends = self._kafka.ends(partitions)
+        by_group = is_new and not any(item.rolled_back_from for item in found)
+        given_by = dict.fromkeys(group, f"consumer group '{self._job.group}'") if by_group else {}
+        for floor in resume.floors:
+            planning.refuse_gaps(self._job.name, floor, beginnings, ends, given_by)
+        if has_all(found):
+            if (batch := unpublished_batch(checkpoints, group, partitions)) is not None:
+                self._publish_missing(batch, found, beginnings)
+            elif any(group[p].next != resume.floor[p] for p in partitions if p in group):
+                self._publisher.publish(checkpoints[0].commit, [], [], resume.floor)
+        return resume
+
+    def was_fenced_alone(self) -> bool:
+        """Whether Kafka fenced this manager because of an outage, and nobody else has committed since."""
+        if not self._publisher.may_be_alone():
+            return False
+        answers = [target.found() for target in self.targets]
+        checkpoints = [found.checkpoint for found in answers if found.checkpoint]
+        group = self._kafka.group_offsets(self._job.group, self._topics.refresh())
+        return self._publisher.is_alone(commits_in(checkpoints, group))
+
+    def refuse_fenced(self) -> None:
+        """For a target that somebody else has committed to: Fenced, if that was a newer manager."""
+        group = self._kafka.group_offsets(self._job.group, self._topics.refresh())
+        self._publisher.refuse_fenced(group)
+
+    def has_changed(self, resume: ResumePoint, ends: Offsets) -> bool:
+        """Whether there are new partitions, or somebody else wrote the job's targets, such as a rollback, or
+        moved the group that they follow."""
+        partitions = self._topics.refresh()
+        self._topics.refuse_others(resume.checkpoints)
+        beginnings = self._kafka.beginnings(list(ends))
+        if any(planning.has_gaps(floor, beginnings, ends) for floor in resume.floors):
+            return True
+        found = [target.found() for target in self.targets]
+        before, after = (
+            [item.checkpoint and item.checkpoint.commit for item in items] for items in (resume.found, found)
+        )
+        if before != after or any(partition not in resume.floor for partition in partitions):
+            return True
+        if not any(item.follows_group for item in found):
+            return False
+        return bool(moved_by_others(found, self._kafka.group_offsets(self._job.group, partitions)))
+
+    def _follow(
+        self,
+        found: Sequence[FoundCheckpoint],
+        group: Mapping[Partition, GroupOffset],
+        moved: Mapping[Partition, int],
+        partitions: Sequence[Partition],
+    ) -> None:
+        """Targets that follow the group go where somebody else has moved it, such as Kafka Connect itself.
+
+        The group's offsets are ours from then on: by that, a batch that Kafka has missed is told from offsets
+        that were moved.
+        """
+        self._publish_missing_of_unmoved(found, group, [p for p in partitions if p not in moved])
+        for target, item in zip(self.targets, found, strict=True):
+            moves = {p: to for p, to in moved.items() if item.offsets.get(p) != to}
+            if item.follows_group and item.checkpoint is not None and moves:
+                floor = Offsets({**moved, **item.offsets.positions})
+                commit = str(uuid.uuid4())
+                checkpoint = checkpoint_moved(item.checkpoint, commit, moves, self._topics.ids, floor)
+                target.commit(Commit(checkpoint, item.checkpoint, target.plan({})))
+        note = str(uuid.uuid4())
+        self._publisher.knows([note])
+        self._publisher.publish(note, [], [], Offsets(moved))
+
+    def _publish_missing_of_unmoved(
+        self,
+        found: Sequence[FoundCheckpoint],
+        group: Mapping[Partition, GroupOffset],
+        unmoved: Sequence[Partition],
+    ) -> None:
+        """After the commit that moves other partitions nobody could tell what Kafka has missed of these."""
+        checkpoints = [item.checkpoint for item in found if item.checkpoint]
+        batch = unpublished_batch(checkpoints, group, unmoved) if has_all(found) else None
+        if batch is None:
+            return
+        try:
+            self._topics.refuse_others(checkpoints)
+        except SourceRecreated as error:
+            _log.warning("dead letters are lost: %s", error, extra={"connector": self._job.name})
+            return
+        self._publish_missing(batch, found, self._kafka.beginnings(unmoved))
+
+    def _publish_missing(self, batch: Batch, found: Sequence[FoundCheckpoint], beginnings: Offsets) -> None:
+        targets = [one for one, item in zip(self.targets, found, strict=True) if item.checkpoint]
+        is_whole = not any(piece.start < beginnings[piece.partition] for piece in batch.slices())
+        if is_whole or self._job.dead_letters:
+            planning.refuse_lost_letters(self._job.name, batch, beginnings)
+            publisher = self._publisher.opened_for(batch.id)
+            publish_missing(batch, targets, self._sink, self._runner, publisher, self._job.name)
+        else:
+            # Its records cannot be read again, and nobody wants its dead letters.
+            self._publisher.publish(batch.id, [], self._sink.events(batch.id, None, None), batch.end)
+
+    def _refuse_unpublished_without_leader(
+        self, checkpoints: Sequence[Checkpoint], group: Mapping[Partition, GroupOffset]
+    ) -> None:
+        """After a later batch nobody could tell what Kafka has missed of the last one."""
+        leaderless = self._topics.leaderless
+        batch = unpublished_batch(checkpoints, group, leaderless) if leaderless else None
+        if batch is not None:
+            raise SourceUnavailable(
+                f"the last batch has dead letters to publish of {named(batch.end)}, which has no leader"
+            )
+
+    def _refuse_start_without_leader(
+        self, found: Sequence[FoundCheckpoint], group: Mapping[Partition, GroupOffset]
+    ) -> None:
+        """The first commit to a target says where it began; nobody else is asked for that again."""
+        if waits := places_told_by_others(found, group, self._topics.leaderless):
+            raise SourceUnavailable(
+                f"{named(waits)} has no leader, and a table without a commit of this job begins there where "
+                "others are: its first batch needs every partition"
+            )
