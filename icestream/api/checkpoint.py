@@ -188,19 +188,19 @@ def checkpoint_moved(
     commit: str,
     moves: Mapping[Partition, int | None],
     source: SourceIds,
-    floor: Offsets,
+    start: Offsets,
 ) -> Checkpoint:
     """The checkpoint of a commit without rows: somebody moved these partitions.
 
-    None: to their beginning, wherever that will be when the job goes on. `floor` is where the target would
+    None: to their beginning, wherever that will be when the job goes on. `start` is where the target would
     have gone on."""
-    partitions = dict(before.partitions) if before else {p: _begun(floor[p]) for p in floor}
+    partitions = dict(before.partitions) if before else {p: _begun(start[p]) for p in start}
     earlier = dict(before.earlier) if before else {}
     anew = _moved_anew(before, moves, source)
     # A topic that was created anew may have fewer partitions: what was read of the others is told as well.
     lost = dict.fromkeys(partition for partition in partitions if partition.topic in anew)
     for partition, target in {**lost, **moves}.items():
-        old = partitions.get(partition) or _begun(floor[partition])
+        old = partitions.get(partition) or _begun(start[partition])
         if target == old.next and partition in partitions and partition.topic not in anew:
             continue
         if old.next > old.first:

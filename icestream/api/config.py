@@ -90,7 +90,7 @@ class Setting:
             return None
 
     def problems(self, text: str | None) -> list[str]:
-        """What is wrong with a text, or with a null; what cannot be parsed is also judged as a null."""
+        """What is wrong with a text, or with a null; what cannot be parsed is also checked as a null."""
         value, found = None, []
         if text is not None:
             try:
@@ -231,7 +231,7 @@ class ConfigDef:
         return {setting.name: _value(setting, config) for setting in self.settings}
 
     def problems(self, config: Mapping[str, str | None]) -> list[Problem]:
-        """What is wrong with the keys of this definition; a null is judged as such, not as a missing key."""
+        """What is wrong with the keys of this definition; a null is checked as such, not as a missing key."""
         return [
             Problem(setting.name, message)
             for setting in self.settings

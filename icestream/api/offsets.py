@@ -1,4 +1,4 @@
-"""Where each partition of a source stands."""
+"""Partitions of Kafka topics, and the next offset to read of each."""
 
 from __future__ import annotations
 

@@ -36,11 +36,11 @@ TASK_PUT = "TASK_PUT"
 
 @dataclass(frozen=True)
 class TargetTask:
-    """A target to write for, by its own plan; rows below `floor` are in it already."""
+    """A target to write for, by its own plan; rows before `start` are in it already."""
 
     name: str
     plan: Any
-    floor: Offsets = NOTHING
+    start: Offsets = NOTHING
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class SourceBatch:
-    """Records that were read together, and where the source stands after them."""
+    """Records that were read together, and how far the source was read with them."""
 
     records: Sequence[Records]
     """Groups of alike records: one topic, one schema of the key, one of the value. Their `rows` are places in

@@ -107,13 +107,13 @@ def findings(facts: AuditFacts) -> AuditFindings:
     if totals.filtered:
         said.append(f"{totals.filtered:,} filtered (without a value, or dropped by a transform)")
     good = "None missing, none too many." if checkpoint.earlier else "None missing, none twice."
-    verdict = good if not unknown else "Nothing is known to be missing or too many."
+    summary = good if not unknown else "Nothing is known to be missing or too many."
     if problems:
-        verdict = f"{len(problems)} problem(s)."
+        summary = f"{len(problems)} problem(s)."
     lag = _lag(facts)
     waiting = f" {lag:,} not read yet." if lag else ""
     counts = {partition: _sum(spans) for partition, spans in checkpoint.spans().items()}
-    return AuditFindings(f"{', '.join(said)}. {verdict}{waiting}", problems, unknown, counts, lag)
+    return AuditFindings(f"{', '.join(said)}. {summary}{waiting}", problems, unknown, counts, lag)
 
 
 def _sum(spans: Sequence[ReadSpan]) -> Counts:
@@ -121,7 +121,7 @@ def _sum(spans: Sequence[ReadSpan]) -> Counts:
 
 
 def _lag(facts: AuditFacts) -> int:
-    """Records between where the job stands, or begins after a reset, and the end."""
+    """Records between where the job is, or begins after a reset, and the end."""
     standings = facts.checkpoint.partitions
     return sum(
         max(0, facts.ends[p] - (standings[p].next if p in standings else facts.beginnings.get(p) or 0))

@@ -1,6 +1,7 @@
-"""Gathers what `verify` judges: from the topic, the table and the dead letter queue. Reads only.
+"""Gathers what `verify` checks: from the topic, the table and the dead letter queue. Reads only.
 
-The job may run meanwhile: the tables are read first, then the group, then the letters, then the tables again.
+The job may run meanwhile: the tables are read first, then the group, then the dead letters, then the tables
+again.
 """
 
 from __future__ import annotations

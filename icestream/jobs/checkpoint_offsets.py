@@ -45,7 +45,7 @@ from icestream.pipeline.record_path import RecordSettings
 _log = logging.getLogger(__name__)
 
 _COMMIT_ATTEMPTS = 5
-_MOST_OWED = 500_000
+_MOST_UNPUBLISHED = 500_000
 """More records than this are not decoded while somebody waits for an answer."""
 _READER = {"client.id": "icestream-offsets"}
 
@@ -95,12 +95,12 @@ class CheckpointOffsetStore:
 
     def read(self) -> Offsets:
         """The lowest offset over the tables; a partition that was reset in any of them has none."""
-        floors = [_told(found) for found in (target.found() for target in self._targets)]
-        known = [floor for floor in floors if floor is not None]
+        starts = [_told(found) for found in (target.found() for target in self._targets)]
+        known = [start for start in starts if start is not None]
         if not known:
             return GroupOffsetStore(self._kafka, self._job).read()
         shared = set(known[0]).intersection(*known[1:])
-        return Offsets({partition: min(floor[partition] for floor in known) for partition in shared})
+        return Offsets({partition: min(start[partition] for start in known) for partition in shared})
 
     def alter(self, moves: Moves) -> str:
         topics = [partition.topic for partition in moves]
@@ -154,8 +154,8 @@ class CheckpointOffsetStore:
         )
 
     def _alter(self, moves: Moves, now: _Now, publisher: KafkaPublisher) -> Offsets:
-        for target, found, floor in zip(self._targets, now.found, self._floors(now), strict=True):
-            self._move(target, found, moves, now, floor, publisher)
+        for target, found, start in zip(self._targets, now.found, self._starts(now), strict=True):
+            self._move(target, found, moves, now, start, publisher)
         return Offsets({p: now.beginnings[p] if target is None else target for p, target in moves.items()})
 
     def _reset(self, now: _Now, publisher: KafkaPublisher) -> Offsets | None:
@@ -182,7 +182,7 @@ class CheckpointOffsetStore:
 
     def _refuse_impossible(self, moves: Moves, now: _Now) -> None:
         self._kafka.refuse_absent(moves, self._kafka.facts([topic for topic, _ in moves]))
-        self._floors(now)
+        self._starts(now)
         try:
             refuse_other_cluster(now.checkpoints, now.source)
         except SourceRecreated as error:
@@ -206,12 +206,12 @@ class CheckpointOffsetStore:
                     "or reset the connector's offsets"
                 )
 
-    def _floors(self, now: _Now) -> Sequence[Offsets]:
+    def _starts(self, now: _Now) -> Sequence[Offsets]:
         """Where each table would go on: a table that gets its first checkpoint must not forget that."""
         begins_late = self._job.begins_at == "latest" and not now.checkpoints
         fresh = now.ends if begins_late else now.beginnings
         try:
-            return resume_point(self._job.group, now.found, now.group, fresh).floors
+            return resume_point(self._job.group, now.found, now.group, fresh).starts
         except FatalError as error:
             raise BadOffsets(str(error)) from error
 
@@ -221,7 +221,7 @@ class CheckpointOffsetStore:
         found: FoundCheckpoint,
         moves: Moves,
         now: _Now,
-        floor: Offsets,
+        start: Offsets,
         publisher: KafkaPublisher,
     ) -> None:
         """One commit without rows, on top of the checkpoint that was found.
@@ -234,7 +234,7 @@ class CheckpointOffsetStore:
             publisher.prove(now.partitions[0])
         self._still_awaited()
         self._reached(f"moving {target.name}")
-        checkpoint = checkpoint_moved(found.checkpoint, self._commit, moves, now.source, floor)
+        checkpoint = checkpoint_moved(found.checkpoint, self._commit, moves, now.source, start)
         target.commit(Commit(checkpoint, found.checkpoint, target.plan({})))
         self._before[target.name] = found
         self._reached(f"moved {target.name}")
@@ -253,17 +253,17 @@ class CheckpointOffsetStore:
         except SourceRecreated as error:
             _log.warning("dead letters are lost: %s", error, extra={"connector": self._job.name})
             return
-        owes, batch = batch.span, planning.readable(batch, now.beginnings, now.ends)
-        if batch.span < owes:
+        unpublished, batch = batch.span, planning.readable(batch, now.beginnings, now.ends)
+        if batch.span < unpublished:
             _log.warning(
                 "dead letters of %s records of batch %s are lost: the topic no longer has them",
-                owes - batch.span,
+                unpublished - batch.span,
                 batch.id,
                 extra={"connector": self._job.name},
             )
         if not batch.span:
             return
-        if batch.span > _MOST_OWED:
+        if batch.span > _MOST_UNPUBLISHED:
             raise NotReadyError(
                 f"the last batch of connector '{self._job.name}' still owes Kafka the dead letters of "
                 f"{batch.span} records; resume the connector, stop it when it has caught up, and ask again"

@@ -16,7 +16,7 @@ from icestream.kafka.topics import Topics
 CONTEXT: Final = "__connect.errors."
 """What the names of the ten headers about the error begin with."""
 LEFT_OUT: Final = f"{CONTEXT}icestream.left.out."
-"""What the names of our own headers begin with: of a letter that was too large for its queue."""
+"""What the names of our own headers begin with: of a dead letter that was too large for its queue."""
 _FIRST_HEADER: Final = f"{CONTEXT}topic"
 _CHUNK: Final = 10_000
 _DIGITS: Final = 19
@@ -68,7 +68,7 @@ class DeadLetter:
         return not any(f"{CONTEXT}{name}".startswith(LEFT_OUT) for name in self.context)
 
     def may_be_of(self, connector: str) -> bool:
-        """Queues may be shared; a letter that names no connector may be of any."""
+        """Queues may be shared; a dead letter that names no connector may be of any."""
         return self.context.get("connector.name", connector) == connector
 
 
@@ -115,7 +115,7 @@ class DeadLetterReader:
 
     @property
     def has_lost_some(self) -> bool:
-        """Whether retention, or somebody, has removed letters."""
+        """Whether retention, or somebody, has removed dead letters."""
         return any(self._beginnings[partition] > 0 for partition in self._beginnings)
 
     def dead_letters(self) -> Iterator[DeadLetter]:

@@ -1,4 +1,4 @@
-"""When a batch starts and where it ends. Pure: no I/O, no clock of its own. Called by the job manager."""
+"""When a batch starts and where it ends. Pure: no I/O, no clock of its own. Called by the sink manager."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ class Pace:
     """Set while batches have to be smaller than the limits say."""
 
 
-def waiting(floor: Offsets, ends: Offsets) -> int:
-    return sum(max(0, ends[partition] - floor[partition]) for partition in ends if partition in floor)
+def waiting(start: Offsets, ends: Offsets) -> int:
+    return sum(max(0, ends[partition] - start[partition]) for partition in ends if partition in start)
 
 
 def is_due(now: float, rows: int, pace: Pace, limits: Limits) -> bool:
@@ -66,9 +66,9 @@ def rows_allowed(pace: Pace, limits: Limits) -> int:
     return max(1, min(allowed, pace.rows_limit or allowed))
 
 
-def shrunk(pace: Pace, span: int, taken: BatchResult) -> Pace:
+def shrunk(pace: Pace, span: int, result: BatchResult) -> Pace:
     """After a batch of so many rows that was too large: what was read of it tells how large records are."""
-    size = taken.bytes_read / taken.records_read if taken.records_read else pace.bytes_a_row
+    size = result.bytes_read / result.records_read if result.records_read else pace.bytes_a_row
     return replace(pace, rows_limit=max(1, span // 2), bytes_a_row=size, behind=True)
 
 
@@ -81,19 +81,19 @@ def eased(pace: Pace, limits: Limits) -> int | None:
     return None if more >= limits.rows else more
 
 
-def cut(floor: Offsets, ends: Offsets, allowed: int, after: Partition | None = None) -> Offsets:
+def cut(start: Offsets, ends: Offsets, allowed: int, after: Partition | None = None) -> Offsets:
     """The ends of a batch of at most `allowed` rows, in proportion to what waits in each partition.
 
     Of many partitions only some are read, but these in slices that are worth it: those that follow `after`,
     the last one of the batch before, so that each has its turn.
     """
-    total = waiting(floor, ends)
+    total = waiting(start, ends)
     if total <= allowed:
         return ends
-    waits = [partition for partition in ends if ends[partition] > floor[partition]]
+    waits = [partition for partition in ends if ends[partition] > start[partition]]
     if len(waits) > max(_MANY, allowed // _LEAST_SLICE):
-        return _cut_of_many(floor, ends, allowed, total, _from_next(waits, after))
-    lags = {partition: max(0, ends[partition] - floor[partition]) for partition in ends}
+        return _cut_of_many(start, ends, allowed, total, _from_next(waits, after))
+    lags = {partition: max(0, ends[partition] - start[partition]) for partition in ends}
     shares = {partition: lag * allowed // total for partition, lag in lags.items()}
     # What rounding leaves goes to those that would get nothing, and never more than that: a batch that must
     # be smaller has to become smaller.
@@ -102,17 +102,17 @@ def cut(floor: Offsets, ends: Offsets, allowed: int, after: Partition | None = N
         if left and shares[partition] < lags[partition]:
             shares[partition] += 1
             left -= 1
-    return Offsets({partition: floor[partition] + share for partition, share in shares.items()})
+    return Offsets({partition: start[partition] + share for partition, share in shares.items()})
 
 
 def _cut_of_many(
-    floor: Offsets, ends: Offsets, allowed: int, total: int, waits: Sequence[Partition]
+    start: Offsets, ends: Offsets, allowed: int, total: int, waits: Sequence[Partition]
 ) -> Offsets:
     """From the first of these partitions on, as many as it takes."""
-    positions = {partition: floor[partition] for partition in ends}
+    positions = {partition: start[partition] for partition in ends}
     left = allowed
     for partition in waits:
-        lag = ends[partition] - floor[partition]
+        lag = ends[partition] - start[partition]
         taken = min(lag, left, max(_LEAST_SLICE, lag * allowed // total))
         positions[partition] += taken
         left -= taken
@@ -138,22 +138,22 @@ def before_rejected(end: Offsets, rejected: Iterable[Rejected]) -> Offsets:
     return Offsets({partition: first.get(partition, end[partition]) for partition in end})
 
 
-def has_gaps(floor: Offsets, beginnings: Offsets, ends: Offsets) -> bool:
-    return any(True for _ in _gaps(floor, beginnings, ends))
+def has_gaps(start: Offsets, beginnings: Offsets, ends: Offsets) -> bool:
+    return any(True for _ in _gaps(start, beginnings, ends))
 
 
 def refuse_gaps(
     job: str,
-    floor: Offsets,
+    start: Offsets,
     beginnings: Offsets,
     ends: Offsets,
     given_by: Mapping[Partition, str] | None = None,
 ) -> None:
     """Stop rather than skip: the next offset must still be in the topic, whoever gave it."""
-    gaps = list(_gaps(floor, beginnings, ends))
+    gaps = list(_gaps(start, beginnings, ends))
     if not gaps:
         return
-    partition, position = gaps[0], floor[gaps[0]]
+    partition, position = gaps[0], start[gaps[0]]
     giver = (given_by or {}).get(partition, "the table")
     if ends[partition] < position:
         what = f"ends at offset {ends[partition]}, but {giver} goes on at {position}"
@@ -180,15 +180,16 @@ def readable(batch: Batch, beginnings: Offsets, ends: Offsets) -> Batch:
     return replace(batch, start=Offsets(start))
 
 
-def refuse_lost_letters(job: str, owed: Batch, beginnings: Offsets) -> None:
-    """Stop, if records of a batch that owes dead letters are gone: nobody knows how many of them were bad."""
-    gone = [piece for piece in owed.slices() if piece.start < beginnings[piece.partition]]
+def refuse_lost_dead_letters(job: str, batch: Batch, beginnings: Offsets) -> None:
+    """Stop, if records of a batch whose dead letters are not published are gone: nobody knows how many were
+    bad."""
+    gone = [piece for piece in batch.slices() if piece.start < beginnings[piece.partition]]
     if not gone:
         return
     first = gone[0]
     until = min(first.until, beginnings[first.partition])
     sets = " ".join(
-        f"{p.topic}:{p.number}={owed.end[p]}" for p in (piece.partition for piece in gone[:_SHOWN])
+        f"{p.topic}:{p.number}={batch.end[p]}" for p in (piece.partition for piece in gone[:_SHOWN])
     )
     rest = " …" if len(gone) > _SHOWN else ""
     raise SourceRecreated(
@@ -199,8 +200,8 @@ def refuse_lost_letters(job: str, owed: Batch, beginnings: Offsets) -> None:
     )
 
 
-def _gaps(floor: Offsets, beginnings: Offsets, ends: Offsets) -> Iterator[Partition]:
+def _gaps(start: Offsets, beginnings: Offsets, ends: Offsets) -> Iterator[Partition]:
     for partition in ends:
-        position = floor.get(partition)
+        position = start.get(partition)
         if position is not None and not beginnings[partition] <= position <= ends[partition]:
             yield partition

@@ -1,7 +1,7 @@
-"""Where a job resume, from what its tables and its consumer group say. Pure. Called by the job manager.
+"""Where a job resumes, from what its tables and its consumer group say. Pure. Called by the sink manager.
 
-The tables decide. The group follows, and may lag behind by the last batch: then that batch's dead letters and
-events are still owed.
+The tables decide. The group follows, and may lag behind by the last batch: then Kafka has missed the dead
+letters and events of that batch.
 """
 
 from __future__ import annotations
@@ -21,32 +21,32 @@ NOTE_PREFIX = "icestream:"
 
 @dataclass(frozen=True)
 class ResumePoint:
-    """`floors[i]` is where table i goes on."""
+    """Where a job goes on; `starts[i]` is where target i does."""
 
     found: Sequence[FoundCheckpoint]
-    floors: Sequence[Offsets]
+    starts: Sequence[Offsets]
 
     @functools.cached_property
-    def floor(self) -> Offsets:
+    def start(self) -> Offsets:
         """Where the next batch starts: the earliest that any table needs."""
-        if len(self.floors) == 1:
-            return self.floors[0]
-        partitions = {partition for floor in self.floors for partition in floor}
+        if len(self.starts) == 1:
+            return self.starts[0]
+        partitions = {partition for start in self.starts for partition in start}
         return Offsets(
-            {partition: min(floor[partition] for floor in self.floors) for partition in partitions}
+            {partition: min(start[partition] for start in self.starts) for partition in partitions}
         )
 
     def after(self, batch: Batch, checkpoints: Sequence[Checkpoint | None]) -> ResumePoint:
-        """Where the job resume once every table has the batch."""
+        """Where the job resumes once every table has the batch."""
         found = [
             replace(item, checkpoint=checkpoint, rolled_back_from=None)
             for item, checkpoint in zip(self.found, checkpoints, strict=True)
         ]
-        floors = [
-            Offsets({p: max(floor[p], batch.end[p]) if p in batch.end else floor[p] for p in floor})
-            for floor in self.floors
+        starts = [
+            Offsets({p: max(start[p], batch.end[p]) if p in batch.end else start[p] for p in start})
+            for start in self.starts
         ]
-        return ResumePoint(found, floors)
+        return ResumePoint(found, starts)
 
     @property
     def checkpoints(self) -> list[Checkpoint]:
@@ -76,14 +76,14 @@ def resume_point(
             "table dropped and created again? To read everything again, reset the connector's offsets; "
             "to go on, restore the table."
         )
-    return ResumePoint(found, [_floor(job, item, known, group, fresh) for item in found])
+    return ResumePoint(found, [_target_start(job, item, known, group, fresh) for item in found])
 
 
 def _is_ours(offset: GroupOffset) -> bool:
     return offset.note.startswith(NOTE_PREFIX)
 
 
-def _floor(
+def _target_start(
     job: str,
     found: FoundCheckpoint,
     known: Sequence[Checkpoint],
@@ -116,7 +116,7 @@ def _where_it_began(job: str, checkpoint: Checkpoint, fresh: Offsets) -> Offsets
 
 
 def _refuse_lost_table(found: FoundCheckpoint, known: Sequence[Checkpoint]) -> None:
-    """Stop when a table without a checkpoint is, by its siblings' word, no newcomer."""
+    """Stop when a table without a checkpoint is, by the checkpoints of the others, not new."""
     for checkpoint in known:
         id_then = checkpoint.targets.get(found.target)
         if id_then is None:
@@ -143,7 +143,7 @@ def _missed_first(found: FoundCheckpoint, checkpoint: Checkpoint, known: Sequenc
     """Whether the batch of a sibling's checkpoint is the first one of this table, which did not get it."""
     if checkpoint.targets:
         return found.target in checkpoint.joining
-    # Marks of older versions do not tell their siblings.
+    # Checkpoints of older versions do not tell their siblings.
     return all(one.previous is None for one in known)
 
 
@@ -197,7 +197,7 @@ def unpublished_batch(
     """The batch that is in all tables and whose Kafka transaction is missing, if any."""
     if not checkpoints:
         return None
-    # Partitions of a topic that the connector no longer reads owe nothing.
+    # Partitions of a topic that the connector no longer reads have nothing to publish.
     partitions = set(current).intersection(*(set(checkpoint.partitions) for checkpoint in checkpoints))
     reached = {
         partition: min(checkpoint.partitions[partition].next for checkpoint in checkpoints)

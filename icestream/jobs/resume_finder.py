@@ -84,13 +84,13 @@ class ResumeFinder:
         ends = self._kafka.ends(partitions)
         by_group = is_new and not any(item.rolled_back_from for item in found)
         given_by = dict.fromkeys(group, f"consumer group '{self._job.group}'") if by_group else {}
-        for floor in resume.floors:
-            planning.refuse_gaps(self._job.name, floor, beginnings, ends, given_by)
+        for start in resume.starts:
+            planning.refuse_gaps(self._job.name, start, beginnings, ends, given_by)
         if has_all(found):
             if (batch := unpublished_batch(checkpoints, group, partitions)) is not None:
                 self._publish_missing(batch, found, beginnings)
-            elif any(group[p].next != resume.floor[p] for p in partitions if p in group):
-                self._publisher.publish(checkpoints[0].commit, [], [], resume.floor)
+            elif any(group[p].next != resume.start[p] for p in partitions if p in group):
+                self._publisher.publish(checkpoints[0].commit, [], [], resume.start)
         return resume
 
     def was_fenced_alone(self) -> bool:
@@ -113,13 +113,13 @@ class ResumeFinder:
         partitions = self._topics.refresh()
         self._topics.refuse_others(resume.checkpoints)
         beginnings = self._kafka.beginnings(list(ends))
-        if any(planning.has_gaps(floor, beginnings, ends) for floor in resume.floors):
+        if any(planning.has_gaps(start, beginnings, ends) for start in resume.starts):
             return True
         found = [target.found() for target in self.targets]
         before, after = (
             [item.checkpoint and item.checkpoint.commit for item in items] for items in (resume.found, found)
         )
-        if before != after or any(partition not in resume.floor for partition in partitions):
+        if before != after or any(partition not in resume.start for partition in partitions):
             return True
         if not any(item.follows_group for item in found):
             return False
@@ -141,9 +141,9 @@ class ResumeFinder:
         for target, item in zip(self.targets, found, strict=True):
             moves = {p: to for p, to in moved.items() if item.offsets.get(p) != to}
             if item.follows_group and item.checkpoint is not None and moves:
-                floor = Offsets({**moved, **item.offsets.positions})
+                start = Offsets({**moved, **item.offsets.positions})
                 commit = str(uuid.uuid4())
-                checkpoint = checkpoint_moved(item.checkpoint, commit, moves, self._topics.ids, floor)
+                checkpoint = checkpoint_moved(item.checkpoint, commit, moves, self._topics.ids, start)
                 target.commit(Commit(checkpoint, item.checkpoint, target.plan({})))
         note = str(uuid.uuid4())
         self._publisher.knows([note])
@@ -171,7 +171,7 @@ class ResumeFinder:
         targets = [one for one, item in zip(self.targets, found, strict=True) if item.checkpoint]
         is_whole = not any(piece.start < beginnings[piece.partition] for piece in batch.slices())
         if is_whole or self._job.dead_letters:
-            planning.refuse_lost_letters(self._job.name, batch, beginnings)
+            planning.refuse_lost_dead_letters(self._job.name, batch, beginnings)
             publisher = self._publisher.opened_for(batch.id)
             publish_missing(batch, targets, self._sink, self._runner, publisher, self._job.name)
         else:

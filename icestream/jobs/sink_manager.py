@@ -140,8 +140,8 @@ class SinkManager:
     def _turn(self, resume: ResumePoint) -> float:
         now = self._clock()
         limits = self._job.limits
-        ends = self._kafka.ends(list(resume.floor))
-        rows = planning.waiting(resume.floor, ends)
+        ends = self._kafka.ends(list(resume.start))
+        rows = planning.waiting(resume.start, ends)
         wait = planning.until_due(now, self._pace, limits)
         self.progress = replace(self.progress, lag=rows, next_commit_in_ms=int(wait * 1000) if rows else None)
         if not planning.is_due(now, rows, self._pace, limits):
@@ -154,19 +154,19 @@ class SinkManager:
             # It was closed while nothing came. Whoever opens it asks targets and group, as at the start.
             self._resume = None
             return 0.0
-        has_new = any(partition not in resume.floor for partition in self._topics.refresh())
-        if has_new or any(partition in resume.floor for partition in self._topics.leaderless):
+        has_new = any(partition not in resume.start for partition in self._topics.refresh())
+        if has_new or any(partition in resume.start for partition in self._topics.leaderless):
             self._resume = None
             return 0.0
         self._topics.refuse_others(resume.checkpoints)
         beginnings = self._kafka.beginnings(list(ends))
-        if any(planning.has_gaps(floor, beginnings, ends) for floor in resume.floors):
+        if any(planning.has_gaps(start, beginnings, ends) for start in resume.starts):
             # Decided anew by what the targets say: where a job begins that has committed nothing may move.
             self._resume = None
             return 0.0
         allowed = planning.rows_allowed(self._pace, limits)
-        end = planning.cut(resume.floor, ends, allowed, self._last_turn)
-        batch = Batch(str(uuid.uuid4()), resume.floor, end)
+        end = planning.cut(resume.start, ends, allowed, self._last_turn)
+        batch = Batch(str(uuid.uuid4()), resume.start, end)
         self._last_turn = planning.last_of(batch, self._last_turn)
         _log.info("planned %s records", batch.span, extra=self._context(batch))
         self._reached("planned")
@@ -184,7 +184,7 @@ class SinkManager:
         return self._idle_schedule.pause(now, rows, ends)
 
     def _run(self, batch: Batch, resume: ResumePoint, *, started: float, behind: bool) -> None:
-        staged = stage(batch, self._sink, self._finder.targets, resume.floors, self._runner)
+        staged = stage(batch, self._sink, self._finder.targets, resume.starts, self._runner)
         self._reached("staged")
         if staged.result.overflow:
             staged.discard()
@@ -225,8 +225,8 @@ class SinkManager:
 
     def _commit(self, staged: StagedBatch, resume: ResumePoint) -> dict[str, Receipt]:
         receipts: dict[str, Receipt] = {}
-        for target, found, floor in zip(self._finder.targets, resume.found, resume.floors, strict=True):
-            if all(staged.batch.end[p] <= floor[p] for p in staged.batch.end):
+        for target, found, start in zip(self._finder.targets, resume.found, resume.starts, strict=True):
+            if all(staged.batch.end[p] <= start[p] for p in staged.batch.end):
                 # This target was ahead of the others and has all of it.
                 receipts[target.name] = Receipt(found.checkpoint)
                 continue

@@ -31,7 +31,7 @@ class SourceWriter(Protocol):
         """Queue records for a topic, which is created if it is missing and the worker may."""
 
     def commit(self, entries: Sequence[OffsetEntry]) -> bool:
-        """Make durable what was sent, then, or together with it, where the sources stand.
+        """Make durable what was sent, then, or together with it, how far the sources were read.
 
         False: Kafka has not answered yet, nothing is lost, try again.
         """

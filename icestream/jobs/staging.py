@@ -51,15 +51,15 @@ class StagedBatch:
 
 
 def stage(
-    batch: Batch, sink: Sink, targets: Sequence[Target], floors: Sequence[Offsets], runner: BatchRunner
+    batch: Batch, sink: Sink, targets: Sequence[Target], starts: Sequence[Offsets], runner: BatchRunner
 ) -> StagedBatch:
     """Run the batch until no target lacks a field. Columns are added by the commit itself, with the rows."""
     fields: dict[str, dict[Path, pa.DataType]] = {target.name: {} for target in targets}
     for _ in range(_MOST_RUNS):
         plans = {target.name: target.plan(fields[target.name]) for target in targets}
         tasks = [
-            TargetTask(target.name, plans[target.name], floor)
-            for target, floor in zip(targets, floors, strict=True)
+            TargetTask(target.name, plans[target.name], start)
+            for target, start in zip(targets, starts, strict=True)
         ]
         result = _run(runner, batch, targets, SinkPlan(sink.writer, tasks))
         done = StagedBatch(batch, result, targets, plans)

@@ -83,11 +83,11 @@ class TargetCounts:
     """What became of the records that one target did not have yet, by partition."""
 
     def __init__(self, target: TargetTask) -> None:
-        self._floor = target.floor
+        self._start = target.start
         self.counts: dict[Partition, Counts] = {}
 
     def add(self, origins: RowOrigins, rejected: Indexes, filtered: Indexes) -> None:
-        fresh = origins.at_or_after(self._floor)
+        fresh = origins.at_or_after(self._start)
         numbers = zip(
             origins.partitions,
             origins.counted(np.flatnonzero(fresh)),

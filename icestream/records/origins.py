@@ -27,10 +27,10 @@ class RowOrigins:
     def take(self, rows: Indexes | slice) -> RowOrigins:
         return RowOrigins(self.partitions, self.codes[rows], self.offsets[rows])
 
-    def at_or_after(self, floor: Offsets) -> Flags:
-        """Which rows are not below the floor: a target that has all below it does not have these."""
-        floors = np.array([floor.get(partition) or 0 for partition in self.partitions], np.int64)
-        return self.offsets >= floors[self.codes]
+    def at_or_after(self, start: Offsets) -> Flags:
+        """Which rows are at or after these offsets: a target that starts there does not have them yet."""
+        starts = np.array([start.get(partition) or 0 for partition in self.partitions], np.int64)
+        return self.offsets >= starts[self.codes]
 
     def counted(self, rows: Indexes) -> list[int]:
         """How many of these rows each partition has."""

@@ -53,13 +53,13 @@ class Subject:
         return target
 
     def stage(
-        self, start: int, until: int, *, floor: int = 0, stages: bool = True, job: str = "job"
+        self, start: int, until: int, *, has_until: int = 0, stages: bool = True, job: str = "job"
     ) -> tuple[Any, Staged]:
         """The plan, and what one task stages of records with the ids `start` to `until`; each is good."""
         sink = self.open(job)
         (target,) = sink.targets()
         plan = target.plan({})
-        task = TargetTask(target.name, plan, Offsets({SOURCE: floor}))
+        task = TargetTask(target.name, plan, Offsets({SOURCE: has_until}))
         writer = sink.writer(WriterTask([task], f"batch-{start}", stages))
         values = [json.dumps({"id": number, "text": f"t{number}"}).encode() for number in range(start, until)]
         records = record_path_from(RecordSettings.of(CONFIG)).prepare(chunk(values, start)).records
@@ -211,7 +211,7 @@ def test_what_is_discarded_leaves_nothing(subject: Subject) -> None:
 
 
 def test_rows_that_the_target_has_are_not_staged_again(subject: Subject) -> None:
-    assert subject.stage(0, 10, floor=7)[1].rows == 3
+    assert subject.stage(0, 10, has_until=7)[1].rows == 3
 
 
 def test_a_writer_that_only_looks_stages_nothing(subject: Subject) -> None:

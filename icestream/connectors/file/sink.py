@@ -39,7 +39,7 @@ class LineWriter:
         self._lines: list[bytes] = []
 
     def write(self, records: Sequence[Records], origins: RowOrigins) -> Written:
-        fresh = origins.at_or_after(self._target.floor)
+        fresh = origins.at_or_after(self._target.start)
         lines: dict[int, bytes] = {}
         for group in records:
             texts = value_texts(group.value, len(group))

@@ -45,7 +45,7 @@ class IcebergWriter:
             for part in parts:
                 failed = {**part.failed, **failed}
         for table, parts in zip(self._tables, made, strict=True):
-            fresh = origins.at_or_after(table.floor)
+            fresh = origins.at_or_after(table.start)
             for part in parts if self._stages else ():
                 table.write(part.without(failed) if failed else part, origins, fresh)
         self._free_memory()
@@ -83,7 +83,7 @@ class _TableWriter:
     def __init__(self, target: TargetTask, task: WriterTask) -> None:
         plan: TablePlan = target.plan
         self.name = target.name
-        self.floor = target.floor
+        self.start = target.start
         self.files = StageWriter(plan, task.batch, max(1, _OPEN_FILES // len(task.targets)))
         self._drift = SchemaDrift(plan.arrow_schema, _limit(plan, task.stages))
         self._converter = RowConverter(plan.arrow_schema, self._drift if plan.growth is not None else None)

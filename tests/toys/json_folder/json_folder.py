@@ -54,7 +54,7 @@ class JsonWriter:
         self._file = Path(self._target.plan) / f"{task.batch}-{uuid.uuid4()}.json"
 
     def write(self, records: Sequence[Records], origins: RowOrigins) -> sink.Written:
-        fresh = origins.at_or_after(self._target.floor)
+        fresh = origins.at_or_after(self._target.start)
         skipped: list[int] = []
         for group in records:
             values = [None] * len(group) if group.value is None else plain(group.value, len(group))

@@ -150,7 +150,7 @@ class Runner(FakeRunner):
         rejected = [Rejected(partition, at, "VALUE_CONVERTER", "bad") for partition, at in read if is_bad(at)]
         staged = {}
         for table in sink.targets:
-            fresh = [(p, at) for p, at in read if at >= (table.floor.get(p) or 0)]
+            fresh = [(p, at) for p, at in read if at >= (table.start.get(p) or 0)]
             counts: dict[Partition, Counts] = {}
             for p, at in fresh:
                 one = Counts(1, 0, 1) if is_bad(at) else Counts(1, 1)

@@ -50,31 +50,31 @@ def test_a_limit_is_eased_until_it_limits_nothing() -> None:
 
 
 def test_a_cut_takes_from_every_partition_in_proportion_and_never_more_than_there_is() -> None:
-    floor, ends = Offsets({A: 10, B: 0}), Offsets({A: 310, B: 100})
-    assert planning.cut(floor, ends, 1_000) == ends
-    assert planning.cut(floor, ends, 200) == Offsets({A: 160, B: 50})
+    start, ends = Offsets({A: 10, B: 0}), Offsets({A: 310, B: 100})
+    assert planning.cut(start, ends, 1_000) == ends
+    assert planning.cut(start, ends, 200) == Offsets({A: 160, B: 50})
 
 
 def test_a_cut_is_smaller_however_many_partitions_have_a_record() -> None:
     partitions = [Partition("t", number) for number in range(5)]
-    floor, ends = Offsets(dict.fromkeys(partitions, 7)), Offsets(dict.fromkeys(partitions, 8))
-    cut = planning.cut(floor, ends, 2)
+    start, ends = Offsets(dict.fromkeys(partitions, 7)), Offsets(dict.fromkeys(partitions, 8))
+    cut = planning.cut(start, ends, 2)
     assert [cut[partition] for partition in partitions] == [8, 8, 7, 7, 7]
 
 
 def test_a_cut_always_moves_every_partition_that_waits() -> None:
-    floor, ends = Offsets({A: 0, B: 0}), Offsets({A: 1_000_000, B: 1})
-    assert planning.cut(floor, ends, 10)[B] == 1
+    start, ends = Offsets({A: 0, B: 0}), Offsets({A: 1_000_000, B: 1})
+    assert planning.cut(start, ends, 10)[B] == 1
 
 
 def test_of_many_partitions_some_are_cut_in_slices_that_are_worth_it_and_each_in_its_turn() -> None:
     many = [Partition("t", number) for number in range(1_000)]
-    floor, ends = Offsets(dict.fromkeys(many, 0)), Offsets(dict.fromkeys(many, 8_000))
+    start, ends = Offsets(dict.fromkeys(many, 0)), Offsets(dict.fromkeys(many, 8_000))
     read: set[Partition] = set()
     after: Partition | None = None
     for _ in range(10):
-        batch = planning.cut(floor, ends, 500_000, after)
-        after = planning.last_of(Batch("b", floor, batch), after)
+        batch = planning.cut(start, ends, 500_000, after)
+        after = planning.last_of(Batch("b", start, batch), after)
         taken = {partition: batch[partition] for partition in many if batch[partition]}
         assert set(taken.values()) == {5_000}
         assert len(taken) == 100
@@ -84,24 +84,24 @@ def test_of_many_partitions_some_are_cut_in_slices_that_are_worth_it_and_each_in
 
 def test_a_hot_partition_among_many_starves_none_of_the_others() -> None:
     many = [Partition("t", number) for number in range(64)]
-    floor, ends = dict.fromkeys(many, 0), {**dict.fromkeys(many, 5_000), many[0]: 200_000_000}
+    start, ends = dict.fromkeys(many, 0), {**dict.fromkeys(many, 5_000), many[0]: 200_000_000}
     after: Partition | None = None
     for _ in range(50):
-        batch = Batch("b", Offsets(dict(floor)), planning.cut(Offsets(floor), Offsets(ends), 160_000, after))
+        batch = Batch("b", Offsets(dict(start)), planning.cut(Offsets(start), Offsets(ends), 160_000, after))
         after = planning.last_of(batch, after)
-        floor = dict(batch.end.positions)
+        start = dict(batch.end.positions)
         ends = {partition: end + 3_000 for partition, end in ends.items()}
-    assert min(floor.values()) > 50_000
+    assert min(start.values()) > 50_000
 
 
 def test_a_hot_partition_among_many_gets_its_share_and_a_limit_is_kept() -> None:
     many = [Partition("t", number) for number in range(100)]
-    floor = Offsets(dict.fromkeys(many, 0))
+    start = Offsets(dict.fromkeys(many, 0))
     ends = Offsets({**dict.fromkeys(many, 10), many[0]: 1_000_000})
-    batch = planning.cut(floor, ends, 100_000)
+    batch = planning.cut(start, ends, 100_000)
     assert 99_000 < batch[many[0]] <= 100_000
     assert sum(batch.positions.values()) <= 100_000
-    assert sum(planning.cut(floor, ends, 7).positions.values()) == 7
+    assert sum(planning.cut(start, ends, 7).positions.values()) == 7
 
 
 def test_a_batch_that_was_too_large_tells_how_large_records_are() -> None:

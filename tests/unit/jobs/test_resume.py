@@ -31,16 +31,16 @@ def ours(offset: int) -> dict[Partition, GroupOffset]:
 
 
 def test_a_new_job_begins_at_the_beginning() -> None:
-    assert resume_point("g", [FoundCheckpoint(None)], {}, FRESH).floor == FRESH
+    assert resume_point("g", [FoundCheckpoint(None)], {}, FRESH).start == FRESH
 
 
 def test_a_job_that_java_ran_before_goes_on_where_its_group_stands() -> None:
-    assert resume_point("g", [FoundCheckpoint(None)], {P: GroupOffset(42, "")}, FRESH).floor[P] == 42
+    assert resume_point("g", [FoundCheckpoint(None)], {P: GroupOffset(42, "")}, FRESH).start[P] == 42
 
 
 def test_the_table_decides_over_the_group() -> None:
-    assert resume_point("g", [FoundCheckpoint(checkpoint(10))], ours(3), FRESH).floor[P] == 10
-    assert resume_point("g", [FoundCheckpoint(checkpoint(10))], ours(30), FRESH).floor[P] == 10
+    assert resume_point("g", [FoundCheckpoint(checkpoint(10))], ours(3), FRESH).start[P] == 10
+    assert resume_point("g", [FoundCheckpoint(checkpoint(10))], ours(30), FRESH).start[P] == 10
 
 
 def test_a_group_of_ours_without_any_checkpoint_is_an_error_and_not_offset_zero() -> None:
@@ -52,33 +52,33 @@ def test_a_rollback_to_before_the_job_reads_from_where_the_job_began() -> None:
     resume = resume_point(
         "g", [FoundCheckpoint(None, rolled_back_from=checkpoint(10, 20))], ours(20), Offsets({P: 5})
     )
-    assert resume.floor[P] == 0
+    assert resume.start[P] == 0
 
 
 def test_the_table_that_is_behind_decides_where_the_batch_starts() -> None:
     resume = resume_point(
         "g", [FoundCheckpoint(checkpoint(10, 20)), FoundCheckpoint(checkpoint(10))], ours(10), FRESH
     )
-    assert resume.floor[P] == 10
-    assert [floor[P] for floor in resume.floors] == [20, 10]
+    assert resume.start[P] == 10
+    assert [start[P] for start in resume.starts] == [20, 10]
 
 
 def test_a_table_that_missed_the_first_batch_gets_it() -> None:
     assert [
         f[P]
-        for f in resume_point("g", [FoundCheckpoint(checkpoint(10)), FoundCheckpoint(None)], {}, FRESH).floors
+        for f in resume_point("g", [FoundCheckpoint(checkpoint(10)), FoundCheckpoint(None)], {}, FRESH).starts
     ] == [10, 0]
 
 
 def test_a_table_that_joins_later_begins_where_the_others_are() -> None:
     resume = resume_point("g", [FoundCheckpoint(checkpoint(10, 20)), FoundCheckpoint(None)], ours(20), FRESH)
-    assert [floor[P] for floor in resume.floors] == [20, 20]
+    assert [start[P] for start in resume.starts] == [20, 20]
 
 
 def test_a_new_partition_begins_at_its_beginning() -> None:
     new = Partition("t", 1)
     resume = resume_point("g", [FoundCheckpoint(checkpoint(10))], ours(10), Offsets({P: 3, new: 0}))
-    assert resume.floor == Offsets({P: 10, new: 0})
+    assert resume.start == Offsets({P: 10, new: 0})
 
 
 def test_nothing_is_owed_when_group_and_table_agree() -> None:
@@ -142,13 +142,13 @@ def test_a_table_that_joins_after_the_first_batch_begins_where_the_others_are_an
     None
 ):
     found = [named("a", with_tables(checkpoint(10), "a", joining="a")), named("b", None)]
-    assert [floor[P] for floor in resume_point("g", found, {}, FRESH).floors] == [10, 10]
+    assert [start[P] for start in resume_point("g", found, {}, FRESH).starts] == [10, 10]
     assert has_all(found)
 
 
 def test_a_table_that_misses_its_first_batch_gets_it_with_its_dead_letters() -> None:
     found = [named("a", with_tables(checkpoint(10, 20), "a", "b", joining="b")), named("b", None)]
-    assert [floor[P] for floor in resume_point("g", found, ours(10), FRESH).floors] == [20, 10]
+    assert [start[P] for start in resume_point("g", found, ours(10), FRESH).starts] == [20, 10]
     assert not has_all(found)
 
 

@@ -140,7 +140,7 @@ class World:
         values: Sequence[bytes | None],
         *tables: IcebergTable,
         config: Mapping[str, str] | None = None,
-        floors: Sequence[Offsets] | None = None,
+        starts: Sequence[Offsets] | None = None,
         evolves: bool = True,
         most_bytes: int | None = None,
     ) -> StagedBatch:
@@ -150,7 +150,7 @@ class World:
         runner = OneTask(records, Topic(values), most_bytes=most_bytes)
         for table in tables:
             table._growth = GrowthLimit.from_config(config or {}) if evolves else None
-        return stage(batch, Tables(tables), tables, floors or [NOTHING] * len(tables), runner)
+        return stage(batch, Tables(tables), tables, starts or [NOTHING] * len(tables), runner)
 
 
 def rows_of(staged: StagedBatch, table: int = 0) -> list[dict[str, Any]]:

@@ -57,7 +57,7 @@ def test_tables_that_have_different_parts_of_a_batch_get_the_rest_of_it(world: W
         values,
         world.table(TABLE, name="one"),
         world.table(strict, name="other"),
-        floors=[Offsets({SOURCE: 3}), Offsets({SOURCE: 1})],
+        starts=[Offsets({SOURCE: 3}), Offsets({SOURCE: 1})],
         evolves=False,
     )
     assert [row["id"] for row in rows_of(staged, 0)] == [3, 5]
