@@ -24,7 +24,7 @@ from pyiceberg.schema import Schema
 from pyiceberg.types import LongType, NestedField
 
 from icestream.api.batch import Batch, Counts, Staged
-from icestream.api.checkpoint import Checkpoint, SourceIds, checkpoint_after
+from icestream.api.checkpoint import Checkpoint, TopicIds, checkpoint_after
 from icestream.api.offsets import Offsets, Partition
 from icestream.api.sink import Commit
 from icestream.connectors.iceberg.catalogs import open_catalog
@@ -72,7 +72,7 @@ class Job:
         catalog.create_table("bench.t", Schema(NestedField(1, "id", LongType(), required=True)))
         self._table = IcebergTable(catalog, "bench.t", "job", write_props={})
         self._chance = random.Random(1)
-        self._topic = SourceIds("5L6g3nShT-eMCtK--X86sw", {"topic": "V8qKJ6LmR2CzDVnkSyYw4Q"})
+        self._topic = TopicIds("5L6g3nShT-eMCtK--X86sw", {"topic": "V8qKJ6LmR2CzDVnkSyYw4Q"})
         # Uneven: the busiest partition has three times the records of the idlest.
         self._at = {
             Partition("topic", number): int(1e6 * self._chance.uniform(0.5, 1.5))

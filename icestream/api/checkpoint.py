@@ -19,8 +19,8 @@ PRUNE_AFTER: Final = 100
 
 
 @dataclass(frozen=True)
-class SourceIds:
-    """Which Kafka cluster and which topics, by the ids that change when they are created anew."""
+class TopicIds:
+    """Of a Kafka cluster and of its topics: ids that change when one is created anew under the same name."""
 
     cluster: str
     topics: Mapping[str, str]
@@ -55,7 +55,7 @@ class Checkpoint:
 
     commit: str
     previous: str | None
-    source: SourceIds
+    source: TopicIds
     """Ids of all topics that the checkpoint has positions of, also of those that the job no longer reads."""
     partitions: Mapping[Partition, PartitionCheckpoint] = field(default_factory=dict)
     earlier: Mapping[Partition, tuple[ReadSpan, ...]] = field(default_factory=dict)
@@ -135,7 +135,7 @@ def checkpoint_after(
     before: Checkpoint | None,
     batch: Batch,
     counts: Mapping[Partition, Counts],
-    source: SourceIds,
+    source: TopicIds,
     targets: Mapping[str, str] | None = None,
     joining: frozenset[str] = frozenset(),
 ) -> Checkpoint:
@@ -161,7 +161,7 @@ def checkpoint_after(
         before,
         commit=batch.id,
         previous=before.commit,
-        source=SourceIds(source.cluster, _ids({p.topic for p in before.partitions}, before.source, source)),
+        source=TopicIds(source.cluster, _ids({p.topic for p in before.partitions}, before.source, source)),
         partitions=partitions,
         targets=targets or {},
         joining=joining,
@@ -169,14 +169,14 @@ def checkpoint_after(
     )
 
 
-def _ids(kept: set[str], before: SourceIds, now: SourceIds) -> dict[str, str]:
+def _ids(kept: set[str], before: TopicIds, now: TopicIds) -> dict[str, str]:
     """Topic ids: of those with positions that are `kept` the ids that these are of, of others today's."""
     ids = {topic: id_ for topic, id_ in now.topics.items() if id_ and topic not in kept}
     return ids | {topic: before.topics[topic] for topic in kept if topic in before.topics}
 
 
 def _gone(
-    before: Checkpoint, partitions: Mapping[Partition, PartitionCheckpoint], now: SourceIds
+    before: Checkpoint, partitions: Mapping[Partition, PartitionCheckpoint], now: TopicIds
 ) -> dict[str, int]:
     """Topics with positions that do not exist, and for how many commits."""
     absent = {partition.topic for partition in partitions}.difference(now.topics)
@@ -187,7 +187,7 @@ def checkpoint_moved(
     before: Checkpoint | None,
     commit: str,
     moves: Mapping[Partition, int | None],
-    source: SourceIds,
+    source: TopicIds,
     start: Offsets,
 ) -> Checkpoint:
     """The checkpoint of a commit without rows: somebody moved these partitions.
@@ -220,7 +220,7 @@ def checkpoint_moved(
         before,
         commit=commit,
         previous=before.commit,
-        source=SourceIds(source.cluster, _ids(kept, before.source, source)),
+        source=TopicIds(source.cluster, _ids(kept, before.source, source)),
         partitions=partitions,
         earlier=_told_gone(earlier, before.source, source),
         gone=_gone(before, partitions, source),
@@ -229,7 +229,7 @@ def checkpoint_moved(
 
 
 def _moved_anew(
-    before: Checkpoint | None, moves: Mapping[Partition, int | None], source: SourceIds
+    before: Checkpoint | None, moves: Mapping[Partition, int | None], source: TopicIds
 ) -> frozenset[str]:
     """Topics among those that are moved that are not the ones whose offsets the checkpoint has."""
     known = before.source.topics if before else {}
@@ -242,7 +242,7 @@ def _begun(at: int) -> PartitionCheckpoint:
 
 
 def _told_gone(
-    earlier: Mapping[Partition, tuple[ReadSpan, ...]], before: SourceIds, now: SourceIds
+    earlier: Mapping[Partition, tuple[ReadSpan, ...]], before: TopicIds, now: TopicIds
 ) -> dict[Partition, tuple[ReadSpan, ...]]:
     """The spans, with those marked whose topic does not exist any more or was created anew."""
     return {
@@ -285,7 +285,7 @@ def from_json(stored: Mapping[str, Any]) -> Checkpoint:
     return Checkpoint(
         stored["commit"],
         stored["previous"],
-        SourceIds(stored["cluster"], stored["topics"]),
+        TopicIds(stored["cluster"], stored["topics"]),
         {
             Partition(topic, number): PartitionCheckpoint(first, start, next_, Counts(*counts))
             for topic, number, first, start, next_, *counts in stored["partitions"]

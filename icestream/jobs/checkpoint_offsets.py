@@ -12,7 +12,7 @@ import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from icestream.api.checkpoint import Checkpoint, FoundCheckpoint, SourceIds, checkpoint_moved
+from icestream.api.checkpoint import Checkpoint, FoundCheckpoint, TopicIds, checkpoint_moved
 from icestream.api.config import Config
 from icestream.api.errors import BadOffsets, CommitConflict, FatalError, NotReadyError, SourceRecreated
 from icestream.api.offsets import NOTHING, Offsets, Partition
@@ -56,7 +56,7 @@ class _Now:
 
     found: Sequence[FoundCheckpoint]
     group: Mapping[Partition, GroupOffset]
-    source: SourceIds
+    source: TopicIds
     partitions: Sequence[Partition]
     beginnings: Offsets
     ends: Offsets
@@ -173,7 +173,7 @@ class CheckpointOffsetStore:
         return _Now(
             found,
             self._kafka.topics.group_offsets(self._job.group, partitions),
-            SourceIds(self._kafka.topics.cluster_id(), {name: fact.id for name, fact in facts.items()}),
+            TopicIds(self._kafka.topics.cluster_id(), {name: fact.id for name, fact in facts.items()}),
             partitions,
             self._kafka.topics.beginnings(partitions),
             self._kafka.topics.ends(partitions),

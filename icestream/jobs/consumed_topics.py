@@ -7,7 +7,7 @@ import logging
 from collections.abc import Callable, Iterable, Sequence
 from typing import Protocol
 
-from icestream.api.checkpoint import Checkpoint, FoundCheckpoint, SourceIds
+from icestream.api.checkpoint import Checkpoint, FoundCheckpoint, TopicIds
 from icestream.api.errors import FatalError, SourceUnavailable
 from icestream.api.offsets import NOTHING, Offsets, Partition, named
 from icestream.jobs.resume import refuse_other_source
@@ -53,7 +53,7 @@ class ConsumedTopics:
         self._in_targets: frozenset[str] = frozenset()
         """The topics that a target has offsets of."""
         self._latest: Offsets | None = None
-        self.ids = SourceIds("", {})
+        self.ids = TopicIds("", {})
         """Of the topics that exist, of those that are read and those that a target has offsets of."""
         self.leaderless: frozenset[Partition] = frozenset()
         self.refreshed_at = 0.0
@@ -66,7 +66,7 @@ class ConsumedTopics:
         if missing := [name for name in names if name not in facts]:
             raise SourceUnavailable(f"topic '{missing[0]}' does not exist; create it or change 'topics'")
         ids = {**self._ids_of_unread(names), **{name: fact.id for name, fact in facts.items()}}
-        self.ids = SourceIds(self._kafka.cluster_id(), ids)
+        self.ids = TopicIds(self._kafka.cluster_id(), ids)
         self._names, self.refreshed_at = names, self._clock()
         partitions = [Partition(name, number) for name in names for number in range(facts[name].partitions)]
         self._note_leaderless([p for p in partitions if p.number in facts[p.topic].leaderless])

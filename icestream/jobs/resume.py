@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from icestream.api.batch import Batch
-from icestream.api.checkpoint import Checkpoint, FoundCheckpoint, SourceIds
+from icestream.api.checkpoint import Checkpoint, FoundCheckpoint, TopicIds
 from icestream.api.errors import LostOffsets, SourceRecreated
 from icestream.api.offsets import Offsets, Partition
 from icestream.kafka.topics import GroupOffset
@@ -227,7 +227,7 @@ def unpublished_batch(
 
 
 def refuse_other_source(
-    job: str, checkpoints: Sequence[Checkpoint], source: SourceIds, reads: Iterable[str]
+    job: str, checkpoints: Sequence[Checkpoint], source: TopicIds, reads: Iterable[str]
 ) -> None:
     """Stop when the cluster or a topic that is read is not the one whose offsets the tables hold."""
     refuse_other_cluster(checkpoints, source)
@@ -244,7 +244,7 @@ def refuse_other_source(
             )
 
 
-def refuse_other_cluster(checkpoints: Sequence[Checkpoint], source: SourceIds) -> None:
+def refuse_other_cluster(checkpoints: Sequence[Checkpoint], source: TopicIds) -> None:
     for checkpoint in checkpoints:
         if checkpoint.source.cluster != source.cluster:
             raise SourceRecreated(
@@ -254,7 +254,7 @@ def refuse_other_cluster(checkpoints: Sequence[Checkpoint], source: SourceIds) -
             )
 
 
-def strange_topic(checkpoints: Sequence[Checkpoint], source: SourceIds, topic: str) -> str | None:
+def strange_topic(checkpoints: Sequence[Checkpoint], source: TopicIds, topic: str) -> str | None:
     """Why the offsets that tables hold of a topic may mean other records than those that it has."""
     id_now = source.topics.get(topic)
     if id_now is None:

@@ -20,7 +20,7 @@ from pyiceberg.transforms import BucketTransform
 from pyiceberg.types import LongType, NestedField, StringType
 
 from icestream.api.batch import Batch, Counts, Staged
-from icestream.api.checkpoint import Checkpoint, SourceIds, checkpoint_after, checkpoint_moved
+from icestream.api.checkpoint import Checkpoint, TopicIds, checkpoint_after, checkpoint_moved
 from icestream.api.config import Config
 from icestream.api.errors import CommitConflict
 from icestream.api.offsets import NOTHING, Offsets, Partition
@@ -32,7 +32,7 @@ from icestream.pipeline.record_path import RecordSettings, record_path_from
 from icestream.records.origins import RowOrigins
 from tests.unit.pipeline.batches import CONFIG, SOURCE, chunk
 
-IDS = SourceIds("cluster", {SOURCE.topic: "id"})
+IDS = TopicIds("cluster", {SOURCE.topic: "id"})
 OTHER = Partition("another", 3)
 SCHEMA = Schema(NestedField(1, "id", LongType(), required=True), NestedField(2, "text", StringType()))
 BUCKETS = PartitionSpec(PartitionField(1, 1000, BucketTransform(3), "id_bucket"))

@@ -19,7 +19,7 @@ from pyiceberg.catalog import Catalog, load_catalog
 from pyiceberg.exceptions import ValidationException
 
 from icestream.api.batch import Batch, Counts, Staged
-from icestream.api.checkpoint import Checkpoint, SourceIds, checkpoint_after
+from icestream.api.checkpoint import Checkpoint, TopicIds, checkpoint_after
 from icestream.api.errors import CommitConflict, CommitUnknown
 from icestream.api.offsets import NOTHING, Offsets, Partition
 from icestream.api.sink import Commit, Receipt
@@ -50,7 +50,7 @@ class Writer:
         start, until = batch.start[TOPIC], batch.end[TOPIC]
         counts = {TOPIC: Counts(read=until - start, written=until - start)}
         plan = self.table.plan({})
-        checkpoint = checkpoint_after(before, batch, counts, SourceIds("cluster", {"t": "id"}))
+        checkpoint = checkpoint_after(before, batch, counts, TopicIds("cluster", {"t": "id"}))
         return self.table.commit(Commit(checkpoint, before, plan, Staged(self.stage(start, until))))
 
     def stage(self, start: int, until: int) -> list[StagedFile]:

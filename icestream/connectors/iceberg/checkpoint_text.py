@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from icestream.api.batch import Counts
-from icestream.api.checkpoint import Checkpoint, PartitionCheckpoint, ReadSpan, SourceIds
+from icestream.api.checkpoint import Checkpoint, PartitionCheckpoint, ReadSpan, TopicIds
 from icestream.api.errors import FatalError
 from icestream.api.offsets import Partition
 
@@ -143,7 +143,7 @@ class _Parsed:
         return TableCheckpoint(
             header["commit"],
             header["previous"],
-            SourceIds(header["cluster"], header["topics"]),
+            TopicIds(header["cluster"], header["topics"]),
             partitions,
             targets=header["tables"],
             joining=frozenset(header["joining"]),
@@ -176,7 +176,7 @@ def _completed(short: _Parsed, remembered: TableCheckpoint, pruned: frozenset[st
     ids = {name: id_ for name, id_ in remembered.source.topics.items() if name in pruned}
     return replace(
         checkpoint,
-        source=SourceIds(checkpoint.source.cluster, {**ids, **checkpoint.source.topics}),
+        source=TopicIds(checkpoint.source.cluster, {**ids, **checkpoint.source.topics}),
         earlier=remembered.earlier,
         gone={topic: commits for topic, commits in remembered.gone.items() if topic in pruned},
         base=remembered.base,
@@ -220,7 +220,7 @@ def _from_json(text: str) -> TableCheckpoint:
         for topic, partitions in body["partitions"].items()
         for number, values in partitions.items()
     }
-    source = SourceIds(body["cluster"], body["topics"])
+    source = TopicIds(body["cluster"], body["topics"])
     began = Age(*body["began"]) if body.get("began") else None
     earlier = {
         Partition(topic, int(number)): tuple(

@@ -20,7 +20,7 @@ from pyiceberg.partitioning import PartitionField, PartitionSpec
 from pyiceberg.schema import Schema
 
 from icestream.api.batch import Batch, Counts, Staged
-from icestream.api.checkpoint import SourceIds, checkpoint_after
+from icestream.api.checkpoint import TopicIds, checkpoint_after
 from icestream.api.offsets import Offsets, Partition
 from icestream.api.sink import Commit
 from icestream.connectors.iceberg.catalogs import open_catalog
@@ -117,7 +117,7 @@ def stage(table: IcebergTable, records: list[dict[str, Any]], first: int = 0) ->
     before = table.found().checkpoint
     batch = Batch("job", Offsets({AT: first}), Offsets({AT: first + len(records)}))
     checkpoint = checkpoint_after(
-        before, batch, {AT: Counts(len(records), len(records))}, SourceIds("cluster", {"topic": "id"})
+        before, batch, {AT: Counts(len(records), len(records))}, TopicIds("cluster", {"topic": "id"})
     )
     table.commit(Commit(checkpoint, before, plan, Staged(files)))
     return files

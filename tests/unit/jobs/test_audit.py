@@ -6,7 +6,7 @@ from pyroaring import BitMap64
 from icestream.api.batch import Batch, Counts, Slice
 from icestream.api.checkpoint import (
     Checkpoint,
-    SourceIds,
+    TopicIds,
     checkpoint_after,
     checkpoint_moved,
     from_json,
@@ -21,7 +21,7 @@ P = Partition("t", 0)
 
 def facts(counts: Counts, rows: int, letters: DeadLetterFacts | None = None) -> AuditFacts:
     batch = Batch("c", Offsets({P: 0}), Offsets({P: 10}))
-    checkpoint = checkpoint_after(None, batch, {P: counts}, SourceIds("c", {"t": "i"}))
+    checkpoint = checkpoint_after(None, batch, {P: counts}, TopicIds("c", {"t": "i"}))
     return AuditFacts(checkpoint, Offsets({P: 10}), {}, rows, other_writers=False, letters=letters)
 
 
@@ -121,7 +121,7 @@ def test_many_offsets_are_shortened() -> None:
 
 def moved_books(*steps: tuple[int | None, int]) -> Checkpoint:
     """A job that read 0..10, and was then moved and read on, as often as told: (to, until)."""
-    source = SourceIds("c", {"t": "i"})
+    source = TopicIds("c", {"t": "i"})
     checkpoint = checkpoint_after(
         None, Batch("c", Offsets({P: 0}), Offsets({P: 10})), {P: Counts(10, 10)}, source
     )
@@ -170,7 +170,7 @@ def test_a_reset_takes_the_skip_back() -> None:
 
 
 def test_after_a_reset_everything_is_still_to_be_read() -> None:
-    checkpoint = checkpoint_moved(moved_books(), "m", {P: None}, SourceIds("c", {"t": "i"}), Offsets({P: 3}))
+    checkpoint = checkpoint_moved(moved_books(), "m", {P: None}, TopicIds("c", {"t": "i"}), Offsets({P: 3}))
     facts = dataclasses.replace(books(checkpoint, 10, range(10)), beginnings=Offsets({P: 3}))
     found = findings(facts)
     assert found.holds, found.problems
@@ -178,7 +178,7 @@ def test_after_a_reset_everything_is_still_to_be_read() -> None:
 
 
 def test_a_job_that_was_moved_before_it_read_anything_tells_what_it_skips() -> None:
-    source = SourceIds("c", {"t": "i"})
+    source = TopicIds("c", {"t": "i"})
     checkpoint = checkpoint_moved(None, "m", {P: 5}, source, Offsets({P: 2}))
     checkpoint = checkpoint_after(
         checkpoint, Batch("b", Offsets({P: 5}), Offsets({P: 20})), {P: Counts(15, 15)}, source
@@ -189,9 +189,7 @@ def test_a_job_that_was_moved_before_it_read_anything_tells_what_it_skips() -> N
 
 
 def test_rows_of_a_topic_that_was_created_anew_are_kept_and_not_counted_as_read_again() -> None:
-    checkpoint = checkpoint_moved(
-        moved_books(), "m", {P: None}, SourceIds("c", {"t": "new"}), Offsets({P: 0})
-    )
+    checkpoint = checkpoint_moved(moved_books(), "m", {P: None}, TopicIds("c", {"t": "new"}), Offsets({P: 0}))
     checkpoint = checkpoint_after(
         checkpoint, Batch("b", Offsets({P: 0}), Offsets({P: 6})), {P: Counts(6, 6)}, checkpoint.source
     )

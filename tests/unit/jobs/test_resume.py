@@ -3,14 +3,14 @@ from dataclasses import replace
 import pytest
 
 from icestream.api.batch import Batch, Counts
-from icestream.api.checkpoint import Checkpoint, FoundCheckpoint, SourceIds, checkpoint_after
+from icestream.api.checkpoint import Checkpoint, FoundCheckpoint, TopicIds, checkpoint_after
 from icestream.api.errors import LostOffsets, SourceRecreated
 from icestream.api.offsets import Offsets, Partition
 from icestream.jobs.resume import has_all, refuse_other_source, resume_point, unpublished_batch
 from icestream.kafka.topics import GroupOffset
 
 P = Partition("t", 0)
-SOURCE = SourceIds("cluster", {"t": "id"})
+SOURCE = TopicIds("cluster", {"t": "id"})
 FRESH = Offsets({P: 0})
 
 
@@ -119,9 +119,9 @@ def test_nothing_is_repeated_when_somebody_moved_the_group_back() -> None:
 def test_another_cluster_or_topic_id_stops_the_job() -> None:
     refuse_other_source("j", [checkpoint(10)], SOURCE, ["t"])
     with pytest.raises(SourceRecreated, match="cluster"):
-        refuse_other_source("j", [checkpoint(10)], SourceIds("other", {"t": "id"}), ["t"])
+        refuse_other_source("j", [checkpoint(10)], TopicIds("other", {"t": "id"}), ["t"])
     with pytest.raises(SourceRecreated, match="created again"):
-        refuse_other_source("j", [checkpoint(10)], SourceIds("cluster", {"t": "new"}), ["t"])
+        refuse_other_source("j", [checkpoint(10)], TopicIds("cluster", {"t": "new"}), ["t"])
 
 
 def test_a_checkpoint_never_goes_back() -> None:
@@ -165,7 +165,7 @@ def test_a_table_that_has_lost_its_checkpoint_stops_the_job() -> None:
 
 
 def test_a_position_without_a_topic_id_is_refused_when_the_topic_is_read_again() -> None:
-    nameless = replace(checkpoint(10), source=SourceIds("cluster", {}))
+    nameless = replace(checkpoint(10), source=TopicIds("cluster", {}))
     with pytest.raises(SourceRecreated, match="cannot be told"):
         refuse_other_source("j", [nameless], SOURCE, ["t"])
     refuse_other_source("j", [nameless], SOURCE, ["other"])

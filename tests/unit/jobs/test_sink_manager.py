@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from icestream.api.batch import Batch, BatchResult, Counts, Rejected, Staged
-from icestream.api.checkpoint import Checkpoint, FoundCheckpoint, SourceIds, checkpoint_after
+from icestream.api.checkpoint import Checkpoint, FoundCheckpoint, TopicIds, checkpoint_after
 from icestream.api.errors import CommitConflict, Fenced, RecordRejected, SourceRecreated, SourceUnavailable
 from icestream.api.offsets import Offsets, Partition
 from icestream.api.sink import Commit, Message, Receipt, Sink, SinkPlan, Target
@@ -507,7 +507,7 @@ def test_a_topic_that_is_no_longer_read_keeps_its_position_and_id(is_forbidden: 
     old = Partition("old", 0)
     batch = Batch("b", Offsets({old: 0}), Offsets({old: 7}))
     world.table.checkpoint = checkpoint_after(
-        None, batch, {old: Counts(7, 7)}, SourceIds("cluster", {"old": "old-id"})
+        None, batch, {old: Counts(7, 7)}, TopicIds("cluster", {"old": "old-id"})
     )
     if is_forbidden:
         world.kafka.forbidden.add("old")

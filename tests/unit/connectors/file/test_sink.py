@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from icestream.api.batch import Batch, Counts, Staged
-from icestream.api.checkpoint import Checkpoint, SourceIds, checkpoint_after
+from icestream.api.checkpoint import Checkpoint, TopicIds, checkpoint_after
 from icestream.api.errors import CommitConflict, FatalError, SinkUnavailable
 from icestream.api.offsets import Offsets, Partition
 from icestream.api.sink import Commit
@@ -48,7 +48,7 @@ def append(file: LineFile, start: int, end: int, text: bytes) -> None:
     """Commit a batch as the sink manager does."""
     before = file.found().checkpoint
     batch = Batch(f"commit-{end}", Offsets({P: start}), Offsets({P: end}))
-    after = checkpoint_after(before, batch, {P: Counts(end - start, end - start)}, SourceIds("c", {"t": "i"}))
+    after = checkpoint_after(before, batch, {P: Counts(end - start, end - start)}, TopicIds("c", {"t": "i"}))
     file.commit(Commit(after, before, None, Staged([text], end - start)))
 
 
@@ -76,7 +76,7 @@ def test_a_commit_on_another_checkpoint_is_refused(tmp_path: Path) -> None:
     before = slow.found().checkpoint
     append(fast, 0, 1, b"one\n")
     late = checkpoint_after(
-        before, Batch("late", Offsets({P: 0}), Offsets({P: 1})), {P: Counts(1, 1)}, SourceIds("c", {})
+        before, Batch("late", Offsets({P: 0}), Offsets({P: 1})), {P: Counts(1, 1)}, TopicIds("c", {})
     )
     with pytest.raises(CommitConflict, match="somebody else committed"):
         slow.commit(Commit(late, before, None, Staged([b"one\n"], 1)))

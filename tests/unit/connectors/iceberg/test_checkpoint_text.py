@@ -18,7 +18,7 @@ from pyiceberg.table.snapshots import Summary
 from pyiceberg.types import LongType, NestedField
 
 from icestream.api.batch import Batch, Counts
-from icestream.api.checkpoint import PRUNE_AFTER, SourceIds, checkpoint_after, checkpoint_moved
+from icestream.api.checkpoint import PRUNE_AFTER, TopicIds, checkpoint_after, checkpoint_moved
 from icestream.api.errors import FatalError
 from icestream.api.offsets import NOTHING, Offsets, Partition
 from icestream.api.sink import Commit
@@ -34,7 +34,7 @@ from icestream.connectors.iceberg.checkpoints import key_of
 from icestream.connectors.iceberg.table import IcebergTable
 
 A, B, C = Partition("a", 0), Partition("a", 7), Partition("b", 1)
-SOURCE = SourceIds("cluster", {"a": "id-a", "b": "id-b"})
+SOURCE = TopicIds("cluster", {"a": "id-a", "b": "id-b"})
 MIXED = {A: Counts(9, 6, 1, 2), B: Counts(10, 10), C: Counts(7, 6, 0, 1)}
 
 VERSION_0_1 = json.dumps(
@@ -133,7 +133,7 @@ def test_the_first_checkpoint_tells_where_its_batch_began_without_the_property()
 
 
 def test_topics_that_are_gone_are_in_the_property_only_and_come_back_if_they_exist_after_all() -> None:
-    only_a = SourceIds("cluster", {"a": "id-a"})
+    only_a = TopicIds("cluster", {"a": "id-a"})
     checkpoint = checkpoints(2)[-1]
     for number in range(PRUNE_AFTER):
         assert checkpoint_from_summary(summary_text(checkpoint), None).offsets[C] == 20
@@ -156,7 +156,7 @@ def test_a_thousand_partitions_take_less_than_4_kb_of_a_summary(seed: int) -> No
     start = {Partition("t", number): 0 for number in range(1000)}
     end = {p: int(1e6 * chance.uniform(0.5, 1.5)) for p in start}
     counts: Mapping[Partition, Counts] = {p: Counts(at, at) for p, at in end.items()}
-    source = SourceIds("5L6g3nShT-eMCtK--X86sw", {"t": "V8qKJ6LmR2CzDVnkSyYw4Q"})
+    source = TopicIds("5L6g3nShT-eMCtK--X86sw", {"t": "V8qKJ6LmR2CzDVnkSyYw4Q"})
     whole = Batch(str(uuid4()), Offsets(start), Offsets(end))
     first = TableCheckpoint(**vars(checkpoint_after(None, whole, counts, source)))
     batch = Batch(str(uuid4()), first.offsets, Offsets({p: at + 7 for p, at in end.items()}))

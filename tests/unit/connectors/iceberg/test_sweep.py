@@ -9,7 +9,7 @@ import pytest
 from pyiceberg import types as it
 from pyiceberg.schema import Schema
 
-from icestream.api.checkpoint import SourceIds, checkpoint_after
+from icestream.api.checkpoint import TopicIds, checkpoint_after
 from icestream.api.sink import Commit
 from icestream.connectors.iceberg.table import IcebergTable
 from icestream.jobs.staging import StagedBatch
@@ -31,7 +31,7 @@ def files(world: World) -> set[str]:
 def commit(table: IcebergTable, staged: StagedBatch) -> str:
     """What the job manager does; returns the id of the commit."""
     part, before = staged.staged(table.name), table.found().checkpoint
-    checkpoint = checkpoint_after(before, staged.batch, part.counts, SourceIds("c", {"events": "id"}))
+    checkpoint = checkpoint_after(before, staged.batch, part.counts, TopicIds("c", {"events": "id"}))
     table.commit(Commit(checkpoint, before, staged.plans[table.name], part, staged.result))
     return staged.batch.id
 

@@ -13,7 +13,7 @@ from pyiceberg.transforms import BucketTransform
 from pyiceberg.types import LongType, NestedField, StringType
 
 from icestream.api.batch import Batch, Counts, Staged
-from icestream.api.checkpoint import Checkpoint, SourceIds, checkpoint_after
+from icestream.api.checkpoint import Checkpoint, TopicIds, checkpoint_after
 from icestream.api.errors import CommitConflict, ConfigError
 from icestream.api.offsets import Offsets, Partition
 from icestream.api.sink import Commit
@@ -23,7 +23,7 @@ from icestream.connectors.iceberg.table import IcebergTable
 from icestream.records.origins import RowOrigins
 
 P = Partition("t", 0)
-SOURCE = SourceIds("cluster", {"t": "id"})
+SOURCE = TopicIds("cluster", {"t": "id"})
 SCHEMA = Schema(NestedField(1, "id", LongType(), required=True), NestedField(2, "text", StringType()))
 SPECS = {
     "plain": UNPARTITIONED_PARTITION_SPEC,
