@@ -26,7 +26,7 @@ from bench.record_kinds import KINDS
 from icestream.api.offsets import Partition
 from icestream.api.sink import TargetTask, WriterTask
 from icestream.connectors.iceberg.catalogs import open_catalog
-from icestream.connectors.iceberg.origins import RowOrigins
+from icestream.connectors.iceberg.file_origins import RowOrigins
 from icestream.connectors.iceberg.stage import TablePlan
 from icestream.connectors.iceberg.table import IcebergTable
 from icestream.connectors.iceberg.writer import IcebergWriter

@@ -59,7 +59,7 @@ class DistributedWorker:
     """One member of a cluster. REST answers once this exists; `start` joins the others."""
 
     def __init__(self, config: DistributedConfig, plane: DataPlane | None = None) -> None:
-        from icestream.cluster.connectors import task_configs
+        from icestream.cluster.connector_registry import task_configs
         from icestream.cluster.coordinator import Coordinator
         from icestream.cluster.kafka_store import KafkaStore
         from icestream.cluster.service import ConnectorService

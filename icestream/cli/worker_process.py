@@ -59,9 +59,9 @@ def data_plane(config: WorkerConfig) -> DataPlane:
 
 
 def extras(config: WorkerConfig, plane: DataPlane, cluster_id: ClusterId) -> Extras:
-    from icestream.cluster.connectors import Patience
+    from icestream.cluster.connector_registry import Patience
     from icestream.cluster.service import Extras
-    from icestream.jobs.offsets_admin import offset_admin
+    from icestream.jobs.build import offset_admin
 
     return Extras(
         deep_check=plane.deep_check,
@@ -106,7 +106,7 @@ def prepare_process(config: WorkerConfig, log_level: str | None) -> None:
     """Logs as the config says, and as many open files as this process may have."""
     from icestream import logs
     from icestream.cluster.logger_levels import LoggerLevels
-    from icestream.rest.audit import audit_to
+    from icestream.rest.audit_log import audit_to
     from icestream.rest.connections import raise_file_limit
 
     logs.configure(log_level or config.log_level)

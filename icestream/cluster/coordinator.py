@@ -56,7 +56,7 @@ class SharedStore(Protocol):
 
 
 class Jobs(Protocol):
-    """The connectors of this process. `icestream.cluster.connectors.ConnectorRegistry` is the real one."""
+    """The connectors of this process. `connector_registry.ConnectorRegistry` is the real one."""
 
     def running(self) -> frozenset[str]:
         """Connectors whose jobs have not ended."""

@@ -1,6 +1,6 @@
 """Desired and actual state of a connector on a worker, and what follows from them. Pure: no clock, no thread.
 
-`connectors.py` says what is desired; `reconciler.py` asks what to do next and what to show.
+`connector_registry.py` says what is desired; `reconciler.py` asks what to do next and what to show.
 """
 
 from __future__ import annotations

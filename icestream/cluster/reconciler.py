@@ -1,4 +1,5 @@
-"""Brings one connector of this worker from its actual to its desired state. `connectors.py` has one for each.
+"""Brings one connector of this worker from its actual to its desired state. The connector registry
+has one for each.
 
 Callers only write down what they desire. The reconciler's own thread compares that with what there is, and
 makes, ticks, pauses, closes and restarts the connector's manager, one step at a time: no caller waits for a

@@ -21,7 +21,7 @@ from icestream.api.errors import (
 )
 from icestream.api.offset_admin import OffsetAdmin, OffsetEntry
 from icestream.api.status import JobStatus, Outage, Progress, State
-from icestream.cluster.connectors import ConnectorRegistry, KnownConnector, Patience, task_configs
+from icestream.cluster.connector_registry import ConnectorRegistry, KnownConnector, Patience, task_configs
 from icestream.cluster.internal_records import PublishedStatus
 from icestream.cluster.logger_levels import LoggerLevels
 from icestream.cluster.membership import Alone, Membership

@@ -15,7 +15,7 @@ from dataclasses import asdict, replace
 from typing import Final, Protocol
 
 from icestream.api.status import JobStatus, Progress, State, Waiting
-from icestream.cluster.connectors import ConnectorRegistry, KnownConnector
+from icestream.cluster.connector_registry import ConnectorRegistry, KnownConnector
 from icestream.cluster.internal_records import (
     PublishedStatus,
     StatusGone,

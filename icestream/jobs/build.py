@@ -1,4 +1,5 @@
-"""Which manager a connector needs. Set up by the command of the worker, asked whenever a connector starts.
+"""What the class of a connector decides: which manager it has, and who reads and moves its offsets. Set up by
+the command of the worker; asked whenever a connector starts, and when somebody asks for offsets.
 
 What only some connectors need is imported when the first of them starts: a worker without Spark jobs is ready
 at once.
@@ -7,10 +8,12 @@ at once.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from icestream.api.config import Config
 from icestream.api.manager import MakeManager, Manager
+from icestream.api.offset_admin import OffsetAdmin, OffsetEntry
 from icestream.api.sink import SinkPlugin
 from icestream.api.source import SourcePlugin
 from icestream.api.status import Outage
@@ -70,3 +73,33 @@ class LateSpark:
                 plane.warm_up(client_settings(self._worker, "consumer"))
                 self._plane = plane
             return self._plane
+
+
+def offset_admin(worker: Mapping[str, str]) -> OffsetAdmin:
+    """Reads and moves the offsets of any connector. Used by the service."""
+    return _OffsetAdminByClass(worker)
+
+
+class _OffsetAdminByClass:
+    def __init__(self, worker: Mapping[str, str]) -> None:
+        self._worker = worker
+
+    def read(self, name: str, config: Config) -> list[OffsetEntry]:
+        return self._admin_of(config).read(name, config)
+
+    def alter(self, name: str, config: Config, entries: Sequence[OffsetEntry]) -> str:
+        return self._admin_of(config).alter(name, config, entries)
+
+    def reset(self, name: str, config: Config) -> str:
+        return self._admin_of(config).reset(name, config)
+
+    def _admin_of(self, config: Config) -> OffsetAdmin:
+        # Late, because what opens tables is slow to import, and few workers are ever asked for offsets.
+        plugin = find_connector(config["connector.class"]).plugin
+        if isinstance(plugin, SourcePlugin):
+            from icestream.jobs.source_offsets import SourceConnectorOffsets
+
+            return SourceConnectorOffsets(self._worker, plugin)
+        from icestream.jobs.sink_offsets import SinkOffsets
+
+        return SinkOffsets(self._worker)

@@ -14,7 +14,7 @@ from icestream.api.sink import SinkPlugin
 from icestream.jobs.offset_entries import Moves
 from icestream.jobs.sink_job import SinkJob
 from icestream.kafka.clients import client_settings
-from icestream.kafka.group_offsets import delete_group, set_group_offsets
+from icestream.kafka.group_admin import delete_group, set_group_offsets
 from icestream.kafka.topics import TopicFacts, Topics
 from icestream.kafka.transactions import Transactions
 

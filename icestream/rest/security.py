@@ -23,7 +23,7 @@ from icestream.api.errors import PreconditionError
 from icestream.cluster.rest_settings import RestConfig
 from icestream.cluster.rest_tls import Tls
 from icestream.kafka.keystores import Identity
-from icestream.rest.audit import USER
+from icestream.rest.audit_log import USER
 
 
 def server_context(tls: Tls) -> ssl.SSLContext:

@@ -24,7 +24,7 @@ from icestream.cluster.rest_settings import Listener, RestConfig, bracketed
 from icestream.cluster.rest_tls import Tls
 from icestream.cluster.service import ConnectorService
 from icestream.rest.app import ApiOptions, build_app
-from icestream.rest.audit import Audit
+from icestream.rest.audit_log import Audit
 from icestream.rest.connections import Connections, guarded_listener, guarded_protocol
 from icestream.rest.forward import Clients
 from icestream.rest.headers import CrossOriginHeaders, ResponseHeaders

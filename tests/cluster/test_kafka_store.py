@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from icestream.api.errors import FatalError, NotReadyError, SourceUnavailable
-from icestream.cluster.connectors import task_configs
+from icestream.cluster.connector_registry import task_configs
 from icestream.cluster.kafka_store import KafkaStore
 from icestream.cluster.service import ConnectorService
 from icestream.cluster.stores import StoredConnector

@@ -128,7 +128,7 @@ def test_a_connector_that_never_ran_can_be_moved(pipeline: Pipeline, hand: Hand)
 def test_a_job_that_java_left_goes_on_where_it_was_but_for_what_is_moved(
     pipeline: Pipeline, hand: Hand
 ) -> None:
-    from icestream.kafka.group_offsets import set_group_offsets
+    from icestream.kafka.group_admin import set_group_offsets
 
     pipeline.produce(range(300))
     at = Offsets(dict.fromkeys(pipeline.partitions, 60))

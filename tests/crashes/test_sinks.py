@@ -20,7 +20,7 @@ from icestream.api.offsets import Partition
 from icestream.embedded.kafka import Broker
 from icestream.jobs.audit import findings
 from icestream.jobs.audit_facts import gather
-from icestream.jobs.offsets_admin import offset_admin
+from icestream.jobs.build import offset_admin
 from icestream.kafka.topics import Topics
 from tests.behaviours.test_sinks import SUBJECTS, Subject
 from tests.crashes.pipeline import values

@@ -13,7 +13,7 @@ import pytest
 from confluent_kafka import Consumer, TopicPartition
 
 from icestream.embedded.kafka import Broker
-from icestream.jobs.offsets_admin import offset_admin
+from icestream.jobs.build import offset_admin
 from icestream.kafka.topics import Topics
 from tests.crashes.processes import Fault, JobProcess
 from tests.source_examples import EXAMPLES, Sent, SourceExample, by_place

@@ -17,7 +17,7 @@ from icestream.api.offsets import Offsets
 from icestream.embedded import kafka
 from icestream.embedded.ports import free_port
 from icestream.jobs.sink_offsets import SinkOffsets
-from icestream.kafka.group_offsets import set_group_offsets
+from icestream.kafka.group_admin import set_group_offsets
 from icestream.pipeline.spark_runner import SparkPlane
 from tests.crashes.pipeline import PARTITIONS, Pipeline, drain
 from tests.crashes.processes import wait_for

@@ -20,7 +20,7 @@ import httpx
 import pytest
 
 from icestream.api.offset_admin import OffsetEntry
-from icestream.cluster.connectors import Patience
+from icestream.cluster.connector_registry import Patience
 from icestream.cluster.service import ConnectorService, Extras
 from icestream.cluster.stores import MemoryStore
 from icestream.jobs.probes import probe_connector

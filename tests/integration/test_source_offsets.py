@@ -21,7 +21,7 @@ from icestream.embedded.jars import fetch_all
 from icestream.embedded.java import java
 from icestream.embedded.kafka import Broker
 from icestream.embedded.ports import free_port
-from icestream.jobs.offsets_admin import offset_admin
+from icestream.jobs.build import offset_admin
 from icestream.jobs.source_manager import source_manager
 from icestream.kafka.topics import Topics
 from icestream.plugins import source_plugin

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from icestream.cluster.connectors import task_configs
+from icestream.cluster.connector_registry import task_configs
 from icestream.cluster.reports import definition_of, report_from
 from icestream.cluster.stores import StoredConnector
 from icestream.cluster.validation import validate_connector

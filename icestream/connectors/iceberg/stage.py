@@ -29,8 +29,8 @@ from pyiceberg.table import TableProperties
 from pyiceberg.table.locations import LocationProvider, load_location_provider
 
 from icestream.connectors.iceberg.catalogs import sink_errors
+from icestream.connectors.iceberg.file_origins import Origins
 from icestream.connectors.iceberg.guarded_catalogs import refuse_foreign_code
-from icestream.connectors.iceberg.origins import Origins
 from icestream.connectors.iceberg.partitions import Partitioner, PartitionValue
 from icestream.connectors.iceberg.schemas import arrow_schema
 from icestream.records.origins import RowOrigins

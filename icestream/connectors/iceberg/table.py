@@ -49,8 +49,8 @@ from icestream.connectors.iceberg import checkpoints
 from icestream.connectors.iceberg.catalog_keys import storage_properties
 from icestream.connectors.iceberg.catalogs import sink_errors
 from icestream.connectors.iceberg.checkpoint_text import TableCheckpoint, property_text, summary_text
+from icestream.connectors.iceberg.file_origins import Origins
 from icestream.connectors.iceberg.light_metadata import LightTransaction, share_history
-from icestream.connectors.iceberg.origins import Origins
 from icestream.connectors.iceberg.schemas import arrow_schema, change_fields
 from icestream.connectors.iceberg.stage import NewFields, StagedFile, TablePlan
 from icestream.connectors.iceberg.sweep import file_prefix, sweep

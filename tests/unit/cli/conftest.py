@@ -12,7 +12,7 @@ from click.testing import CliRunner
 from icestream.api.errors import BadOffsets
 from icestream.api.offset_admin import OffsetEntry
 from icestream.cli import main
-from icestream.cluster.connectors import Patience
+from icestream.cluster.connector_registry import Patience
 from icestream.cluster.service import ConnectorService, Extras
 from icestream.cluster.status_store import MemoryStatusStore
 from icestream.cluster.stores import MemoryStore

@@ -14,7 +14,7 @@ from icestream.api.errors import ConfigError, FatalError, SinkUnavailable
 from icestream.api.manager import Manager
 from icestream.api.status import State
 from icestream.cluster.config_providers import DirectoryProvider, Providers
-from icestream.cluster.connectors import Patience
+from icestream.cluster.connector_registry import Patience
 from icestream.cluster.secrets import discreet, secrets_of
 from icestream.cluster.service import ConnectorService, Extras
 from icestream.cluster.stores import MemoryStore

@@ -18,7 +18,7 @@ from icestream.api.errors import (
     Problem,
 )
 from icestream.api.status import Progress, State
-from icestream.cluster.connectors import Patience
+from icestream.cluster.connector_registry import Patience
 from icestream.cluster.properties import ConnectorFile
 from icestream.cluster.service import ConnectorService, Extras
 from icestream.cluster.stores import ConnectorStore, MemoryStore, StoredConnector, TargetState

@@ -10,7 +10,7 @@ import pytest
 
 from icestream.api.errors import Fenced
 from icestream.api.status import Progress, State
-from icestream.cluster.connectors import Patience
+from icestream.cluster.connector_registry import Patience
 from icestream.cluster.membership import Alone
 from icestream.cluster.service import ConnectorService, Extras
 from icestream.cluster.status_store import MemoryStatusStore, StatusReporter

@@ -11,7 +11,7 @@ import pytest
 
 from icestream import __version__
 from icestream.api.status import Progress
-from icestream.cluster.connectors import Patience
+from icestream.cluster.connector_registry import Patience
 from icestream.cluster.rest_settings import CrossOrigin
 from icestream.cluster.service import ConnectorService, Extras
 from icestream.cluster.stores import MemoryStore

@@ -15,7 +15,7 @@ import pytest
 
 from icestream.api.errors import Problem
 from icestream.cluster.config_limits import place_problems
-from icestream.cluster.connectors import Patience
+from icestream.cluster.connector_registry import Patience
 from icestream.cluster.service import ConnectorService, Extras
 from icestream.cluster.stores import MemoryStore
 from icestream.jobs.probes import probe_connector

@@ -17,7 +17,7 @@ import uvicorn
 
 from icestream.api.errors import BadOffsets, NotLeader, Problem
 from icestream.api.offset_admin import OffsetEntry
-from icestream.cluster.connectors import Patience
+from icestream.cluster.connector_registry import Patience
 from icestream.cluster.service import ConnectorService, Extras
 from icestream.cluster.stores import MemoryStore
 from icestream.rest.app import ApiOptions, build_app

@@ -16,7 +16,7 @@ import pytest
 from icestream.api.errors import NotFoundError, PreconditionError
 from icestream.cluster.rest_settings import Listener, RestConfig
 from icestream.cluster.service import ConnectorService
-from icestream.rest.audit import LOG, audit_to
+from icestream.rest.audit_log import LOG, audit_to
 from icestream.rest.server import RestServer, bind, serve
 
 USERS = {"alice": "wonder land"}

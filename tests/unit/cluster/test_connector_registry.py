@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 
-from icestream.cluster.connectors import Patience
+from icestream.cluster.connector_registry import Patience
 from icestream.cluster.membership import Alone
 from icestream.cluster.service import ConnectorService, Extras
 from icestream.cluster.stores import MemoryStore, StoredConnector
