@@ -10,7 +10,7 @@ from typing import Any, cast
 import pytest
 
 from icestream.api.batch import Staged
-from icestream.api.checkpoint import Checkpoint, SourceIds
+from icestream.api.checkpoint import Checkpoint, TopicIds
 from icestream.api.errors import CommitUnknown, SinkUnavailable
 from icestream.api.sink import Commit, Sink, Target
 from icestream.connectors.file.plugin import FileSinkPlugin
@@ -85,7 +85,7 @@ def test_a_pipe_whose_reader_rests_is_waited_for(tmp_path: Path) -> None:
 
     target = LimitedSink(open_sink, FileSinkPlugin.answer_seconds and 0.05).targets()[0]
     text = b"more than a pipe holds\n" * 10_000
-    checkpoint = Checkpoint("c", None, SourceIds("", {}))
+    checkpoint = Checkpoint("c", None, TopicIds("", {}))
     commit = threading.Thread(
         target=target.commit, args=[Commit(checkpoint, None, None, Staged([text], 1))], daemon=True
     )

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from icestream.api.batch import Batch, Counts, Staged
-from icestream.api.checkpoint import SourceIds, checkpoint_after
+from icestream.api.checkpoint import TopicIds, checkpoint_after
 from icestream.api.errors import FatalError
 from icestream.api.offsets import Offsets, Partition
 from icestream.api.sink import Commit
@@ -37,7 +37,7 @@ def test_a_sink_that_was_asked_for_offsets_is_closed(
 ) -> None:
     path = tmp_path / "out.txt"
     batch = Batch("first", Offsets({P: 0}), Offsets({P: 3}))
-    checkpoint = checkpoint_after(None, batch, {P: Counts(3, 3)}, SourceIds("c", {"t": "i"}))
+    checkpoint = checkpoint_after(None, batch, {P: Counts(3, 3)}, TopicIds("c", {"t": "i"}))
     LineFile(path, "x").commit(Commit(checkpoint, None, None, Staged([b"1\n2\n3\n"], 3)))
     config = {"connector.class": "FileStreamSink", "topics": "t", "file": str(path)}
     admin = SinkOffsets({"bootstrap.servers": "127.0.0.1:1"})
