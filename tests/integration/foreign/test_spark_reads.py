@@ -110,7 +110,7 @@ def stage(table: IcebergTable, records: list[dict[str, Any]], first: int = 0) ->
     plan = table.plan({})
     payloads = Payloads.of([json.dumps(each).encode() for each in records])
     decoded = RowDecoder(plan.arrow_schema).decode(payloads)
-    assert not decoded.rejected
+    assert not decoded.failed
     writer = StageWriter(plan)
     writer.write(decoded.rows, RowOrigins.of_one(AT, decoded.index + first))
     files = writer.close()
