@@ -44,10 +44,14 @@ class Payloads:
         starts, ends = self.offsets[index].tolist(), self.offsets[index + 1].tolist()
         return Payloads.of([self.text[low:high] for low, high in zip(starts, ends, strict=True)])
 
-    def check_utf8(self) -> None:
-        """Raises ValueError if one of them is no UTF-8."""
+    def is_utf8(self) -> bool:
+        """Whether each of them is."""
         buffers = [None, pa.py_buffer(self.offsets), pa.py_buffer(self.text)]
-        pa.Array.from_buffers(pa.large_string(), len(self), buffers).validate(full=True)
+        try:
+            pa.Array.from_buffers(pa.large_string(), len(self), buffers).validate(full=True)
+        except pa.ArrowInvalid:
+            return False
+        return True
 
     @functools.cached_property
     def codes(self) -> np.ndarray[tuple[int], np.dtype[np.uint8]]:
@@ -74,3 +78,11 @@ class Payloads:
         after: Indexes = np.add(places[begins], lengths)
         escapes: Indexes = after[(lengths % 2 == 1) & (after < len(self.codes))]
         return escapes
+
+
+def is_utf8(value: bytes) -> bool:
+    try:
+        value.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
