@@ -129,11 +129,11 @@ def _loaded_broker(stack: ExitStack, records: int) -> str:
 def measured(bootstrap: str, records: int) -> dict[str, float]:
     """In this process: CPU and memory of the work of one task."""
     from icestream.kafka.reader import process_reader
-    from icestream.pipeline.plan import Plan
+    from icestream.pipeline.plan import BatchPlan
     from icestream.pipeline.record_path import process_record_path
     from icestream.pipeline.task import settle_process, task_result
 
-    def result(plan: Plan) -> Any:
+    def result(plan: BatchPlan) -> Any:
         return task_result(plan, 0, process_reader(plan.kafka), process_record_path(plan.records))
 
     settle_process()
@@ -165,7 +165,7 @@ def _plans(bootstrap: str, folder: Path) -> Any:
     from icestream.connectors.iceberg.table import IcebergTable
     from icestream.connectors.iceberg.writer import IcebergWriter
     from icestream.embedded.minio_tables import sqlite_catalog
-    from icestream.pipeline.plan import Plan
+    from icestream.pipeline.plan import BatchPlan
     from icestream.pipeline.record_path import RecordSettings
     from icestream.rows.new_columns import GrowthLimit
 
@@ -175,13 +175,13 @@ def _plans(bootstrap: str, folder: Path) -> Any:
     sink = SinkPlan(IcebergWriter, [TargetTask(table.name, table)])
     records = RecordSettings.of(_CONFIG)
 
-    def plan(low: int, high: int) -> Plan:
+    def plan(low: int, high: int) -> BatchPlan:
         slices = [
             Slice(Partition(TOPIC, number), low // _PARTITIONS, high // _PARTITIONS)
             for number in range(_PARTITIONS)
         ]
         kafka = {"bootstrap.servers": bootstrap}
-        return Plan(kafka, records, sink, [slices], batch=str(low))
+        return BatchPlan(kafka, records, sink, [slices], batch=str(low))
 
     return plan
 

@@ -25,7 +25,7 @@ from icestream.cluster.internal_records import (
     target_record,
     task_records,
 )
-from icestream.cluster.stores import Listener, StoredConnector, TargetState
+from icestream.cluster.stores import StoredConnector, StoreListener, TargetState
 from icestream.kafka.log import LogRecord, TopicLog
 from icestream.kafka.transactions import Outgoing, Transactions
 
@@ -44,7 +44,7 @@ class KafkaStore:
         self._topic = topic
         self._group = group
         self._tasks_of = tasks_of
-        self._listener: Listener | None = None
+        self._listener: StoreListener | None = None
         self._configs: dict[str, Mapping[str, str]] = {}
         self._targets: dict[str, TargetState] = {}
         self._restarts: dict[str, int] = {}
@@ -100,7 +100,7 @@ class KafkaStore:
     def set_logger(self, namespace: str, level: str) -> None:
         self._write([logger_record(namespace, level)])
 
-    def listen(self, listener: Listener) -> None:
+    def listen(self, listener: StoreListener) -> None:
         self._listener = listener
 
     def close(self) -> None:

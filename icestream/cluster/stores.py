@@ -45,7 +45,7 @@ class StoredConnector:
     """How often somebody asked for a new job, since this worker opened the store."""
 
 
-class Listener(Protocol):
+class StoreListener(Protocol):
     """Told of every change, whoever made it. Must not wait: the store may be telling under a lock."""
 
     def connector_changed(self, name: str) -> None: ...
@@ -65,7 +65,7 @@ class ConnectorStore(Protocol):
     def set_logger(self, namespace: str, level: str) -> None:
         """Tell the logger's level to all workers."""
 
-    def listen(self, listener: Listener) -> None: ...
+    def listen(self, listener: StoreListener) -> None: ...
 
     def close(self) -> None: ...
 
@@ -73,7 +73,7 @@ class ConnectorStore(Protocol):
 class MemoryStore:
     def __init__(self) -> None:
         self._connectors: dict[str, StoredConnector] = {}
-        self._listener: Listener | None = None
+        self._listener: StoreListener | None = None
 
     def load(self) -> dict[str, StoredConnector]:
         return dict(self._connectors)
@@ -91,7 +91,7 @@ class MemoryStore:
         if self._listener:
             self._listener.logger_changed(namespace, level)
 
-    def listen(self, listener: Listener) -> None:
+    def listen(self, listener: StoreListener) -> None:
         self._listener = listener
 
     def close(self) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 
 from icestream.api.config import Config
 from icestream.converters.catalog import converter_from
-from icestream.kafka.bulk_producer import ANY_PARTITION, Outgoing
+from icestream.kafka.bulk_producer import ANY_PARTITION, OutgoingColumns
 from icestream.records.records import ConversionError, Converter, Failure, Header, Records
 from icestream.records.values import Value
 from icestream.transforms.chain import Chain, chain_from
@@ -23,7 +23,7 @@ _KEY, _VALUE, _HEADER = "KEY_CONVERTER", "VALUE_CONVERTER", "HEADER_CONVERTER"
 class ConvertedBatch:
     """What becomes of a batch; records that a transform drops are in neither."""
 
-    outgoing: list[Outgoing] = field(default_factory=list)
+    outgoing: list[OutgoingColumns] = field(default_factory=list)
     failed: dict[int, Failure] = field(default_factory=dict)
 
 
@@ -109,11 +109,11 @@ def _by_record(
     return [list(zip(names, row, strict=True)) for row in zip(*written, strict=True)]
 
 
-def _in_order(topic: str, parts: Sequence[_Written]) -> Outgoing:
+def _in_order(topic: str, parts: Sequence[_Written]) -> OutgoingColumns:
     """Groups of records put back into the order that their rows have."""
     if len(parts) == 1:
         (part,) = parts
-        return Outgoing(topic, part.values, part.keys, part.headers, part.timestamps, part.partitions)
+        return OutgoingColumns(topic, part.values, part.keys, part.headers, part.timestamps, part.partitions)
     order = np.argsort(np.concatenate([part.rows for part in parts]), kind="stable").tolist()
 
     def together(name: str, nothing: Any = None) -> Any:
@@ -125,7 +125,7 @@ def _in_order(topic: str, parts: Sequence[_Written]) -> Outgoing:
             joined += [nothing] * len(part.rows) if column is None else column
         return [joined[position] for position in order]
 
-    return Outgoing(
+    return OutgoingColumns(
         topic,
         together("values"),
         together("keys"),

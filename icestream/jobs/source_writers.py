@@ -11,7 +11,7 @@ from typing import Protocol
 from icestream.api.offset_admin import OffsetEntry
 from icestream.api.source_settings import new_topic
 from icestream.jobs.source_offsets import OffsetLocation
-from icestream.kafka.bulk_producer import BulkProducer, Outgoing
+from icestream.kafka.bulk_producer import BulkProducer, OutgoingColumns
 from icestream.kafka.topics import Topics
 
 _FLUSH_SECONDS = 5.0
@@ -27,7 +27,7 @@ class SourceWriter(Protocol):
     def has_room(self) -> bool:
         """Whether Kafka keeps up with what is sent."""
 
-    def send(self, outgoing: Outgoing) -> None:
+    def send(self, outgoing: OutgoingColumns) -> None:
         """Queue records for a topic, which is created if it is missing and the worker may."""
 
     def commit(self, entries: Sequence[OffsetEntry]) -> bool:
@@ -57,7 +57,7 @@ class FlushingWriter:
     def has_room(self) -> bool:
         return self._producer.has_room
 
-    def send(self, outgoing: Outgoing) -> None:
+    def send(self, outgoing: OutgoingColumns) -> None:
         self._topics.ensure(outgoing.topic)
         self._producer.send(outgoing)
 
@@ -96,7 +96,7 @@ class TransactionalWriter:
     def has_room(self) -> bool:
         return self._producer.has_room
 
-    def send(self, outgoing: Outgoing) -> None:
+    def send(self, outgoing: OutgoingColumns) -> None:
         self._topics.ensure(outgoing.topic)
         self._producer.begin()
         self._producer.send(outgoing)

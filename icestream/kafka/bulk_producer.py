@@ -35,7 +35,7 @@ _SETTINGS: Mapping[str, str | int | bool] = {
 
 
 @dataclass(frozen=True)
-class Outgoing:
+class OutgoingColumns:
     """Records for one topic, in their order."""
 
     topic: str
@@ -75,7 +75,7 @@ class BulkProducer:
                 self._producer.begin_transaction()
             self._is_open = True
 
-    def send(self, outgoing: Outgoing) -> None:
+    def send(self, outgoing: OutgoingColumns) -> None:
         """Queue records; waits while the queue is full."""
         size = len(outgoing)
         # One by one: the client's bulk call takes neither headers nor timestamps. By position, which is fast;
@@ -104,7 +104,7 @@ class BulkProducer:
         self._raise_failures()
 
     def send_keyed(self, topic: str, records: Sequence[tuple[bytes, bytes | None]]) -> None:
-        self.send(Outgoing(topic, [value for _, value in records], [key for key, _ in records]))
+        self.send(OutgoingColumns(topic, [value for _, value in records], [key for key, _ in records]))
 
     @property
     def has_room(self) -> bool:

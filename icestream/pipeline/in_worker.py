@@ -10,7 +10,7 @@ from icestream.api.batch import Batch, BatchResult
 from icestream.api.errors import Cancelled
 from icestream.api.sink import SinkPlan
 from icestream.kafka.reader import SliceReader
-from icestream.pipeline.plan import Plan
+from icestream.pipeline.plan import BatchPlan
 from icestream.pipeline.record_path import RecordSettings, record_path_from
 from icestream.pipeline.task import task_result
 
@@ -34,7 +34,7 @@ class InWorkerRunner:
     def run(self, batch: Batch, sink: SinkPlan, *, stages: bool = True) -> BatchResult:
         self.refuse_cancelled()
         tasks = [batch.slices()]
-        plan = Plan(self._kafka, self._records, sink, tasks, stages, batch.id, self._most_bytes)
+        plan = BatchPlan(self._kafka, self._records, sink, tasks, stages, batch.id, self._most_bytes)
         result = task_result(plan, 0, self._reader, self._path)
         self.refuse_cancelled()
         return result

@@ -22,9 +22,9 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from icestream.api.errors import SinkUnavailable
-from icestream.pipeline.plan import RESULT_SCHEMA, Plan
+from icestream.pipeline.plan import RESULT_SCHEMA, BatchPlan
 
-Tasks = Callable[[Plan, Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+Tasks = Callable[[BatchPlan, Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 """Made by the runner: does the tasks whose numbers it is given."""
 
 
@@ -37,7 +37,7 @@ class KeptJobs:
         self._frames: dict[int, DataFrame] = {}
         self._file = self._in_a_new_folder()
 
-    def answers(self, spark: SparkSession, plan: Plan) -> list[bytes]:
+    def answers(self, spark: SparkSession, plan: BatchPlan) -> list[bytes]:
         number = uuid.uuid4().bytes
         self._write(pickle.dumps((number, plan), pickle.HIGHEST_PROTOCOL))
         try:

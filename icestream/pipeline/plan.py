@@ -14,7 +14,7 @@ RESULT_SCHEMA = "task long, answer binary"
 
 
 @dataclass(frozen=True)
-class Plan:
+class BatchPlan:
     """One batch for all its tasks."""
 
     kafka: Mapping[str, str]

@@ -24,7 +24,7 @@ from icestream.records.rows import Indexes
 from icestream.records.values import Value
 from icestream.transforms.chain import Chain, chain_from
 from icestream.validation.settings import schemas_of
-from icestream.validation.validator import Schemas, Validator
+from icestream.validation.validator import SchemaValidator, TopicSchemas
 
 VALUE_CONVERTER: Final = "VALUE_CONVERTER"
 _STAGES: Final = {"key": "KEY_CONVERTER", "value": VALUE_CONVERTER, "header": "HEADER_CONVERTER"}
@@ -43,7 +43,7 @@ class RecordSettings:
 
     config: Mapping[str, str]
     """The keys of the converters and transforms."""
-    schemas: Schemas | None = None
+    schemas: TopicSchemas | None = None
 
     @classmethod
     def of(cls, config: Config) -> RecordSettings:
@@ -70,7 +70,7 @@ class RecordPath:
     headers: Converter | None
     """None: headers cannot be wrong."""
     chain: Chain
-    validator: Validator | None
+    validator: SchemaValidator | None
     classes: Mapping[str, str]
     """Java's names of the converters of key, value and header."""
 
@@ -96,7 +96,7 @@ class RecordPath:
         return Prepared(outcome.records, failed_rows, outcome.dropped)
 
     def _valid(
-        self, validator: Validator, groups: Sequence[Records], failed_rows: dict[int, Failure]
+        self, validator: SchemaValidator, groups: Sequence[Records], failed_rows: dict[int, Failure]
     ) -> list[Records]:
         good: list[Records] = []
         for group in groups:
@@ -208,7 +208,7 @@ def record_path_from(settings: RecordSettings) -> RecordPath:
         values=converter_from(config, "value"),
         headers=None if classes["header"] in TAKES_ANY_BYTES else converter_from(config, "header"),
         chain=chain,
-        validator=Validator(settings.schemas) if settings.schemas else None,
+        validator=SchemaValidator(settings.schemas) if settings.schemas else None,
         classes=classes,
     )
 

@@ -24,7 +24,7 @@ from icestream.deadlines import Overdue, within
 from icestream.kafka.reader import process_reader
 from icestream.pipeline.kept_jobs import KeptJobs
 from icestream.pipeline.lasting_session import LastingSession
-from icestream.pipeline.plan import RESULT_SCHEMA, Plan, TaskFailed, unpacked
+from icestream.pipeline.plan import RESULT_SCHEMA, BatchPlan, TaskFailed, unpacked
 from icestream.pipeline.record_path import RecordSettings
 from icestream.pipeline.session import answers, is_local, let_go, open_session, slots
 from icestream.pipeline.task import run_tasks, settle_process
@@ -111,7 +111,7 @@ class SparkRunner:
         tasks = split(batch.slices(), min(self._slots, -(-batch.span // _ROWS_A_TASK)))
         # Sizes of records are known from earlier ones only: twice as much as was meant is still borne.
         most = 2 * self._most_bytes // len(tasks)
-        plan = Plan(self._kafka, self._records, sink, tasks, stages, batch.id, most)
+        plan = BatchPlan(self._kafka, self._records, sink, tasks, stages, batch.id, most)
         collected = self._collected(plan)
         if len(collected) != len(tasks):
             # What a task has read and nobody counts would be lost in silence.
@@ -123,7 +123,7 @@ class SparkRunner:
                 raise PartlyStaged(_error_of(answer), done)
         return _summed(done)
 
-    def _collected(self, plan: Plan) -> list[bytes]:
+    def _collected(self, plan: BatchPlan) -> list[bytes]:
         self.refuse_cancelled()
         spark = self._session.current()
         try:
@@ -141,7 +141,7 @@ class SparkRunner:
         self.refuse_cancelled()
         return answers
 
-    def _answers(self, spark: SparkSession, plan: Plan) -> list[bytes]:
+    def _answers(self, spark: SparkSession, plan: BatchPlan) -> list[bytes]:
         tasks = len(plan.tasks)
         spark.addTag(self._tag)
         self._is_overdue = False

@@ -21,7 +21,7 @@ from icestream.api.offsets import Partition
 from icestream.api.sink import TargetTask, WriterTask
 from icestream.kafka.chunk import Chunk
 from icestream.kafka.reader import SliceReader, process_reader
-from icestream.pipeline.plan import Plan, TaskFailed, packed
+from icestream.pipeline.plan import BatchPlan, TaskFailed, packed
 from icestream.pipeline.record_path import RecordPath, process_record_path
 from icestream.pipeline.zips import forget_zips
 from icestream.records.origins import RowOrigins
@@ -34,7 +34,7 @@ _REJECTED_BYTES = 64 * 1024 * 1024
 """Of a batch: its tasks share it, because the driver gets what all of them have."""
 
 
-def run_tasks(plan: Plan, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def run_tasks(plan: BatchPlan, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Spark calls this with the numbers of the tasks to run."""
     settle_process()
     for batch in batches:
@@ -47,14 +47,14 @@ def run_tasks(plan: Plan, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Reco
             )
 
 
-def _answer(plan: Plan, task: int) -> BatchResult | TaskFailed:
+def _answer(plan: BatchPlan, task: int) -> BatchResult | TaskFailed:
     try:
         return task_result(plan, task, process_reader(plan.kafka), process_record_path(plan.records))
     except Exception as error:  # the edge of the task: the driver decides what it means
         return TaskFailed(isinstance(error, RetriableError), str(error), traceback.format_exc())
 
 
-def task_result(plan: Plan, task: int, reader: SliceReader, path: RecordPath) -> BatchResult:
+def task_result(plan: BatchPlan, task: int, reader: SliceReader, path: RecordPath) -> BatchResult:
     """What a task makes of its slices; if it fails, what it staged is gone."""
     work = TaskWork(plan, task, reader, path)
     try:
@@ -103,7 +103,7 @@ class TargetCounts:
 class TaskWork:
     """The work of one task: every record of its slices to every target."""
 
-    def __init__(self, plan: Plan, task: int, reader: SliceReader, path: RecordPath) -> None:
+    def __init__(self, plan: BatchPlan, task: int, reader: SliceReader, path: RecordPath) -> None:
         self._stages = plan.stages
         self._most_bytes = plan.most_bytes
         self._task = task

@@ -33,7 +33,7 @@ def _nothing_else(address: str) -> Any:
 
 
 @dataclass(frozen=True)
-class Source:
+class SchemaText:
     """A schema as text, complete: what a task is told."""
 
     text: str
@@ -62,7 +62,7 @@ class Document:
         )
 
 
-def document(source: Source) -> Document:
+def document(source: SchemaText) -> Document:
     """The schema in a source; raises BadSchema."""
     others = dict(source.others)
 

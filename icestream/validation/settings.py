@@ -14,8 +14,8 @@ from urllib.parse import unquote, urlsplit
 
 from icestream.api.config import Config, ConfigDef, Setting, Type, trimmed
 from icestream.api.errors import ConfigError, Problem
-from icestream.validation.schema import BadSchema, Source, checked, document
-from icestream.validation.validator import Schemas
+from icestream.validation.schema import BadSchema, SchemaText, checked, document
+from icestream.validation.validator import TopicSchemas
 
 PREFIX: Final = "value.schema."
 _FILE: Final = "file"
@@ -57,7 +57,7 @@ def problems(config: Mapping[str, str | None]) -> list[Problem]:
     return _read({key: value for key, value in config.items() if value is not None})[1]
 
 
-def schemas_of(config: Config) -> Schemas | None:
+def schemas_of(config: Config) -> TopicSchemas | None:
     """The schemas that a config names, None if it names none; raises ConfigError with every problem."""
     found, wrong = _read(config)
     if wrong:
@@ -65,8 +65,8 @@ def schemas_of(config: Config) -> Schemas | None:
     return found if found.general or found.of_topic else None
 
 
-def _read(config: Config) -> tuple[Schemas, list[Problem]]:
-    sources: dict[str, Source] = {}
+def _read(config: Config) -> tuple[TopicSchemas, list[Problem]]:
+    sources: dict[str, SchemaText] = {}
     wrong: list[Problem] = []
     for key in sorted(key for key in config if key.startswith(PREFIX)):
         topic, dot, kind = key.removeprefix(PREFIX).rpartition(".")
@@ -81,14 +81,14 @@ def _read(config: Config) -> tuple[Schemas, list[Problem]]:
             wrong.append(
                 Problem(key, f"Invalid value {_shown(kind, config[key])} for configuration {key}: {error}")
             )
-    return Schemas(sources.pop("", None), sources), wrong
+    return TopicSchemas(sources.pop("", None), sources), wrong
 
 
-def _source(kind: str, value: str) -> Source:
+def _source(kind: str, value: str) -> SchemaText:
     if kind == _FILE:
         return _source_in(value)
-    document(Source(value))
-    return Source(value)
+    document(SchemaText(value))
+    return SchemaText(value)
 
 
 def _refuse_stranger(topic: str, config: Config) -> None:
@@ -102,7 +102,7 @@ def _shown(kind: str, value: str) -> str:
     return value if kind == _FILE or len(value) <= 80 else f"{value[:77]}..."
 
 
-def _source_in(path: str) -> Source:
+def _source_in(path: str) -> SchemaText:
     """The schema in a file of the worker with the files that it refers to, checked; raises BadSchema."""
     file = Path(path).expanduser().absolute()
     others: dict[str, str] = {}
@@ -113,7 +113,7 @@ def _source_in(path: str) -> Source:
 
     text = _text_of(file)
     checked(text, file.as_uri(), retrieve)
-    return Source(text, file.as_uri(), tuple(others.items()))
+    return SchemaText(text, file.as_uri(), tuple(others.items()))
 
 
 def _referred(address: str) -> str:

@@ -23,7 +23,7 @@ from icestream.records.json_source import parsed
 from icestream.records.records import Applied, Failure, Records
 from icestream.records.values import Fields, Listing, Text, Typed
 from icestream.validation.as_json import as_json
-from icestream.validation.schema import Document, Source, document
+from icestream.validation.schema import Document, SchemaText, document
 from icestream.validation.used_fields import UsedFields, type_with, used_fields
 
 _TOLD: Final = 3
@@ -35,19 +35,19 @@ _LONGEST: Final = 300
 
 
 @dataclass(frozen=True)
-class Schemas:
+class TopicSchemas:
     """JSON Schemas: one for topics that have none of their own, if there is one, and theirs."""
 
-    general: Source | None = None
-    of_topic: Mapping[str, Source] = field(default_factory=dict)
+    general: SchemaText | None = None
+    of_topic: Mapping[str, SchemaText] = field(default_factory=dict)
 
-    def of(self, topic: str) -> Source | None:
+    def of(self, topic: str) -> SchemaText | None:
         return self.of_topic.get(topic, self.general)
 
 
 @dataclass(frozen=True)
-class Validator:
-    schemas: Schemas
+class SchemaValidator:
+    schemas: TopicSchemas
 
     def check(self, records: Records) -> Applied:
         """Those that are valid, and those that are not; tombstones are not checked."""
@@ -121,7 +121,7 @@ class Rules:
 
 
 @functools.lru_cache(maxsize=256)
-def rules_of(source: Source) -> Rules:
+def rules_of(source: SchemaText) -> Rules:
     """Kept as long as the process: the tasks of a batch come and go."""
     return Rules(document(source))
 

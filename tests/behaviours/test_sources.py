@@ -15,7 +15,7 @@ from icestream.api.source import Source, SourceBatch, SourcePlugin
 from icestream.jobs.offset_formats import entries_of, offset_records
 from icestream.jobs.source_manager import SourceJob, SourceManager
 from icestream.jobs.source_records import source_path_from
-from icestream.kafka.bulk_producer import Outgoing
+from icestream.kafka.bulk_producer import OutgoingColumns
 from icestream.plugins import source_plugin
 from tests.source_examples import EXAMPLES, Sent, SourceExample, by_place
 
@@ -181,7 +181,7 @@ class Writer:
         self._kafka.meet()
         return entries_of("c", self._kafka.offsets.items())
 
-    def send(self, outgoing: Outgoing) -> None:
+    def send(self, outgoing: OutgoingColumns) -> None:
         self._kafka.meet()
         self._sent += zip(outgoing.keys or [None] * len(outgoing), outgoing.values, strict=True)
 

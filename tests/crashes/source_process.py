@@ -14,7 +14,7 @@ from typing import Any
 from icestream import logs
 from icestream.jobs.source_manager import source_manager
 from icestream.jobs.source_writers import TransactionalWriter
-from icestream.kafka.bulk_producer import Outgoing
+from icestream.kafka.bulk_producer import OutgoingColumns
 from icestream.plugins import source_plugin
 from tests.crashes.faults import Fault, Faults, say
 
@@ -23,7 +23,7 @@ def spoil(faults: Faults) -> None:
     """One more point: records are with Kafka, their offsets are not."""
     send = TransactionalWriter.send
 
-    def spoiled_send(self: TransactionalWriter, outgoing: Outgoing) -> None:
+    def spoiled_send(self: TransactionalWriter, outgoing: OutgoingColumns) -> None:
         send(self, outgoing)
         self._producer.flush(10)
         faults.reached("records sent")

@@ -9,7 +9,7 @@ from typing import Final, Self
 import numpy as np
 
 from icestream.api.config import trimmed
-from icestream.converters.registry.avro_connect import Options, connect_schema
+from icestream.converters.registry.avro_connect import AvroOptions, connect_schema
 from icestream.converters.registry.avro_read import decode, decode_bare
 from icestream.converters.registry.avro_schema import AvroType, BadSchema, parse
 from icestream.converters.registry.client import RegisteredSchema, UnusableSchema
@@ -25,7 +25,7 @@ AVRO: Final = "AVRO"
 
 @dataclass(frozen=True)
 class AvroFormat:
-    options: Options
+    options: AvroOptions
     refuses_trailing: bool
     """`avro.fail.on.trailing.data`."""
     subjects: Subjects
@@ -36,7 +36,7 @@ class AvroFormat:
         def flag(key: str, default: bool) -> bool:
             return trimmed(settings.get(key, str(default))).lower() == "true"
 
-        options = Options(
+        options = AvroOptions(
             enhanced=flag("enhanced.avro.schema.support", False),
             metadata=flag("connect.meta.data", True),
             flatten_singletons=flag("flatten.singleton.unions", True),

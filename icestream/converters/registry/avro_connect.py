@@ -106,7 +106,7 @@ def _plain_default(schema: ConnectSchema, value: Any) -> Any:
 
 
 @dataclass(frozen=True)
-class Options:
+class AvroOptions:
     """Settings of the converter that change schemas."""
 
     enhanced: bool = False
@@ -117,14 +117,14 @@ class Options:
     """`flatten.singleton.unions`."""
 
 
-def connect_schema(kind: AvroType, options: Options) -> ConnectSchema:
+def connect_schema(kind: AvroType, options: AvroOptions) -> ConnectSchema:
     """Raises BadSchema for what Connect has no schema for."""
     return _Translation(options).schema(kind)
 
 
 @dataclass(frozen=True)
 class _Translation:
-    options: Options
+    options: AvroOptions
 
     def schema(self, kind: AvroType, optional: bool = False, default: Any = NO_DEFAULT) -> ConnectSchema:
         if (branch := self._only_branch(kind)) is not None:
@@ -234,7 +234,7 @@ class _Translation:
         return replace(schema, doc=doc, version=version)
 
 
-def branch_name(branch: AvroType, options: Options) -> str:
+def branch_name(branch: AvroType, options: AvroOptions) -> str:
     """The field of a branch in the struct that a union becomes."""
     if branch.kind not in ("record", "enum", "fixed"):
         return branch.kind

@@ -16,7 +16,7 @@ from icestream.converters.registry.avro_connect import (
     MAP_ENTRY,
     PRECISION,
     UNION,
-    Options,
+    AvroOptions,
 )
 from icestream.records.schema import DATE, DECIMAL, SCALE, TIME, TIMESTAMP, ConnectSchema, Kind
 
@@ -38,14 +38,14 @@ _SMALL: Final[Mapping[Kind, str]] = {Kind.INT8: "int8", Kind.INT16: "int16"}
 _EPOCH: Final = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 
 
-def avro_schema(schema: ConnectSchema, options: Options) -> Any:
+def avro_schema(schema: ConnectSchema, options: AvroOptions) -> Any:
     """The JSON of the Avro schema."""
     return _Translation(options).schema(schema)
 
 
 @dataclass
 class _Translation:
-    options: Options
+    options: AvroOptions
     unnamed: int = 0
     defined: set[str] = field(default_factory=set)
 

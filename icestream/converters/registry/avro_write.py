@@ -12,7 +12,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 from icestream.converters.registry import wire
-from icestream.converters.registry.avro_connect import UNION, Options
+from icestream.converters.registry.avro_connect import UNION, AvroOptions
 from icestream.converters.registry.avro_from_connect import avro_schema, unscaled
 from icestream.converters.registry.avro_schema import AvroType, BadSchema, parse
 from icestream.converters.registry.client import UnusableSchema
@@ -27,7 +27,7 @@ Datums = list[bytes | None]
 
 
 def encoded(
-    topic: str, value: Value, length: int, options: Options, subjects: Subjects
+    topic: str, value: Value, length: int, options: AvroOptions, subjects: Subjects
 ) -> Sequence[bytes | None]:
     if value is None:
         return [None] * length
@@ -47,7 +47,9 @@ def encoded(
     ]
 
 
-def _target(topic: str, schema: ConnectSchema, options: Options, subjects: Subjects) -> tuple[int, AvroType]:
+def _target(
+    topic: str, schema: ConnectSchema, options: AvroOptions, subjects: Subjects
+) -> tuple[int, AvroType]:
     text, kind = _avro(schema, options)
     name = kind.name or None
     if not subjects.uses_latest:
@@ -63,7 +65,7 @@ def _target(topic: str, schema: ConnectSchema, options: Options, subjects: Subje
 
 
 @functools.lru_cache(maxsize=1000)
-def _avro(schema: ConnectSchema, options: Options) -> tuple[str, AvroType]:
+def _avro(schema: ConnectSchema, options: AvroOptions) -> tuple[str, AvroType]:
     text = json.dumps(avro_schema(schema, options), separators=(",", ":"), ensure_ascii=False)
     try:
         return text, parse(text)

@@ -14,7 +14,12 @@ import pyarrow as pa
 from icestream.api.config import trimmed
 from icestream.converters.registry.client import RegisteredSchema, UnusableSchema
 from icestream.converters.registry.converter import Read
-from icestream.converters.registry.json_schema_connect import ONE_OF, Options, connect_schema, json_schema
+from icestream.converters.registry.json_schema_connect import (
+    ONE_OF,
+    JsonSchemaOptions,
+    connect_schema,
+    json_schema,
+)
 from icestream.converters.registry.subjects import Subjects
 from icestream.converters.registry.wire import Bodies, head
 from icestream.jsontext.connect_values import connect_value
@@ -30,7 +35,7 @@ JSON: Final = "JSON"
 
 @dataclass(frozen=True)
 class JsonSchemaFormat:
-    options: Options
+    options: JsonSchemaOptions
     numeric: bool
     """`decimal.format=NUMERIC`."""
     open_objects: bool
@@ -44,7 +49,9 @@ class JsonSchemaFormat:
             return trimmed(settings.get(key, str(default))).lower() == "true"
 
         return cls(
-            Options(flag("use.optional.for.nonrequired", False), flag("flatten.singleton.unions", True)),
+            JsonSchemaOptions(
+                flag("use.optional.for.nonrequired", False), flag("flatten.singleton.unions", True)
+            ),
             settings.get("decimal.format", "BASE64").upper() == "NUMERIC",
             flag("object.additional.properties", True),
             subjects,

@@ -50,7 +50,7 @@ _NUMBERS: Final[Mapping[Kind, tuple[str, str]]] = {
 
 
 @dataclass(frozen=True)
-class Options:
+class JsonSchemaOptions:
     """Settings of the converter that change schemas."""
 
     optional_if_not_required: bool = False
@@ -59,7 +59,7 @@ class Options:
     """`flatten.singleton.unions`."""
 
 
-def connect_schema(text: str, references: Sequence[Reference], options: Options) -> ConnectSchema:
+def connect_schema(text: str, references: Sequence[Reference], options: JsonSchemaOptions) -> ConnectSchema:
     """Raises UnusableSchema."""
     try:
         root = json.loads(text)
@@ -111,7 +111,7 @@ class _Place:
 
 @dataclass(frozen=True)
 class _Translation:
-    options: Options
+    options: JsonSchemaOptions
     others: Mapping[str, Any]
 
     def schema(self, place: _Place, optional: bool = False) -> ConnectSchema:

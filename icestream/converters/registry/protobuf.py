@@ -14,7 +14,7 @@ from icestream.converters.registry.byte_columns import varints
 from icestream.converters.registry.client import RegisteredSchema, UnusableSchema
 from icestream.converters.registry.converter import Read
 from icestream.converters.registry.protobuf_compile import Compiled, compiled, require_protoc
-from icestream.converters.registry.protobuf_plan import Options, ProtoMessage, is_wrapper, plan
+from icestream.converters.registry.protobuf_plan import ProtobufOptions, ProtoMessage, is_wrapper, plan
 from icestream.converters.registry.protobuf_read import decode
 from icestream.converters.registry.subjects import Subjects
 from icestream.converters.registry.wire import Bodies
@@ -30,7 +30,7 @@ Path = tuple[int, ...]
 
 @dataclass(frozen=True)
 class ProtobufFormat:
-    options: Options
+    options: ProtobufOptions
     subjects: Subjects
     kind: str = PROTOBUF
 
@@ -42,7 +42,7 @@ class ProtobufFormat:
         def flag(key: str, default: bool) -> bool:
             return trimmed(settings.get(key, str(default))).lower() == "true"
 
-        options = Options(
+        options = ProtobufOptions(
             enhanced=flag("enhanced.protobuf.schema.support", False),
             int_enums=flag("int.for.enums", False),
             optional_nullables=flag("optional.for.nullables", False),
@@ -77,7 +77,7 @@ class ProtobufFormat:
 class ProtobufReader:
     schema_id: int
     compiled: Compiled
-    options: Options
+    options: ProtobufOptions
     _types: dict[Path, _Type | str] = field(default_factory=dict)
     """By path; a text says why the message cannot be read."""
 

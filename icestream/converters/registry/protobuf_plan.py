@@ -107,7 +107,7 @@ def real_oneofs(descriptor: Descriptor) -> list[OneofDescriptor]:
 
 
 @dataclass(frozen=True)
-class Options:
+class ProtobufOptions:
     """Settings of the converter that change schemas."""
 
     enhanced: bool = False
@@ -182,7 +182,7 @@ class ProtoMessage:
         return cls(schema, parts, flat, fields)
 
 
-def plan(descriptor: Descriptor, compiled: Compiled, options: Options) -> ProtoMessage:
+def plan(descriptor: Descriptor, compiled: Compiled, options: ProtobufOptions) -> ProtoMessage:
     """Raises UnusableSchema."""
     return _Planner(options, compiled).message(descriptor, ())
 
@@ -193,7 +193,7 @@ def is_wrapper(descriptor: Descriptor) -> bool:
 
 @dataclass(frozen=True)
 class _Planner:
-    options: Options
+    options: ProtobufOptions
     compiled: Compiled
 
     def message(self, descriptor: Descriptor, above: tuple[str, ...]) -> ProtoMessage:

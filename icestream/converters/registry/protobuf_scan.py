@@ -159,7 +159,7 @@ class Cursors:
 
 
 @dataclass
-class Found:
+class FieldOccurrences:
     """Occurrences of one field with one wire type, in order for each message."""
 
     owners: list[Indexes] = field(default_factory=list)
@@ -182,7 +182,7 @@ class Found:
         return owners, first, last
 
 
-Occurrences = dict[tuple[int, int], Found]
+Occurrences = dict[tuple[int, int], FieldOccurrences]
 """By field number and wire type."""
 
 
@@ -246,7 +246,7 @@ class Scanner:
         else:
             first = self._fixed(cursors, chosen, WIDTHS[kind])
         if number in wanted:
-            known = found.setdefault((number, kind), Found())
+            known = found.setdefault((number, kind), FieldOccurrences())
             known.add(chosen, first, np.minimum(cursors.at[chosen], cursors.end[chosen]))
 
     def _cut(self, cursors: Cursors, chosen: Indexes) -> Indexes:
@@ -292,4 +292,4 @@ class Scanner:
         for key, occurrences in seen.items():
             pairs = np.array(occurrences, np.int64)
             owners = np.full(len(pairs), cursor, np.int64)
-            found.setdefault(key, Found()).add(owners, pairs[:, 0].copy(), pairs[:, 1].copy())
+            found.setdefault(key, FieldOccurrences()).add(owners, pairs[:, 0].copy(), pairs[:, 1].copy())

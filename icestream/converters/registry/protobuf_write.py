@@ -13,7 +13,7 @@ from icestream.converters.registry import wire
 from icestream.converters.registry.avro_from_connect import unscaled
 from icestream.converters.registry.client import UnusableSchema
 from icestream.converters.registry.protobuf_compile import compiled
-from icestream.converters.registry.protobuf_plan import ENUM, TAG, TYPE, UNION, Options
+from icestream.converters.registry.protobuf_plan import ENUM, TAG, TYPE, UNION, ProtobufOptions
 from icestream.converters.registry.subjects import Subjects
 from icestream.records.column import Column
 from icestream.records.records import ConversionError, Failure
@@ -60,7 +60,7 @@ class ProtoText:
     name: str
 
 
-def proto_text(schema: ConnectSchema, options: Options) -> ProtoText:
+def proto_text(schema: ConnectSchema, options: ProtobufOptions) -> ProtoText:
     """Raises UnusableSchema."""
     if schema.kind is Kind.STRUCT:
         return _message_file(schema, options)
@@ -72,7 +72,7 @@ def proto_text(schema: ConnectSchema, options: Options) -> ProtoText:
     return ProtoText(text, WRAPPERS.index(wrapper), f"google.protobuf.{wrapper}Value")
 
 
-def _message_file(schema: ConnectSchema, options: Options) -> ProtoText:
+def _message_file(schema: ConnectSchema, options: ProtobufOptions) -> ProtoText:
     package, _, name = (schema.name or "ConnectDefault1").rpartition(".")
     writer = _Writer(options)
     body = writer.message(name, schema, "")
@@ -83,7 +83,7 @@ def _message_file(schema: ConnectSchema, options: Options) -> ProtoText:
 
 @dataclass
 class _Writer:
-    options: Options
+    options: ProtobufOptions
     imports: set[str] = field(default_factory=set)
     unnamed: int = 1
 
@@ -197,7 +197,7 @@ class _Null(ValueError):
 
 
 def encoded(
-    topic: str, value: Value, length: int, options: Options, subjects: Subjects
+    topic: str, value: Value, length: int, options: ProtobufOptions, subjects: Subjects
 ) -> Sequence[bytes | None]:
     if value is None:
         return [None] * length
@@ -220,7 +220,7 @@ def encoded(
 
 
 @functools.lru_cache(maxsize=1000)
-def _message_class(schema: ConnectSchema, options: Options) -> tuple[ProtoText, Any]:
+def _message_class(schema: ConnectSchema, options: ProtobufOptions) -> tuple[ProtoText, Any]:
     from google.protobuf.message_factory import GetMessageClass
 
     described = proto_text(schema, options)

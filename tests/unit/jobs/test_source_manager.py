@@ -23,7 +23,7 @@ from icestream.api.offset_admin import OffsetEntry
 from icestream.api.source import SourceBatch, SourcePlugin
 from icestream.jobs.source_manager import SourceJob, SourceManager, source_manager
 from icestream.jobs.source_records import source_path_from
-from icestream.kafka.bulk_producer import Outgoing
+from icestream.kafka.bulk_producer import OutgoingColumns
 from icestream.records.column import Column
 from icestream.records.records import Records
 from icestream.records.schema import STRING
@@ -109,7 +109,7 @@ class FakeWriter:
     def stored(self) -> list[OffsetEntry]:
         return self._kafka.offsets
 
-    def send(self, outgoing: Outgoing) -> None:
+    def send(self, outgoing: OutgoingColumns) -> None:
         self._kafka.meet("send")
         self._kafka.sent += outgoing.values
 
@@ -237,7 +237,7 @@ def test_an_offset_that_cannot_be_saved_at_the_end_is_only_told(
     assert (world.kafka.abandoned, world.sources[0].is_closed) == (1, True)
 
 
-def sent_by(*groups: Records, **settings: str) -> list[Outgoing]:
+def sent_by(*groups: Records, **settings: str) -> list[OutgoingColumns]:
     config = {"value__converter": "StringConverter", **settings}
     path = source_path_from({key.replace("__", "."): value for key, value in config.items()})
     return path.convert(groups or [strings(["a", "b", "c"])]).outgoing

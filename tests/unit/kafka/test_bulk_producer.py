@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from icestream.api.errors import FatalError, SourceUnavailable
-from icestream.kafka.bulk_producer import BulkProducer, Outgoing
+from icestream.kafka.bulk_producer import BulkProducer, OutgoingColumns
 
 Headers = list[tuple[str, bytes | None]]
 
@@ -29,7 +29,7 @@ def test_records_with_and_without_keys_and_headers_are_queued(
     keys: list[bytes | None] | None,
     headers: list[Headers] | None,
 ) -> None:
-    producer.send(Outgoing("t", [b"v", None], keys, headers))
+    producer.send(OutgoingColumns("t", [b"v", None], keys, headers))
     assert producer.has_room
     assert not producer.flush(0)
 
@@ -37,12 +37,12 @@ def test_records_with_and_without_keys_and_headers_are_queued(
 @pytest.mark.parametrize("headers", [None, [[]]])
 def test_a_record_that_is_too_large_is_named(producer: BulkProducer, headers: list[Headers] | None) -> None:
     with pytest.raises(FatalError, match=r"2000000 bytes for topic 't'.*max\.request\.size"):
-        producer.send(Outgoing("t", [b"x" * 2_000_000], None, headers))
+        producer.send(OutgoingColumns("t", [b"x" * 2_000_000], None, headers))
 
 
 def test_a_record_that_kafka_does_not_take_is_told() -> None:
     producer = BulkProducer({"bootstrap.servers": "127.0.0.1:1", "message.timeout.ms": "100"})
-    producer.send(Outgoing("t", [b"v"], timestamps=[1], partitions=[0]))
+    producer.send(OutgoingColumns("t", [b"v"], timestamps=[1], partitions=[0]))
     with pytest.raises(SourceUnavailable, match="1 were not delivered"):
         producer.flush(60)
     producer.close()

@@ -23,7 +23,7 @@ from icestream.connectors.iceberg.writer import IcebergWriter
 from icestream.jobs.staging import StagedBatch, stage
 from icestream.kafka.chunk import Chunk
 from icestream.kafka.reader import SliceReader
-from icestream.pipeline.plan import Plan
+from icestream.pipeline.plan import BatchPlan
 from icestream.pipeline.record_path import RecordSettings, process_record_path
 from icestream.pipeline.task import task_result
 from icestream.rows.new_columns import GrowthLimit
@@ -97,7 +97,7 @@ class OneTask:
 
     def run(self, batch: Batch, sink: SinkPlan, *, stages: bool = True) -> BatchResult:
         self.runs += 1
-        plan = Plan({}, self.records, sink, [batch.slices()], stages, batch.id, self.most_bytes)
+        plan = BatchPlan({}, self.records, sink, [batch.slices()], stages, batch.id, self.most_bytes)
         return task_result(plan, 0, cast(SliceReader, self.reader), process_record_path(self.records))
 
     def refuse_cancelled(self) -> None: ...

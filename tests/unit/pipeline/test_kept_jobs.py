@@ -23,7 +23,7 @@ from icestream.jobs.staging import stage
 from icestream.pipeline import spark_runner, task
 from icestream.pipeline.kept_jobs import KeptJobs
 from icestream.pipeline.lasting_session import LastingSession
-from icestream.pipeline.plan import Plan
+from icestream.pipeline.plan import BatchPlan
 from icestream.pipeline.record_path import RecordSettings
 from icestream.pipeline.spark_runner import SparkRunner
 from icestream.rows.new_columns import GrowthLimit
@@ -62,15 +62,15 @@ class Here:
         return self
 
 
-def batch_of(plan: Plan, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def batch_of(plan: BatchPlan, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     for batch in batches:
         yield pa.RecordBatch.from_pydict(
             {"task": batch.column(0), "answer": pa.array([plan.batch.encode()], pa.binary())}
         )
 
 
-def plan_of(batch: str) -> Plan:
-    return Plan({}, cast(RecordSettings, None), [], [[], []], False, batch=batch)
+def plan_of(batch: str) -> BatchPlan:
+    return BatchPlan({}, cast(RecordSettings, None), [], [[], []], False, batch=batch)
 
 
 def test_each_batch_finds_its_own_plan() -> None:
@@ -89,7 +89,7 @@ def test_a_folder_that_somebody_tidied_away_is_made_again() -> None:
 
 def test_an_answer_that_is_missing_is_no_batch() -> None:
     class Forgetful(KeptJobs):
-        def answers(self, spark: SparkSession, plan: Plan) -> list[bytes]:
+        def answers(self, spark: SparkSession, plan: BatchPlan) -> list[bytes]:
             return super().answers(spark, plan)[1:]
 
     runner = SparkRunner(

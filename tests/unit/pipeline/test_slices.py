@@ -17,7 +17,7 @@ from icestream.jobs.staging import stage
 from icestream.kafka.chunk import Chunk
 from icestream.kafka.reader import SliceReader
 from icestream.pipeline import task
-from icestream.pipeline.plan import Plan
+from icestream.pipeline.plan import BatchPlan
 from icestream.pipeline.record_path import RecordSettings, record_path_from
 from tests.unit.pipeline.batches import CONFIG, SOURCE, Tables, Topic, World, reasons, rows_of
 
@@ -44,7 +44,7 @@ def test_the_tasks_of_a_batch_share_what_a_driver_should_hold(world: World) -> N
     values = [b"{" * 600] * 4
     tasks = [[Slice(SOURCE, at, at + 1)] for at in range(4)]
     records = RecordSettings.of(CONFIG)
-    plan = Plan({}, records, SinkPlan(writer.IcebergWriter, []), tasks)
+    plan = BatchPlan({}, records, SinkPlan(writer.IcebergWriter, []), tasks)
     reader, path = cast(SliceReader, Topic(values)), record_path_from(records)
     taken = [task.TaskWork(plan, at, reader, path).run(tasks[at]) for at in range(4)]
     assert [(part.overflow, len(part.rejected)) for part in taken] == [(True, 0)] * 4

@@ -14,14 +14,14 @@ from icestream.api.errors import ConfigError
 from icestream.records.json_source import JsonSource
 from icestream.records.records import Records
 from icestream.records.values import object_fields
-from icestream.validation.schema import Source
+from icestream.validation.schema import SchemaText
 from icestream.validation.settings import SETTINGS, problems, schemas_of
-from icestream.validation.validator import Schemas, Validator
+from icestream.validation.validator import SchemaValidator, TopicSchemas
 
 _OBJECT = '{"type":"object"}'
 
 
-def _failed(schemas: Schemas | None, value: bytes, topic: str = "orders") -> bool:
+def _failed(schemas: TopicSchemas | None, value: bytes, topic: str = "orders") -> bool:
     assert schemas is not None
     records = Records(
         np.array([0]),
@@ -31,7 +31,7 @@ def _failed(schemas: Schemas | None, value: bytes, topic: str = "orders") -> boo
         None,
         object_fields(JsonSource([value])),
     )
-    return bool(Validator(schemas).check(records).failed)
+    return bool(SchemaValidator(schemas).check(records).failed)
 
 
 def _told(config: dict[str, str]) -> dict[str, str]:
@@ -54,8 +54,8 @@ def test_schemas_for_all_topics_and_for_one(tmp_path: Path) -> None:
     assert problems(config) == []
     schemas = schemas_of(config)
     assert schemas is not None
-    assert schemas.of("orders") == Source("true")
-    assert schemas.of("eu.orders") == Source(_OBJECT, file.as_uri())
+    assert schemas.of("orders") == SchemaText("true")
+    assert schemas.of("eu.orders") == SchemaText(_OBJECT, file.as_uri())
 
 
 def test_the_keys_are_known() -> None:

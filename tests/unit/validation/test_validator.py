@@ -10,15 +10,16 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from icestream.api.batch import DATA_EXCEPTION
 from icestream.records import schema as connect
 from icestream.records.column import Column
 from icestream.records.json_source import JsonSource
-from icestream.records.records import DATA_EXCEPTION, Applied, Records
+from icestream.records.records import Applied, Records
 from icestream.records.values import Fields, Listing, Text, Value, object_fields
 from icestream.validation.as_json import as_json
-from icestream.validation.schema import Document, Source
+from icestream.validation.schema import Document, SchemaText
 from icestream.validation.used_fields import used_fields
-from icestream.validation.validator import Schemas, Validator
+from icestream.validation.validator import SchemaValidator, TopicSchemas
 
 _STATUS = {
     "type": "object",
@@ -42,7 +43,7 @@ def _text(*values: Any) -> Records:
 
 
 def _checked(schema: Any, records: Records) -> Applied:
-    return Validator(Schemas(Source(json.dumps(schema)))).check(records)
+    return SchemaValidator(TopicSchemas(SchemaText(json.dumps(schema)))).check(records)
 
 
 def _reasons(schema: Any, records: Records) -> dict[int, str]:
@@ -122,12 +123,12 @@ def test_many_records_with_bad_ones_among_them() -> None:
 
 
 def test_each_topic_has_its_schema() -> None:
-    strict, open_ = Source('{"maxProperties":0}'), Source("true")
-    validator = Validator(Schemas(strict, {"free": open_}))
+    strict, open_ = SchemaText('{"maxProperties":0}'), SchemaText("true")
+    validator = SchemaValidator(TopicSchemas(strict, {"free": open_}))
     value = object_fields(JsonSource([b'{"a":1}']))
     assert validator.check(_records(value, 1)).failed.keys() == {0}
     assert not validator.check(_records(value, 1, "free")).failed
-    assert not Validator(Schemas(None, {"other": strict})).check(_records(value, 1)).failed
+    assert not SchemaValidator(TopicSchemas(None, {"other": strict})).check(_records(value, 1)).failed
 
 
 def test_tombstones_pass() -> None:

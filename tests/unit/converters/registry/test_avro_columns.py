@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
-from icestream.converters.registry.avro_connect import Options, connect_schema
+from icestream.converters.registry.avro_connect import AvroOptions, connect_schema
 from icestream.converters.registry.avro_cursors import TOO_SHORT
 from icestream.converters.registry.avro_read import TIME_RANGE, Decoded, decode
 from icestream.converters.registry.avro_schema import parse
@@ -160,7 +160,7 @@ def bodies(datums: Sequence[bytes]) -> Bodies:
 
 def decoded(schema: Any, datums: Sequence[bytes]) -> Decoded:
     kind = parse(json.dumps(schema))
-    return decode(kind, connect_schema(kind, Options()), bodies(datums))
+    return decode(kind, connect_schema(kind, AvroOptions()), bodies(datums))
 
 
 @settings(max_examples=150, deadline=None)
@@ -281,7 +281,7 @@ def test_rows_of_one_schema_among_others() -> None:
     text = b"....\x02a....\x02b.."
     found = decode(
         parse('"string"'),
-        connect_schema(parse('"string"'), Options()),
+        connect_schema(parse('"string"'), AvroOptions()),
         Bodies(text, np.array([4, 10]), np.array([6, 12])),
     )
     assert found.column.to_pylist() == ["a", "b"]

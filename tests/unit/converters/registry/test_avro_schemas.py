@@ -14,7 +14,7 @@ import pyarrow as pa
 import pytest
 
 from icestream.converters.registry.avro import AvroFormat
-from icestream.converters.registry.avro_connect import Options, connect_schema
+from icestream.converters.registry.avro_connect import AvroOptions, connect_schema
 from icestream.converters.registry.avro_from_connect import avro_schema
 from icestream.converters.registry.avro_schema import BadSchema, parse
 from icestream.converters.registry.client import RegisteredSchema, UnknownSchema
@@ -40,7 +40,7 @@ INT = ConnectSchema(Kind.INT32)
 
 
 def schema_of(node: Any, **options: bool) -> ConnectSchema:
-    return connect_schema(parse(json.dumps(node)), Options(**options))
+    return connect_schema(parse(json.dumps(node)), AvroOptions(**options))
 
 
 def record(*fields: Any, **more: Any) -> dict[str, Any]:
@@ -292,7 +292,7 @@ def _without_notes(schema: ConnectSchema) -> Any:
 
 def test_unions_are_written_as_unions() -> None:
     union = schema_of(["null", "int", "string"])
-    assert avro_schema(union, Options()) == ["null", "int", "string"]
+    assert avro_schema(union, AvroOptions()) == ["null", "int", "string"]
     registry = OneSchema()
     rows = [{"int": 5, "string": None}, {"int": None, "string": "x"}, None]
     column = Column(pa.array(rows, union.arrow_type), union)

@@ -16,7 +16,7 @@ from icestream.converters.registry.json_schema import JsonSchemaReader
 from icestream.converters.registry.json_schema_connect import (
     ENUM,
     ONE_OF,
-    Options,
+    JsonSchemaOptions,
     connect_schema,
     json_schema,
 )
@@ -27,7 +27,7 @@ from icestream.records.schema import DATE, DECIMAL, ConnectSchema, Field, Kind, 
 
 def schema_of(node: Any, **others: Any) -> ConnectSchema:
     references = [Reference(name, json.dumps(other)) for name, other in others.items()]
-    return connect_schema(json.dumps(node), references, Options())
+    return connect_schema(json.dumps(node), references, JsonSchemaOptions())
 
 
 def read(schema: ConnectSchema, *values: Any) -> Read:
@@ -121,7 +121,7 @@ def test_all_of_joins_properties() -> None:
             {"properties": {"b": {"type": "string"}}},
         ]
     }
-    schema = connect_schema(json.dumps(node), [], Options(optional_if_not_required=True))
+    schema = connect_schema(json.dumps(node), [], JsonSchemaOptions(optional_if_not_required=True))
     assert [(one.name, one.schema.optional) for one in schema.fields] == [("a", False), ("b", True)]
 
 

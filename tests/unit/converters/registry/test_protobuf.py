@@ -19,7 +19,7 @@ from icestream.converters.registry.client import Reference, UnusableSchema
 from icestream.converters.registry.converter import Read
 from icestream.converters.registry.protobuf import ProtobufReader
 from icestream.converters.registry.protobuf_compile import Compiled, compiled
-from icestream.converters.registry.protobuf_plan import Options
+from icestream.converters.registry.protobuf_plan import ProtobufOptions
 from icestream.converters.registry.wire import Bodies
 from icestream.records.payloads import Payloads
 from icestream.records.schema import DATE, DECIMAL, TIME, TIMESTAMP, Kind
@@ -51,10 +51,10 @@ def message(text: str = ALL, *path: int) -> Any:
     return GetMessageClass(schema(text).message(path or (0,)))
 
 
-def read(text: str, payloads: Sequence[bytes], options: Options | None = None) -> Read:
+def read(text: str, payloads: Sequence[bytes], options: ProtobufOptions | None = None) -> Read:
     joined = Payloads.of(payloads)
     bodies = Bodies(joined.text, joined.offsets[:-1], joined.offsets[1:])
-    return ProtobufReader(7, schema(text), options or Options()).read(bodies)
+    return ProtobufReader(7, schema(text), options or ProtobufOptions()).read(bodies)
 
 
 def rows(found: Read) -> dict[int, Any]:
@@ -292,7 +292,7 @@ def test_messages_that_mean_dates_times_and_decimals() -> None:
     assert schema_ is not None
     assert [schema_[name].name for name in ("d", "t", "ts", "n")] == [DATE, TIME, TIMESTAMP, DECIMAL]
     assert schema_["small"].kind is Kind.INT8
-    wrapped = read(MEANINGS, payloads[:1], Options(wrapper_primitives=False))
+    wrapped = read(MEANINGS, payloads[:1], ProtobufOptions(wrapper_primitives=False))
     assert rows(wrapped)[0]["w"] == {"value": "x"}
 
 
@@ -317,21 +317,23 @@ def test_settings_change_what_becomes_of_a_message() -> None:
     usual = {"choice_0": {"ci": 0, "cs": None}, "pairs": [("k", 1)], "o": None, "e": "BLUE", "inner": None}
     assert rows(read(SETTINGS, payload))[0] == usual
     flat = {"ci": 0, "cs": None} | {name: usual[name] for name in ("pairs", "o", "e", "inner")}
-    assert rows(read(SETTINGS, payload, Options(flat_unions=True)))[0] == flat
-    assert "choice" in rows(read(SETTINGS, payload, Options(union_index=False)))[0]
-    assert rows(read(SETTINGS, payload, Options(int_enums=True)))[0]["e"] == 5
-    full = rows(read(SETTINGS, payload, Options(struct_for_nulls=True)))[0]
+    assert rows(read(SETTINGS, payload, ProtobufOptions(flat_unions=True)))[0] == flat
+    assert "choice" in rows(read(SETTINGS, payload, ProtobufOptions(union_index=False)))[0]
+    assert rows(read(SETTINGS, payload, ProtobufOptions(int_enums=True)))[0]["e"] == 5
+    full = rows(read(SETTINGS, payload, ProtobufOptions(struct_for_nulls=True)))[0]
     assert (full["o"], full["inner"]) == (0, {"s": ""})
-    schema_ = read(SETTINGS, payload, Options(optional_nullables=True)).columns[0][1].schema
+    schema_ = read(SETTINGS, payload, ProtobufOptions(optional_nullables=True)).columns[0][1].schema
     assert schema_ is not None and schema_["o"].optional
-    named = read(SETTINGS, payload, Options(enhanced=True)).columns[0][1].schema
+    named = read(SETTINGS, payload, ProtobufOptions(enhanced=True)).columns[0][1].schema
     assert named is not None and named["inner"].name == "M.Inner"
 
 
 def test_references_are_imported() -> None:
     text = 'syntax = "proto3"; import "a/b.proto"; message M { p.N n = 1; }'
     made = compiled(text, [Reference("a/b.proto", 'syntax = "proto3"; package p; message N { bool b = 1; }')])
-    found = ProtobufReader(1, made, Options()).read(Bodies(b"\x00\x0a\x02\x08\x01", _array(0), _array(5)))
+    found = ProtobufReader(1, made, ProtobufOptions()).read(
+        Bodies(b"\x00\x0a\x02\x08\x01", _array(0), _array(5))
+    )
     assert rows(found) == {0: {"n": {"b": True}}}
 
 
@@ -367,7 +369,7 @@ def test_options_of_fields_are_read_whoever_else_knows_them() -> None:
     """Confluent's client teaches the runtime the extension; then it is no unknown field any more."""
     importlib.import_module("confluent_kafka.schema_registry.protobuf")
     ((_, column),) = (
-        ProtobufReader(7, compiled(MEANINGS, []), Options())
+        ProtobufReader(7, compiled(MEANINGS, []), ProtobufOptions())
         .read(Bodies(b"\x00", _array(0), _array(1)))
         .columns
     )

@@ -13,7 +13,7 @@ from google.protobuf.message_factory import GetMessageClass
 from icestream.converters.registry.converter import Read
 from icestream.converters.registry.protobuf import ProtobufReader
 from icestream.converters.registry.protobuf_compile import Compiled, compiled
-from icestream.converters.registry.protobuf_plan import Options
+from icestream.converters.registry.protobuf_plan import ProtobufOptions
 from icestream.converters.registry.protobuf_scan import BAD_END, TOO_DEEP, TRUNCATED, ZERO_TAG
 from icestream.converters.registry.wire import Bodies
 from icestream.records.payloads import Payloads
@@ -49,7 +49,7 @@ def written(text: str, path: tuple[int, ...] = (0,), **fields: Any) -> bytes:
 def read(text: str, messages: Sequence[bytes], index: bytes = b"\x00") -> tuple[dict[int, Any], Read]:
     """Each behind the head that the next message has in a topic, too: what reads on reads zeros."""
     joined = Payloads.of([bytes(5) + index + message for message in messages])
-    found = ProtobufReader(7, schema(text), Options()).read(
+    found = ProtobufReader(7, schema(text), ProtobufOptions()).read(
         Bodies(joined.text, joined.offsets[:-1] + 5, joined.offsets[1:])
     )
     rows: dict[int, Any] = {}
