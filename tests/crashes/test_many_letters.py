@@ -122,8 +122,13 @@ def test_a_job_that_is_stopped_ends_between_two_transactions_and_goes_on_there(
                 raise Cancelled("given up")
 
     points: list[str] = []
-    job = manager(pipeline, points.append, runner_of(pipeline, Runner))
-    stopped.set()
+
+    def reached(point: str) -> None:
+        points.append(point)
+        if point == "staged":
+            stopped.set()
+
+    job = manager(pipeline, reached, runner_of(pipeline, Runner))
     with pytest.raises(Cancelled):
         job.tick()
     assert points[-1] == "published a part"
