@@ -12,8 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from icestream.cli import main as cli
-from icestream.kafka.sending import Sending
-from icestream.kafka.transactions import Transactions
+from icestream.kafka.transactions import Sending, Transactions
 from tests.crashes.faults import Fault, Faults
 
 
