@@ -48,13 +48,21 @@ def _column_texts(column: Column) -> list[str | None]:
         texts: list[str | None] = column.values.cast(pa.string()).to_pylist()
         return texts
     shown = _shown_as(column.schema) if column.schema is not None else _shown_arrow(column.values.type)
-    values = _as_milliseconds(column.values).to_pylist()
+    values = column.values.cast(_in_numbers(column.values.type)).to_pylist()
     return [None if value is None else shown(value) for value in values]
 
 
-def _as_milliseconds(values: pa.Array) -> pa.Array:
-    """Moments as numbers, because Python's own have no year 10,000."""
-    return values.cast(pa.int64()) if pt.is_timestamp(values.type) else values
+def _in_numbers(kind: pa.DataType) -> pa.DataType:
+    """The type with moments and days as numbers, because Python's own have no year 10,000."""
+    if pt.is_timestamp(kind):
+        return pa.int64()
+    if pt.is_date32(kind):
+        return pa.int32()
+    if pt.is_struct(kind):
+        return pa.struct([field.with_type(_in_numbers(field.type)) for field in kind])
+    if pt.is_map(kind):
+        return pa.map_(_in_numbers(kind.key_type), _in_numbers(kind.item_type))
+    return pa.list_(_in_numbers(kind.value_type)) if pt.is_list(kind) else kind
 
 
 def _shown_as(schema: ConnectSchema) -> Callable[[Any], str]:
@@ -87,14 +95,8 @@ def _shown(schema: ConnectSchema, value: Any) -> str:
     return java_text(value) if convert is None else convert(schema, value)
 
 
-def _moment(value: Any) -> str:
-    if isinstance(value, dt.datetime):
-        value = (value - _EPOCH) // _MILLISECOND
-    return java_date(value)
-
-
-def _day(value: dt.date) -> str:
-    return java_date((value - _EPOCH.date()).days * 86_400_000)
+def _day(value: int) -> str:
+    return java_date(value * 86_400_000)
 
 
 def _time(value: dt.time) -> str:
@@ -126,7 +128,7 @@ def _map(schema: ConnectSchema, value: Sequence[tuple[Any, Any]]) -> str:
 _LOGICAL: Final[Mapping[str | None, Callable[[Any], str]]] = {
     DATE: _day,
     TIME: _time,
-    TIMESTAMP: _moment,
+    TIMESTAMP: java_date,
     DECIMAL: lambda value: str(Decimal(value)),
 }
 _KINDS: Final[Mapping[Kind, Callable[[ConnectSchema, Any], str]]] = {

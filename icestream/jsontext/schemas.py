@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from icestream.jsontext.connect_values import check_nulls, connect_value
 from icestream.jsontext.one_value import MISSING, SCHEMA_BUILDER_EXCEPTION, NotConvertible
-from icestream.records.schema import ConnectSchema, Field, Kind
+from icestream.records.schema import DECIMAL, SCALE, ConnectSchema, Field, Kind
 
 _KINDS: Final[Mapping[str, Kind]] = {
     "boolean": Kind.BOOLEAN,
@@ -25,10 +25,30 @@ _KINDS: Final[Mapping[str, Kind]] = {
     "struct": Kind.STRUCT,
 }
 _NAMES: Final[Mapping[Kind, str]] = {kind: name for name, kind in _KINDS.items()}
+_MOST_LEVELS: Final = 100
+"""What is read by a schema is read by calls as deep as it."""
+_LARGEST_SCALE: Final = 76
+"""Of the widest decimals that Arrow has."""
 
 
 def schema_from(node: Any, fills: bool = True) -> ConnectSchema | None:
     """The schema that a decoded node stands for; None for null. Raises NotConvertible with Java's words."""
+    try:
+        schema = _schema(node, fills)
+        levels = 0 if schema is None else _levels(schema)
+    except RecursionError:
+        levels = _MOST_LEVELS + 1
+    if levels > _MOST_LEVELS:
+        raise NotConvertible(f"The schema has more than {_MOST_LEVELS} levels; nest it less deeply")
+    return schema
+
+
+def _levels(schema: ConnectSchema) -> int:
+    inner = [field.schema for field in schema.fields] + [one for one in (schema.key, schema.value) if one]
+    return 1 + max(map(_levels, inner), default=0)
+
+
+def _schema(node: Any, fills: bool) -> ConnectSchema | None:
     if node is None:
         return None
     name = node.get("type") if isinstance(node, dict) else None
@@ -43,7 +63,7 @@ def _shape(kind: Kind, node: Mapping[str, Any], fills: bool) -> ConnectSchema:
     if kind is Kind.ARRAY:
         if node.get("items") is None:
             raise NotConvertible("Array schema did not specify the element type")
-        return ConnectSchema(kind, value=schema_from(node["items"], fills))
+        return ConnectSchema(kind, value=_schema(node["items"], fills))
     if kind is Kind.MAP:
         for part, spoken in (("keys", "key"), ("values", "value")):
             if part not in node:
@@ -59,7 +79,7 @@ def _shape(kind: Kind, node: Mapping[str, Any], fills: bool) -> ConnectSchema:
 
 
 def _not_null(node: Mapping[str, Any], part: str, spoken: str, fills: bool) -> ConnectSchema:
-    schema = schema_from(node[part], fills)
+    schema = _schema(node[part], fills)
     if schema is None:
         raise NotConvertible(f"{spoken} cannot be null.", SCHEMA_BUILDER_EXCEPTION)
     return schema
@@ -74,7 +94,7 @@ def _fields(node: Mapping[str, Any], fills: bool) -> tuple[Field, ...]:
         name = one.get("field") if isinstance(one, dict) else None
         if not isinstance(name, str):
             raise NotConvertible("Struct schema's field name not specified properly")
-        schema = schema_from(one, fills)
+        schema = _schema(one, fills)
         assert schema is not None
         if not name:
             raise NotConvertible("fieldName cannot be null.", SCHEMA_BUILDER_EXCEPTION)
@@ -92,6 +112,8 @@ def _with_facts(schema: ConnectSchema, node: Mapping[str, Any]) -> ConnectSchema
         parameters = {}
     elif not all(isinstance(value, str) for value in parameters.values()):
         raise NotConvertible("Schema parameters must have string values.")
+    if node.get("name") == DECIMAL:
+        _refuse_scale(parameters.get(SCALE))
     return replace(
         schema,
         optional=node.get("optional") is True,
@@ -100,6 +122,16 @@ def _with_facts(schema: ConnectSchema, node: Mapping[str, Any]) -> ConnectSchema
         doc=_of(node.get("doc"), str),
         parameters=tuple(parameters.items()),
     )
+
+
+def _refuse_scale(given: str | None) -> None:
+    """Without a scale, each value that needs one is refused later."""
+    digits = (given or "0").removeprefix("-")
+    if not (digits.isdecimal() and len(digits) <= 4 and int(digits) <= _LARGEST_SCALE):
+        raise NotConvertible(
+            f"Invalid scale parameter found in Decimal schema: it is no number from -{_LARGEST_SCALE} to "
+            f"{_LARGEST_SCALE}"
+        )
 
 
 def _of(value: Any, kind: type) -> Any:

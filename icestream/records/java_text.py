@@ -19,6 +19,13 @@ class Verbatim:
 
 def java_text(value: Any) -> str:
     """`String.valueOf(value)` of a value that JSON without a schema yields."""
+    try:
+        return _text(value)
+    except RecursionError:  # JSON may be nested more deeply than Python's calls
+        return _deep_text(value)
+
+
+def _text(value: Any) -> str:
     if isinstance(value, str):
         return value
     if value is None:
@@ -32,12 +39,26 @@ def java_text(value: Any) -> str:
     if isinstance(value, Verbatim):
         return value.text
     if isinstance(value, Mapping):
-        return java_map(value)
-    return "[" + ", ".join(java_text(item) for item in value) + "]"
+        return "{" + ", ".join(f"{key}={_text(item)}" for key, item in value.items()) + "}"
+    return "[" + ", ".join(_text(item) for item in value) + "]"
 
 
-def java_map(value: Mapping[str, Any]) -> str:
-    return "{" + ", ".join(f"{key}={java_text(item)}" for key, item in value.items()) + "}"
+def _deep_text(value: Any) -> str:
+    """The same without recursion: what is left to write is on a stack."""
+    parts: list[str] = []
+    left: list[Any] = [value]
+    while left:
+        one = left.pop()
+        if isinstance(one, Mapping):
+            pairs = [part for key, item in one.items() for part in (Verbatim(f", {key}="), item)]
+            pairs[:1] = [Verbatim(first.text[2:]) for first in pairs[:1]]
+            left += reversed([Verbatim("{"), *pairs, Verbatim("}")])
+        elif isinstance(one, list):
+            items = [part for item in one for part in (Verbatim(", "), item)]
+            left += reversed([Verbatim("["), *items[1:], Verbatim("]")])
+        else:
+            parts.append(_text(one))
+    return "".join(parts)
 
 
 def java_long(value: int) -> int:

@@ -10,6 +10,7 @@ import pytest
 
 from icestream.api.errors import ConfigError
 from icestream.converters.catalog import converter_from
+from icestream.converters.json_converter import JsonConverter
 from icestream.converters.value_text import value_texts
 from icestream.records.column import Column
 from icestream.records.java_text import java_double, java_float, java_text
@@ -25,6 +26,7 @@ from icestream.records.schema import (
     decimal,
     map_of,
     struct,
+    timestamp,
 )
 from icestream.records.values import object_fields
 
@@ -117,3 +119,25 @@ def test_an_unknown_encoding_is_named() -> None:
     with pytest.raises(ConfigError, match="'klingon' is no encoding") as raised:
         converter("klingon")
     assert raised.value.problems[0].key == "value.converter.converter.encoding"
+
+
+def test_json_that_is_nested_more_deeply_than_calls_of_python() -> None:
+    lists, maps = b"[" * 900 + b"1, null" + b"]" * 900, b'{"b":1,"a":' * 900 + b'"x"' + b"}" * 900
+    json = JsonConverter.configured({"schemas.enable": "false"}, False)
+    ((_, shown),) = json.to_connect("t", [maps]).groups
+    assert value_texts(shown, 1) == ["{b=1, a=" * 900 + "x" + "}" * 900]
+    ((_, shown),) = json.to_connect("t", [lists]).groups
+    assert value_texts(shown, 1) == ["[" * 900 + "1, null" + "]" * 900]
+
+
+def test_moments_that_python_has_no_dates_for() -> None:
+    schema = struct(("d", date()), ("a", array(timestamp())), ("m", map_of(STRING, timestamp())))
+    far = pa.array([2**31 - 1], pa.int32()).cast(pa.date32())
+    moments = pa.array([[2**60]], pa.list_(pa.int64())).cast(schema.arrow_type.field("a").type)
+    named = pa.array([[("k", 2**60)]], pa.map_(pa.string(), pa.int64())).cast(
+        schema.arrow_type.field("m").type
+    )
+    values = pa.StructArray.from_arrays([far, moments, named], fields=list(schema.arrow_type))
+    (text,) = value_texts(Column(values, schema), 1)
+    assert text is not None
+    assert "5881580" in text and text.count(" 36536598") == 2
