@@ -57,7 +57,8 @@ _AT_ONCE: Final = -math.inf
 
 
 class Reconciler:
-    """`maker` is asked for what makes managers; None: not yet, and `wake` tells when."""
+    """Of one connector. `maker` returns the function that makes managers, or None while the worker is still
+    starting; `wake` says that it may be asked again."""
 
     def __init__(
         self,
@@ -88,7 +89,8 @@ class Reconciler:
         """What was desired when the turn under way began."""
         self._backoff = Backoff(limits=USUAL_LIMITS, clock=clock)
         self._secrets: Mapping[str, str] = {}
-        self._told: tuple[tuple[object, ...], JobStatus] | None = None
+        self._last_status: tuple[tuple[object, ...], JobStatus] | None = None
+        """What `status` said, and the facts that it was made from."""
 
     # For any thread. None of these waits for the job, except `wait`.
 
@@ -136,11 +138,11 @@ class Reconciler:
         if stuck is not None and self._age(stuck) > _GIVEN_UP_AFTER:
             self._give_up(stuck)
         facts = (self._desired, self._actual, stuck)
-        told = self._told
-        if told is not None and all(new is old for new, old in zip(facts, told[0], strict=True)):
-            return told[1]
+        last = self._last_status
+        if last is not None and all(new is old for new, old in zip(facts, last[0], strict=True)):
+            return last[1]
         status = status_of(*facts, self._secrets)
-        self._told = (facts, status)
+        self._last_status = (facts, status)
         return status
 
     # How callers change things: all under the lock

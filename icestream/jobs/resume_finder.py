@@ -36,6 +36,8 @@ _log = logging.getLogger(__name__)
 
 
 class ResumeFinder:
+    """Of one sink manager, which shares its topics and its publisher with it."""
+
     def __init__(
         self,
         job: SinkJob,

@@ -1,5 +1,5 @@
-"""The manager of every sink: plans batches, has them staged, commits the targets, closes the Kafka
-transaction.
+"""The manager of every sink: plans batches, has them staged, commits them to the targets, and publishes the
+outcome to Kafka. Where it goes on is found by `resume_finder`.
 
 `tick` is one turn; `cluster.reconciler` repeats it. docs/exactly-once.md tells why the order is what it is.
 """
