@@ -6,7 +6,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Mapping
 
-from icestream.api.batch import Batch, BatchResult
+from icestream.api.batch import Batch, BatchResult, PartlyStaged
 from icestream.api.errors import Cancelled
 from icestream.api.sink import SinkPlan
 from icestream.kafka.reader import SliceReader
@@ -36,7 +36,8 @@ class InWorkerRunner:
         tasks = [batch.slices()]
         plan = BatchPlan(self._kafka, self._records, sink, tasks, stages, batch.id, self._most_bytes)
         result = task_result(plan, 0, self._reader, self._path)
-        self.refuse_cancelled()
+        if self._cancelled.is_set():
+            raise PartlyStaged(Cancelled("the batch was given up"), [result])
         return result
 
     def refuse_cancelled(self) -> None:
