@@ -18,6 +18,8 @@ from icestream.kafka.topics import matching
 from icestream.kafka.watch import Seen
 
 _LEAST_POLL: Final = 0.01
+_POLL_AT_ONCE: Final = 0.1
+"""Of a job that commits as soon as there are records; the watch looks as often for all jobs."""
 _MOST_POLL: Final = 0.25
 _FIRST_CHECK: Final = 5.0
 """Seconds from a batch to a check of targets and topics; each time twice as long while nothing comes."""
@@ -49,7 +51,8 @@ class IdleSchedule:
         self._spread = 1 - zlib.crc32(job.name.encode()) / 2**33
         self._check_at = 0.0
         self._has_news = False
-        self._poll = min(_MOST_POLL, max(_LEAST_POLL, job.limits.interval / 4))
+        interval = job.limits.interval
+        self._poll = min(_MOST_POLL, max(_LEAST_POLL, interval / 4)) if interval else _POLL_AT_ONCE
 
     def found_resume_point(self, now: float) -> None:
         """Targets and topics have just been asked."""

@@ -10,6 +10,7 @@ import pytest
 
 from icestream.api.errors import Fenced
 from icestream.api.offsets import Offsets, Partition
+from icestream.jobs.sink_job import Limits
 from icestream.jobs.sink_manager import SinkManager
 from icestream.kafka.topics import GroupOffset
 from icestream.kafka.watch import Seen
@@ -219,3 +220,10 @@ def test_a_closed_manager_is_told_nothing_more() -> None:
     world.sleeps()
     world.manager.close()
     assert world.watch.waits == {}
+
+
+def test_a_job_that_commits_at_once_does_not_have_kafka_asked_all_the_time() -> None:
+    world = WatchedWorld({0: 10}, limits=Limits(interval=0.0, rows=1_000_000, bytes=2**30))
+    world.tick()
+    world.tick()
+    assert world.watch.seen.every == 0.1
