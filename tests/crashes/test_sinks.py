@@ -168,3 +168,14 @@ def test_offsets_moved_by_hand_win_over_a_batch_that_kafka_has_not_heard_of(
         admin.alter(job.name, job.config, [OffsetEntry(partition, {"kafka_offset": 0})])
     job.drain()
     assert sorted(job.subject.visible()) == [0, 0, 1, 1]
+
+
+def test_offsets_moved_by_hand_count_also_if_the_file_was_removed(make: Callable[[str], Job]) -> None:
+    """They were forgotten when the first commit found the journal of the old file."""
+    job = make("file")
+    job.produce(2)
+    job.drain()
+    Path(job.config["file"]).unlink()
+    offset_admin(job.worker).reset(job.name, job.config)
+    job.drain()
+    assert job.subject.visible() == [0, 1]
