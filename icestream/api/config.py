@@ -17,6 +17,7 @@ from icestream.api.errors import ConfigError, Problem
 Config = Mapping[str, str]
 
 _MOST_COMPARED: Final = 300
+_MOST_COMPARISONS: Final = 200_000
 _TYPO_CUTOFF: Final = 0.86
 _BLANKS: Final = "".join(map(chr, range(33)))
 _WHOLE_NUMBER: Final = re.compile(r"[+-]?[0-9]{1,20}")
@@ -244,10 +245,12 @@ class ConfigDef:
     def unknown(self, keys: Iterable[str]) -> dict[str, str | None]:
         """The keys that are not ours, each with the known key that it looks like, if any.
 
-        Comparing texts is slow: after some hundred keys that nobody knows, no more are compared.
+        Comparing texts is slow: after some hundred keys that nobody knows, no more are compared, nor after
+        fewer where very many are known.
         """
         unknown = [key for key in keys if not self.knows(key)]
-        return {key: self._suggestion(key) if at < _MOST_COMPARED else None for at, key in enumerate(unknown)}
+        most = min(_MOST_COMPARED, _MOST_COMPARISONS // (len(self.settings) + 1))
+        return {key: self._suggestion(key) if at < most else None for at, key in enumerate(unknown)}
 
     def _suggestion(self, key: str) -> str | None:
         if key in self.former:

@@ -15,6 +15,7 @@ from icestream.api.connector import ConnectorPlugin
 from icestream.api.connector_settings import CONVERTER_KINDS
 from icestream.api.errors import Problem
 from icestream.cluster.config_limits import READ_TWO_WAYS
+from icestream.kafka import jaas
 
 ALLOWED_HOSTS: Final = Setting(
     "icestream.allowed.hosts",
@@ -32,7 +33,7 @@ _ADDRESS_KEYS: Final = frozenset(
         "bootstrap.servers",
     }
 )
-_JAAS: Final = re.compile(r"(?:producer|consumer|admin)\.override\.sasl\.jaas\.config")
+_JAAS: Final = ".sasl.jaas.config"
 _IN_JAAS: Final = re.compile(r"https?://[^\s\"';]+")
 _LOCAL_DATABASES: Final = ("sqlite:", "file:")
 
@@ -66,8 +67,16 @@ def _hosts(config: Config, keys: Collection[str]) -> Iterator[tuple[str, str]]:
             for address in value.split(","):
                 if host := _host(address.strip()):
                     yield key, host
-        elif _JAAS.fullmatch(key):
-            yield from ((key, _host(found)) for found in _IN_JAAS.findall(value))
+        elif key.endswith(_JAAS):
+            yield from ((key, _host(found)) for found in _IN_JAAS.findall(_options(value)))
+
+
+def _options(login: str) -> str:
+    """What the options of a login say, one on a line: in the text itself, characters may be escaped."""
+    try:
+        return "\n".join(jaas.parse(login).options.values())
+    except ValueError:
+        return login
 
 
 def _host(address: str) -> str:

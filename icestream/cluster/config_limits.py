@@ -15,6 +15,8 @@ from icestream.api.errors import ConfigError, Problem
 
 MOST_BYTES: Final = 2**20
 """A config is one record in Kafka, which takes a megabyte."""
+_MOST_BYTES_OF_TASKS: Final = 64 * 2**20
+"""Each task has a config of its own, and `/connectors/NAME/tasks` shows them all."""
 _MOST_NAMED: Final = {"transforms": 100, "predicates": 100, "topics": 20_000}
 """Each name of these lists has settings of its own, or is asked for; more than anybody has is an attack."""
 _PLACES: Final = ("uri", "url", "endpoint", "warehouse", "location", "path", "file", "filename", "directory")
@@ -36,7 +38,7 @@ TASKS_LIMIT: Final = Setting(
 
 def refuse_too_much(config: Mapping[str, str | None]) -> None:
     """Raise ConfigError for a config that nobody could store, or with more classes than anybody uses."""
-    size = sum(len(key.encode()) + len((value or "").encode()) for key, value in config.items())
+    size = _size(config)
     if size > MOST_BYTES:
         raise ConfigError(
             [
@@ -47,6 +49,10 @@ def refuse_too_much(config: Mapping[str, str | None]) -> None:
             ]
         )
     refuse_too_many(config, _MOST_NAMED)
+
+
+def _size(config: Mapping[str, str | None]) -> int:
+    return sum(len(key.encode()) + len((value or "").encode()) for key, value in config.items())
 
 
 def refuse_too_many(config: Mapping[str, str | None], limits: Mapping[str, int]) -> None:
@@ -61,8 +67,19 @@ def task_problems(config: Config, worker: Config) -> list[Problem]:
     """More tasks than the worker allows."""
     limit = TASKS_LIMIT.parse(worker.get(TASKS_LIMIT.name, str(TASKS_LIMIT.default)))
     text = config.get("tasks.max", "").strip()
-    if not text.isdecimal() or len(text) > 10 or int(text) <= limit:
-        return []  # no number at all is told elsewhere
+    if not text.isdecimal() or len(text) > 10:
+        return []  # told elsewhere
+    size = _size(config)
+    if int(text) <= limit and int(text) * size > _MOST_BYTES_OF_TASKS:
+        return [
+            Problem(
+                "tasks.max",
+                f"'tasks.max={text}' makes as many copies of this config of {size} bytes, more than "
+                f"{_MOST_BYTES_OF_TASKS} bytes; set at most {_MOST_BYTES_OF_TASKS // size}",
+            )
+        ]
+    if int(text) <= limit:
+        return []
     return [
         Problem(
             "tasks.max",

@@ -18,13 +18,16 @@ from typing import Any, Final
 
 from icestream.api.checkpoint import Checkpoint, from_json, to_json
 from icestream.api.errors import FatalError, SinkUnavailable
+from icestream.named_files import content
 
 _log = logging.getLogger(__name__)
 
 _FORMAT: Final = 2
 _WITHOUT_CHECKPOINTS: Final = 1
+_NUMBERS: Final = ("inode", "length", "size", "checksum")
 _EMPTY: Final[Mapping[str, Any]] = {"format": _FORMAT, "writing": None}
 _HEAD_BYTES: Final = 4096
+_MOST_BYTES: Final = 64 * 2**20
 _LOCK_SECONDS: Final = 10.0
 """How long an append waits for that of another job."""
 _LOCK_POLL: Final = 0.02
@@ -65,9 +68,8 @@ class Journal:
         """For whoever changes it. Not a lock on the file that it is about: one job may have that open since
         before it was renamed, and another the file that took its place."""
         with self._told("lock"):
-            lock = os.open(
-                self._path.with_name(f"{self._path.name}.lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666
-            )
+            flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
+            lock = os.open(self._path.with_name(f"{self._path.name}.lock"), flags, 0o666)
         try:
             self._await(lock)
             yield
@@ -116,7 +118,7 @@ class Journal:
 
     def _load(self) -> dict[str, Any]:
         try:
-            document = json.loads(self._path.read_bytes())
+            document = json.loads(content(self._path, _MOST_BYTES))
             if document["format"] == _WITHOUT_CHECKPOINTS and not (document["writing"] or document["landed"]):
                 # Of a build before 16 November 2026, which left the offsets to the consumer group, and whose
                 # last batch the group has.
@@ -128,7 +130,7 @@ class Journal:
             return {**_EMPTY, "checkpoints": {}}
         except OSError as error:
             raise SinkUnavailable(f"cannot read {self._path}: {error.strerror}; allow it") from error
-        except (ValueError, KeyError, TypeError) as error:
+        except (ValueError, KeyError, TypeError, RecursionError) as error:
             raise self._strange(error) from error
 
     def _strange(self, error: Exception) -> FatalError:
@@ -140,7 +142,9 @@ class Journal:
         """Durable when it returns, the new name too: what follows relies on it after a loss of power."""
         temporary = self._path.with_name(f"{self._path.name}.tmp")
         with self._told("write"):
-            with temporary.open("wb") as file:
+            # Never through a link that somebody else has put there.
+            temporary.unlink(missing_ok=True)
+            with temporary.open("xb") as file:
                 file.write(json.dumps(document).encode())
                 file.flush()
                 os.fsync(file.fileno())
@@ -170,5 +174,7 @@ def _append_json(append: Append) -> dict[str, Any]:
 
 
 def _append_from(stored: Mapping[str, Any]) -> Append:
+    if not all(type(stored[key]) is int and 0 <= stored[key] < 2**63 for key in _NUMBERS):
+        raise ValueError("its numbers are none of a file")
     head, checkpoint = b64decode(stored["head"]), from_json(stored["checkpoint"])
     return Append(**{**stored, "head": head, "checkpoint": checkpoint})

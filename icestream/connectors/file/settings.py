@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import stat
 from pathlib import Path
 from typing import Final
@@ -52,6 +53,10 @@ FOLDERS: Final = Setting(
 )
 
 
+JOURNAL_NAME: Final = re.compile(r"\..+\.icestream(\.tmp|\.lock)?", re.DOTALL)
+"""What the sink keeps beside `NAME` is in `.NAME.icestream`."""
+
+
 def file_problem(path: str, worker: Config, *, is_read: bool) -> str | None:
     """Why a file of the worker may not be read or written; None if it may, or is not there yet."""
     if "\0" in path:
@@ -60,6 +65,8 @@ def file_problem(path: str, worker: Config, *, is_read: bool) -> str | None:
     folders = [Path(os.path.realpath(one)) for one in FOLDERS.parse(worker.get(FOLDERS.name, ""))]
     if folders and not any(real.is_relative_to(folder) for folder in folders):
         return f"'file={path}' is in none of the folders of {FOLDERS.name}; choose a file in one of them"
+    if not is_read and JOURNAL_NAME.fullmatch(real.name):
+        return f"'file={path}' is the name of a journal of FileStreamSink; choose another"
     try:
         mode = real.stat().st_mode
     except (OSError, ValueError):

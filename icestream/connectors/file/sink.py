@@ -208,9 +208,10 @@ class LineFile(Target):
 
     def _tail(self, file: int, begun: Append) -> bytes:
         """What the file has from where the append began, as far as it may be of the append."""
-        if os.fstat(file).st_ino != begun.inode:
+        facts = os.fstat(file)
+        if facts.st_ino != begun.inode or facts.st_size <= begun.length:
             return b""
-        return os.pread(file, begun.size, begun.length)
+        return os.pread(file, min(begun.size, facts.st_size - begun.length), begun.length)
 
     def _write(self, file: int, text: bytes) -> None:
         with self._told("write"):

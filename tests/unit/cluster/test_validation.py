@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import difflib
+from collections.abc import Collection
+
 import pytest
 
 from icestream.api.errors import Problem, UnknownConnectorClass
@@ -314,3 +317,24 @@ def test_a_json_schema_is_read_with_the_config() -> None:
     assert validate_connector({**GOOD, "value.schema.inline": '{"type": "object"}'}, WORKER).problems == ()
     (problem,) = validate_connector({**GOOD, "value.schema.inline": '{"type": 7}'}, WORKER).problems
     assert problem.key == "value.schema.inline"
+
+
+def test_tasks_times_the_size_of_the_config_has_a_limit() -> None:
+    large = {**GOOD, **{f"iceberg.catalog.k{number}": "v" * 1000 for number in range(500)}}
+    (problem,) = validate_connector({**large, "tasks.max": "1000"}, WORKER).problems
+    assert problem.key == "tasks.max" and "makes as many copies of this config" in problem.message
+    assert validate_connector({**large, "tasks.max": "100"}, WORKER).problems == ()
+
+
+def test_typos_beside_thousands_of_known_keys_take_no_minutes(monkeypatch: pytest.MonkeyPatch) -> None:
+    compared = []
+
+    def get_close_matches(word: str, known: Collection[str], n: int, cutoff: float) -> list[str]:
+        compared.append(len(known))
+        return []
+
+    monkeypatch.setattr(difflib, "get_close_matches", get_close_matches)
+    tables = ",".join(f"n.t{number}" for number in range(5000))
+    typos = {f"iceberg.table.n.t{number}.comit-branch": "x" for number in range(4900)}
+    validate_connector({**GOOD, "iceberg.tables": tables, **typos}, WORKER)
+    assert 0 < sum(compared) < 300_000

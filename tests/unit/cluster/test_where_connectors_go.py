@@ -49,6 +49,11 @@ def test_the_workers_own_registry_is_reached_with_its_login(config: dict[str, st
             "admin.override.sasl.jaas.config",
             'x required sasl.oauthbearer.token.endpoint.url="http://inner/t";',
         ),
+        ("iceberg.kafka.sasl.jaas.config", 'x required oauth.token.endpoint.uri="http://inner/t";'),
+        (
+            "consumer.override.sasl.jaas.config",
+            r'x required sasl.oauthbearer.token.endpoint.url="\150ttp:/\57inner/t";',
+        ),
         ("value.converter.schema.registry.url", "https://a.example.com,http://me:pw@inner:8081"),
         ("iceberg.catalog.uri", "http://inner:8181/x"),
         ("iceberg.catalog.uri", "jdbc:postgresql://inner:5432/db"),

@@ -67,3 +67,12 @@ def test_devices_are_no_files(tmp_path: Path) -> None:
     (problem,) = file_problems({**SINK, "file": str(tmp_path)}, ON)
     assert "is a device or a folder" in problem.message
     assert file_problems({**SINK, "file": "/dev/null"}, ON) == []
+
+
+@pytest.mark.parametrize(
+    "name", [".out.txt.icestream", ".out.txt.icestream.tmp", ".out.txt.icestream.lock", "link"]
+)
+def test_no_sink_writes_into_the_journal_of_another(name: str, tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to(tmp_path / ".out.txt.icestream")
+    (problem,) = file_problems({**SINK, "file": str(tmp_path / name)}, ON)
+    assert problem.key == "file" and "is the name of a journal" in problem.message

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from pathlib import Path
 
@@ -293,3 +294,47 @@ def test_a_strange_journal_is_told(tmp_path: Path) -> None:
     journal.mkdir()
     with pytest.raises(SinkUnavailable, match=r"cannot read .*Is a directory"):
         LineFile(path, "c").found()
+
+
+@pytest.mark.parametrize(
+    "planted",
+    [
+        b"[" * 100_000,
+        b"\xff",
+        b"[]",
+        b'{"format":2,"writing":{"inode":1,"length":1e300},"checkpoints":{}}',
+        b'{"format":2,"writing":{"inode":1,"length":0,"size":1e18,"checksum":0},"checkpoints":{}}',
+        b'{"format":2,"writing":{"inode":1,"length":-1,"size":1,"checksum":0},"checkpoints":{}}',
+        b'{"format":2,"writing":{"inode":1,"length":"x","size":1,"checksum":0},"checkpoints":{}}',
+    ],
+)
+def test_a_journal_that_somebody_planted_is_refused_in_a_sentence(tmp_path: Path, planted: bytes) -> None:
+    path = tmp_path / "out.txt"
+    path.write_bytes(b"line\n")
+    (tmp_path / ".out.txt.icestream").write_bytes(planted)
+    with pytest.raises(FatalError, match="is not a journal of FileStreamSink"):
+        append(LineFile(path, "c"), 0, 1, b"more\n")
+    assert path.read_bytes() == b"line\n"
+
+
+def test_a_journal_that_is_a_device_or_a_pipe_is_not_read(tmp_path: Path) -> None:
+    path = tmp_path / "out.txt"
+    path.write_bytes(b"")
+    journal = tmp_path / ".out.txt.icestream"
+    journal.symlink_to("/dev/zero")
+    with pytest.raises(SinkUnavailable, match="not a regular file"):
+        append(LineFile(path, "c"), 0, 1, b"more\n")
+    journal.unlink()
+    os.mkfifo(journal)
+    with pytest.raises(SinkUnavailable, match="not a regular file"):
+        append(LineFile(path, "c"), 0, 1, b"more\n")
+
+
+@pytest.mark.parametrize("kind", ["tmp", "lock"])
+def test_no_journal_is_written_through_a_link(tmp_path: Path, kind: str) -> None:
+    victim = tmp_path / "victim"
+    victim.write_bytes(b"precious")
+    (tmp_path / f".out.txt.icestream.{kind}").symlink_to(victim)
+    with contextlib.suppress(SinkUnavailable):
+        append(LineFile(tmp_path / "out.txt", "c"), 0, 1, b"more\n")
+    assert victim.read_bytes() == b"precious"
