@@ -46,7 +46,9 @@ def test_every_agreed_difference_is_met(met: list[Outcome]) -> None:
     requests = sum(len(scenario.requests) for module in TABLE.values() for scenario in module.SCENARIOS)
     if len(met) < requests:
         pytest.skip("only a part of the table was run")
-    assert set(ALLOWED) == {outcome.allowed for outcome in met if outcome.allowed}
+    found = {outcome.allowed for outcome in met if outcome.allowed}
+    assert found <= set(ALLOWED)
+    assert {name for name, one in ALLOWED.items() if not one.is_rare} <= found
 
 
 def _surprises(scenario: Scenario, sides: Sides, met: list[Outcome]) -> list[str]:
