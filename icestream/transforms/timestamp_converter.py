@@ -17,6 +17,7 @@ from icestream.records.records import Applied, Failure, Records
 from icestream.records.rows import Flags
 from icestream.records.schema import (
     DATE,
+    DECIMAL,
     MOMENT,
     STRING,
     TIME,
@@ -201,7 +202,8 @@ def _format(pattern: str) -> DateFormat:
 
 
 def _require_timestamp(schema: ConnectSchema) -> None:
-    if schema.name not in _LOGICAL and schema.kind not in (Kind.STRING, Kind.INT64):
+    is_plain = schema.kind in (Kind.STRING, Kind.INT64) and schema.name != DECIMAL
+    if schema.name not in _LOGICAL and not is_plain:
         what = f"Schema {schema_text(schema)} does not correspond to a known timestamp type format"
         raise GroupFailed(what, CONNECT_EXCEPTION)
 

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, date, datetime, time
+from decimal import Decimal
 from typing import Any
 
 import pytest
 
 from icestream.api.errors import ConfigError
 from icestream.records.column import Column
-from icestream.records.schema import STRING, ConnectSchema, Kind, struct, timestamp
+from icestream.records.schema import STRING, ConnectSchema, Kind, decimal, struct, timestamp
 from icestream.records.schema import date as date_schema
 from icestream.records.schema import time as time_schema
 from icestream.transforms.groups import Side
@@ -104,6 +106,12 @@ def test_fields_that_are_no_timestamps_are_refused() -> None:
         "Schema Schema{INT32} does not correspond to a known timestamp type format"
     )
     assert applied.failed[0].exception == "org.apache.kafka.connect.errors.ConnectException"
+
+
+def test_a_number_that_its_schema_calls_a_decimal_is_no_timestamp() -> None:
+    before = struct(("a", replace(decimal(2), kind=Kind.INT64)))
+    applied = converter("unix").apply(structs(before, [{"a": Decimal("1.50")}]))
+    assert "does not correspond to a known timestamp type format" in applied.failed[0].reason
 
 
 def test_null_stays_null() -> None:
