@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
+import threading
 from collections import Counter
 from dataclasses import dataclass
 
@@ -50,5 +51,6 @@ class Faults:
                 raise KafkaException(KafkaError(KafkaError._TIMED_OUT, "the answer is lost", retriable=True))
             raise OSError("the answer is lost")
         number = {"kill": signal.SIGKILL, "stop": signal.SIGSTOP}[fault.action]
-        os.kill(os.getpid(), number)
+        # To this thread: sent to the process, another thread may take it, and this one goes on until then.
+        signal.pthread_kill(threading.get_ident(), number)
         say("goes on after", fault.point)
