@@ -263,7 +263,7 @@ def test_a_plain_client_at_a_secure_door_is_told_so(secure_broker: SecureBroker,
 @pytest.mark.parametrize(
     ("password", "told"),
     [
-        ("alice-secret", "table 'ns.t' is not in catalog"),
+        ("alice-secret", "Table 'ns.t' is not in catalog"),
         (WRONG, "asking for the cluster id: Kafka refuses the login"),
     ],
 )
