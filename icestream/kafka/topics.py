@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Iterable, Mapping
-from contextlib import closing
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 
 from confluent_kafka import (
@@ -41,6 +41,7 @@ _COORDINATOR_MOVES = (
     KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
 )
 _CREATE_SECONDS = 5.0
+_REFRESH_SECONDS = 3.0
 
 
 @dataclass(frozen=True)
@@ -84,13 +85,28 @@ class Topics:
         with kafka_errors("connecting to Kafka"):
             self._admin = AdminClient(quiet(settings))
 
+    @contextmanager
+    def _asking(self, doing: str) -> Iterator[None]:
+        """Errors as ours. After an outage the client learns anew which brokers there are.
+
+        By itself it does not while it knows no topic: it would ask a broker that died, as the controller of
+        the cluster, for minutes.
+        """
+        try:
+            with kafka_errors(doing, self._admin.poll):
+                yield
+        except SourceUnavailable:
+            with suppress(KafkaException):
+                self._admin.list_topics(timeout=_REFRESH_SECONDS)
+            raise
+
     def cluster_id(self) -> str:
-        with kafka_errors("asking for the cluster id", self._admin.poll):
+        with self._asking("asking for the cluster id"):
             described = self._admin.describe_cluster(request_timeout=ANSWER_SECONDS).result(ANSWER_SECONDS)
             return str(described.cluster_id)
 
     def names(self) -> list[str]:
-        with kafka_errors("listing topics", self._admin.poll):
+        with self._asking("listing topics"):
             listed = self._admin.list_topics(timeout=ANSWER_SECONDS).topics
         return sorted(name for name in listed if is_public(name))
 
@@ -103,7 +119,7 @@ class Topics:
         facts: dict[str, TopicFacts] = {}
         if not wanted:
             return facts
-        with kafka_errors(f"describing topics {', '.join(wanted)}", self._admin.poll):
+        with self._asking(f"describing topics {', '.join(wanted)}"):
             futures = self._admin.describe_topics(TopicCollection(wanted), request_timeout=ANSWER_SECONDS)
             for name, future in futures.items():
                 try:
@@ -127,7 +143,7 @@ class Topics:
         asked = {TopicPartition(topic, number): spec for topic, number in partitions}
         if not asked:
             return Offsets({})
-        with kafka_errors("asking for offsets", self._admin.poll):
+        with self._asking("asking for offsets"):
             futures = self._admin.list_offsets(
                 asked, isolation_level=IsolationLevel.READ_COMMITTED, request_timeout=ANSWER_SECONDS
             )
@@ -209,7 +225,7 @@ class Topics:
 
     def _create(self, topic: NewTopic) -> bool:
         name = topic.topic
-        with kafka_errors(f"creating topic '{name}'", self._admin.poll):
+        with self._asking(f"creating topic '{name}'"):
             for attempt in range(_CREATE_ATTEMPTS):
                 # A client that asks while the controller changes waits for an answer that never comes; asking
                 # again finds the new one.
@@ -231,17 +247,17 @@ class Topics:
     def config(self, name: str) -> dict[str, str]:
         """The settings of a topic, the broker's defaults included."""
         resource = ConfigResource(ResourceType.TOPIC, name)
-        with kafka_errors(f"asking for the config of topic '{name}'", self._admin.poll):
+        with self._asking(f"asking for the config of topic '{name}'"):
             future = self._admin.describe_configs([resource], request_timeout=ANSWER_SECONDS)[resource]
             entries = future.result(ANSWER_SECONDS)
         return {key: entry.value or "" for key, entry in entries.items()}
 
     def delete(self, name: str) -> None:
-        with kafka_errors(f"deleting topic '{name}'", self._admin.poll):
+        with self._asking(f"deleting topic '{name}'"):
             self._admin.delete_topics([name], request_timeout=ANSWER_SECONDS)[name].result(ANSWER_SECONDS)
 
     def brokers(self) -> int:
-        with kafka_errors("listing brokers", self._admin.poll):
+        with self._asking("listing brokers"):
             found = len(self._admin.list_topics(timeout=ANSWER_SECONDS).brokers)
         if not found:
             raise SourceUnavailable("no broker answers; check bootstrap.servers")
