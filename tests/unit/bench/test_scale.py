@@ -75,9 +75,6 @@ def test_the_page_says_what_the_results_say(
     name: str, results: Path, section: Callable[[Mapping[str, Any]], str]
 ) -> None:
     text = page.PAGE.read_text()
-    if not results.exists():
-        assert page.with_section(text, name, "anything") != text
-        pytest.skip("not measured yet")
     assert page.with_section(text, name, section(json.loads(results.read_text()))) == text
 
 
