@@ -67,15 +67,19 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 
 @pytest.fixture(autouse=True)
 def logs_end_with_their_test() -> Iterator[None]:
-    """A command that a test runs in this process sends its logs to that test's stderr: no other test's
-    business."""
-    loggers = [logging.getLogger(), logging.getLogger("icestream.audit")]
+    """A command that a test runs in this process sends its logs to that test's stderr, and a worker sets
+    the levels of loggers: neither is another test's business."""
     _remove_handlers(lambda handler: bool(getattr(handler.stream, "closed", False)))
-    before, levels = loggers[0].handlers[:], [logger.level for logger in loggers]
+    before, levels = logging.getLogger().handlers[:], {it: it.level for it in _loggers()}
     yield
     _remove_handlers(lambda handler: handler not in before)
-    for logger, level in zip(loggers, levels, strict=True):
-        logger.setLevel(level)
+    for logger in _loggers():
+        logger.setLevel(levels.get(logger, logging.NOTSET))
+
+
+def _loggers() -> list[logging.Logger]:
+    known = list(logging.Logger.manager.loggerDict.values())
+    return [logging.getLogger(), *(it for it in known if isinstance(it, logging.Logger))]
 
 
 def _remove_handlers(are_over: Callable[[logging.StreamHandler[Any]], bool]) -> None:

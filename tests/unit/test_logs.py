@@ -131,7 +131,7 @@ def test_a_worker_that_logs_errors_only_still_tells_who_changed_what() -> None:
         stream = io.StringIO()
         configure("ERROR", stream)
         audit.info("user=%s", "alice")
-        logging.getLogger("icestream.jobs").info("busy")
+        logging.getLogger("icestream.a_job_that_nobody_asks").info("busy")
         assert stream.getvalue().endswith("INFO    icestream.audit user=alice\n")
     finally:
         root.handlers[:], audit.level = before[0], before[2]
