@@ -1,23 +1,27 @@
-"""The control-topic events, in the bytes of Iceberg's Kafka Connect.
+"""The control-topic events of Iceberg's Kafka Connect, in its bytes, both ways.
 
-A record is two magic bytes, the schema as JSON with its length in front, and the datum. Only the events that
-a commit publishes are here; docs/exactly-once.md tells when.
+A record is two magic bytes, the schema as JSON with its length in front, and the datum. The sink writes those
+that tell of a commit; the coordinator of Java workers reads the others. The schemas are in `event_schemas`.
 """
 
 from __future__ import annotations
 
 import datetime as dt
+import functools
 import json
 import uuid
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
-_MAGIC: Final = b"\xc2\x01"
-_NAMESPACE: Final = "org.apache.iceberg.connect.events"
+from icestream.api.errors import FatalError
+from icestream.connectors.iceberg import event_schemas
+from icestream.connectors.iceberg.avro_datum import AvroType, BadDatum, Cursor, avro_type
+from icestream.connectors.iceberg.event_schemas import MAPS, PartitionColumn
 
-_UUID: Final = "uuid_fixed"
-_MOMENT: Final = {"type": "long", "logicalType": "timestamp-micros", "adjust-to-utc": True}
+_MAGIC: Final = b"\xc2\x01"
+_MOST_SCHEMA_BYTES: Final = 65_535
+_EPOCH: Final = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 
 
 @dataclass(frozen=True)
@@ -29,10 +33,71 @@ class TableReference:
     name: str
     uuid: uuid.UUID | None
 
+    @property
+    def identifier(self) -> tuple[str, ...]:
+        return (*self.namespace, self.name)
+
+    def __str__(self) -> str:
+        return ".".join(self.identifier)
+
 
 @dataclass(frozen=True)
 class StartCommit:
     commit_id: uuid.UUID
+
+
+@dataclass(frozen=True)
+class WrittenFile:
+    """A data or delete file that a worker has written, as its event describes it."""
+
+    file_path: str
+    file_format: str
+    record_count: int
+    file_size_in_bytes: int
+    partition: tuple[Any, ...] = ()
+    """In the order of the partition spec; dates and times as numbers, decimals and UUIDs as bytes."""
+    spec_id: int | None = 0
+    content: int | None = 0
+    """0: data, 1: position deletes, 2: equality deletes."""
+    column_sizes: Mapping[int, int] | None = None
+    value_counts: Mapping[int, int] | None = None
+    null_value_counts: Mapping[int, int] | None = None
+    nan_value_counts: Mapping[int, int] | None = None
+    lower_bounds: Mapping[int, bytes] | None = None
+    upper_bounds: Mapping[int, bytes] | None = None
+    key_metadata: bytes | None = None
+    split_offsets: Sequence[int] | None = None
+    equality_ids: Sequence[int] | None = None
+    sort_order_id: int | None = None
+    first_row_id: int | None = None
+    referenced_data_file: str | None = None
+    content_offset: int | None = None
+    content_size_in_bytes: int | None = None
+
+
+@dataclass(frozen=True)
+class DataWritten:
+    commit_id: uuid.UUID
+    table: TableReference
+    data_files: Sequence[WrittenFile] | None = ()
+    delete_files: Sequence[WrittenFile] | None = ()
+    partition_columns: Sequence[PartitionColumn] = ()
+
+
+@dataclass(frozen=True)
+class SourcePosition:
+    """How far a worker has read a partition; without an offset it had no record of it."""
+
+    topic: str
+    partition: int
+    offset: int | None
+    timestamp: dt.datetime | None
+
+
+@dataclass(frozen=True)
+class DataComplete:
+    commit_id: uuid.UUID
+    assignments: Sequence[SourcePosition] | None
 
 
 @dataclass(frozen=True)
@@ -49,7 +114,9 @@ class CommitComplete:
     valid_through: dt.datetime | None
 
 
-Payload = StartCommit | CommitToTable | CommitComplete
+Payload = StartCommit | DataWritten | DataComplete | CommitToTable | CommitComplete
+_TYPES: Final = (StartCommit, DataWritten, DataComplete, CommitToTable, CommitComplete)
+"""In the order of their numbers."""
 
 
 @dataclass(frozen=True)
@@ -62,106 +129,234 @@ class Event:
     payload: Payload
 
 
+# -- to bytes --
+
+
 def encoded(event: Event) -> bytes:
-    schema, type_id, body = _payload(event.payload)
-    envelope = _record(
-        "Event",
-        [
-            _field(
-                "id",
-                {"type": "fixed", "name": _UUID, "namespace": "", "size": 16, "logicalType": "uuid"},
-                10500,
-            ),
-            _field("type", "int", 10501),
-            _field("timestamp", _MOMENT, 10502),
-            _field("group_id", "string", 10503),
-            _field("payload", schema, 10504),
-        ],
-        namespace=_NAMESPACE,
-    )
-    text = json.dumps(envelope, separators=(",", ":")).encode()
-    datum = event.id.bytes + _long(type_id) + _moment(event.timestamp) + _string(event.group) + body
-    return _MAGIC + len(text).to_bytes(2, "big") + text + datum
+    payload = event.payload
+    schema, value = _described(payload)
+    text = _modified_utf8(json.dumps(schema, separators=(",", ":"), ensure_ascii=False))
+    if len(text) > _MOST_SCHEMA_BYTES:
+        raise FatalError(
+            f"the schema of a {type(payload).__name__} event has {len(text):,} bytes, and the format has "
+            f"room for {_MOST_SCHEMA_BYTES:,}: the table has too many partition columns; use fewer"
+        )
+    datum = {
+        "id": event.id.bytes,
+        "type": _TYPES.index(type(payload)),
+        "timestamp": _micros(event.timestamp),
+        "group_id": event.group,
+        "payload": value,
+    }
+    return _MAGIC + len(text).to_bytes(2, "big") + text + _type_of(text).write(datum)
 
 
-def _payload(payload: Payload) -> tuple[dict[str, Any], int, bytes]:
-    """Schema, type id and datum."""
+def split(event: Event, most_bytes: int, new_id: Callable[[], uuid.UUID] = uuid.uuid4) -> list[Event]:
+    """The event, or several with fewer files each: none is larger than a message may be."""
+    size = len(encoded(event))
+    if size <= most_bytes:
+        return [event]
+    written = event.payload
+    if not isinstance(written, DataWritten):
+        raise FatalError(
+            f"a {type(written).__name__} event has {size:,} bytes; a message may have {most_bytes:,}"
+        )
+    data, deletes = tuple(written.data_files or ()), tuple(written.delete_files or ())
+    if len(data) + len(deletes) < 2:
+        raise FatalError(
+            f"the event of one file of {written.table} has {size:,} bytes, and a message may have "
+            f"{most_bytes:,}: raise max.message.bytes of the control topic"
+        )
+    half = (len(data) + len(deletes)) // 2
+    first = replace(written, data_files=data[:half], delete_files=deletes[: max(0, half - len(data))])
+    rest = replace(written, data_files=data[half:], delete_files=deletes[max(0, half - len(data)) :])
+    return [
+        *split(replace(event, payload=first), most_bytes, new_id),
+        *split(replace(event, id=new_id(), payload=rest), most_bytes, new_id),
+    ]
+
+
+def _described(payload: Payload) -> tuple[Any, dict[str, Any]]:
+    """The schema of the event, and the payload's value."""
+    commit = {"commit_id": payload.commit_id.bytes}
     if isinstance(payload, StartCommit):
-        return _record("StartCommit", [_field("commit_id", _UUID, 10200)]), 0, payload.commit_id.bytes
-    if isinstance(payload, CommitToTable):
-        schema = _record(
-            "CommitToTable",
-            [
-                _field("commit_id", _UUID, 10400),
-                _field("table_reference", _table_schema(), 10401),
-                _optional("snapshot_id", "long", 10402),
-                _optional("valid_through_ts", _MOMENT, 10403),
-            ],
+        return event_schemas.START_COMMIT, commit
+    if isinstance(payload, DataWritten):
+        columns = payload.partition_columns
+        files = {
+            "data_files": _listed(payload.data_files, columns),
+            "delete_files": _listed(payload.delete_files, columns),
+        }
+        return (
+            event_schemas.data_written(columns),
+            {**commit, "table_reference": _reference_value(payload.table), **files},
         )
-        snapshot = b"\x00" if payload.snapshot_id is None else b"\x02" + _long(payload.snapshot_id)
-        body = (
-            payload.commit_id.bytes + _table(payload.table) + snapshot + _maybe_moment(payload.valid_through)
+    if isinstance(payload, DataComplete):
+        return event_schemas.DATA_COMPLETE, {**commit, "assignments": _assigned(payload.assignments)}
+    through = {"valid_through_ts": _maybe_micros(payload.valid_through)}
+    if isinstance(payload, CommitComplete):
+        return event_schemas.COMMIT_COMPLETE, {**commit, **through}
+    table = {"table_reference": _reference_value(payload.table), "snapshot_id": payload.snapshot_id}
+    return event_schemas.COMMIT_TO_TABLE, {**commit, **table, **through}
+
+
+def _reference_value(table: TableReference) -> dict[str, Any]:
+    return {
+        "catalog": table.catalog,
+        "namespace": list(table.namespace),
+        "name": table.name,
+        "table_uuid": table.uuid.bytes if table.uuid else None,
+    }
+
+
+def _listed(
+    files: Sequence[WrittenFile] | None, columns: Sequence[PartitionColumn]
+) -> list[dict[str, Any]] | None:
+    return None if files is None else [_file_value(file, columns) for file in files]
+
+
+def _file_value(file: WrittenFile, columns: Sequence[PartitionColumn]) -> dict[str, Any]:
+    value = dict(vars(file))
+    for name in MAPS:
+        entries = value[name]
+        value[name] = None if entries is None else [{"key": k, "value": v} for k, v in entries.items()]
+    value["partition"] = {column.name: one for column, one in zip(columns, file.partition, strict=True)}
+    return value
+
+
+def _assigned(assignments: Sequence[SourcePosition] | None) -> list[dict[str, Any]] | None:
+    if assignments is None:
+        return None
+    return [{**vars(one), "timestamp": _maybe_micros(one.timestamp)} for one in assignments]
+
+
+# -- from bytes --
+
+
+def decoded(data: bytes) -> Event | None:
+    """The event of a record's value; None if it is of a kind that did not exist when this was written.
+
+    Raises BadDatum.
+    """
+    cursor = Cursor(data)
+    if cursor.take(min(2, cursor.left)) != _MAGIC:
+        raise BadDatum("it does not begin as an event of Iceberg's Kafka Connect does")
+    text = cursor.take(int.from_bytes(cursor.take(2), "big"))
+    try:
+        value = _type_of(text).read(cursor)
+        number = value["type"]
+        if not 0 <= number < len(_TYPES):
+            return None
+        return Event(
+            uuid.UUID(bytes=value["id"]),
+            _moment(value["timestamp"]),
+            value["group_id"],
+            _payload(number, value["payload"], text),
         )
-        return schema, 3, body
-    schema = _record(
-        "CommitComplete",
-        [_field("commit_id", _UUID, 10000), _optional("valid_through_ts", _MOMENT, 10001)],
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError, RecursionError) as error:
+        raise BadDatum(f"its schema is not that of an event ({type(error).__name__}: {error})") from error
+
+
+def _payload(number: int, value: Mapping[str, Any], text: bytes) -> Payload:
+    commit = uuid.UUID(bytes=value["commit_id"])
+    kind = _TYPES[number]
+    if kind is StartCommit:
+        return StartCommit(commit)
+    if kind is DataWritten:
+        columns = _columns(text)
+        return DataWritten(
+            commit,
+            _reference(value["table_reference"]),
+            _files(value["data_files"]),
+            _files(value["delete_files"]),
+            columns,
+        )
+    if kind is DataComplete:
+        return DataComplete(commit, _positions(value["assignments"]))
+    through = _maybe_moment(value["valid_through_ts"])
+    if kind is CommitComplete:
+        return CommitComplete(commit, through)
+    return CommitToTable(commit, _reference(value["table_reference"]), value["snapshot_id"], through)
+
+
+def _reference(value: Mapping[str, Any]) -> TableReference:
+    # Workers before 1.11 tell no id.
+    id_ = value.get("table_uuid")
+    return TableReference(
+        value["catalog"], tuple(value["namespace"]), value["name"], uuid.UUID(bytes=id_) if id_ else None
     )
-    return schema, 4, payload.commit_id.bytes + _maybe_moment(payload.valid_through)
 
 
-def _table_schema() -> dict[str, Any]:
-    return _record(
-        "TableReference",
-        [
-            _field("catalog", "string", 10600),
-            _field("namespace", {"type": "array", "items": "string", "element-id": 10602}, 10601),
-            _field("name", "string", 10603),
-            _optional("table_uuid", _UUID, 10604),
-        ],
+_FILE_FIELDS: Final = frozenset(WrittenFile.__dataclass_fields__)
+
+
+def _files(values: Sequence[Mapping[str, Any]] | None) -> tuple[WrittenFile, ...] | None:
+    return None if values is None else tuple(map(_file, values))
+
+
+def _file(value: Mapping[str, Any]) -> WrittenFile:
+    known = {name: one for name, one in value.items() if name in _FILE_FIELDS}
+    for name in MAPS:
+        if (entries := known.get(name)) is not None:
+            known[name] = {entry["key"]: entry["value"] for entry in entries}
+    return WrittenFile(**{**known, "partition": tuple(value["partition"].values())})
+
+
+def _positions(values: Sequence[Mapping[str, Any]] | None) -> tuple[SourcePosition, ...] | None:
+    if values is None:
+        return None
+    return tuple(
+        SourcePosition(one["topic"], one["partition"], one["offset"], _maybe_moment(one["timestamp"]))
+        for one in values
     )
 
 
-def _record(name: str, fields: list[dict[str, Any]], namespace: str | None = None) -> dict[str, Any]:
-    place = {} if namespace is None else {"namespace": namespace}
-    return {"type": "record", "name": name, **place, "fields": fields}
+@functools.lru_cache(maxsize=256)
+def _type_of(text: bytes) -> AvroType:
+    """Many events share few schemas, and each carries its own."""
+    return avro_type(_parsed(text))
 
 
-def _field(name: str, kind: Any, field_id: int) -> dict[str, Any]:
-    return {"name": name, "type": kind, "field-id": field_id}
+@functools.lru_cache(maxsize=64)
+def _columns(text: bytes) -> tuple[PartitionColumn, ...]:
+    return event_schemas.partition_columns(_parsed(text))
 
 
-def _optional(name: str, kind: Any, field_id: int) -> dict[str, Any]:
-    return {"name": name, "type": ["null", kind], "default": None, "field-id": field_id}
+def _parsed(text: bytes) -> Any:
+    try:
+        return json.loads(_from_modified_utf8(text))
+    except (ValueError, RecursionError) as error:
+        raise BadDatum(f"its schema is not JSON ({type(error).__name__})") from error
 
 
-def _table(table: TableReference) -> bytes:
-    names = b"".join(_string(part) for part in table.namespace)
-    namespace = _long(len(table.namespace)) + names + b"\x00" if table.namespace else b"\x00"
-    identity = b"\x00" if table.uuid is None else b"\x02" + table.uuid.bytes
-    return _string(table.catalog) + namespace + _string(table.name) + identity
+def _modified_utf8(text: str) -> bytes:
+    """Java's own UTF-8: what is beyond 16 bits as two halves, and zero as two bytes."""
+    halves = text.encode("utf-16-be", "surrogatepass")
+    units = (int.from_bytes(halves[at : at + 2], "big") for at in range(0, len(halves), 2))
+    return b"".join(
+        b"\xc0\x80" if unit == 0 else chr(unit).encode("utf-8", "surrogatepass") for unit in units
+    )
 
 
-def _long(value: int) -> bytes:
-    """Avro's zigzag, seven bits at a time."""
-    rest = (value << 1) ^ (value >> 63)
-    out = bytearray()
-    while rest > 0x7F:
-        out.append((rest & 0x7F) | 0x80)
-        rest >>= 7
-    out.append(rest)
-    return bytes(out)
+def _from_modified_utf8(data: bytes) -> str:
+    halves = data.replace(b"\xc0\x80", b"\x00").decode("utf-8", "surrogatepass")
+    return halves.encode("utf-16-be", "surrogatepass").decode("utf-16-be")
 
 
-def _string(text: str) -> bytes:
-    data = text.encode()
-    return _long(len(data)) + data
+# -- moments --
 
 
-def _moment(moment: dt.datetime) -> bytes:
-    since = moment - dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
-    return _long(since // dt.timedelta(microseconds=1))
+def _micros(moment: dt.datetime) -> int:
+    return (moment - _EPOCH) // dt.timedelta(microseconds=1)
 
 
-def _maybe_moment(moment: dt.datetime | None) -> bytes:
-    return b"\x00" if moment is None else b"\x02" + _moment(moment)
+def _maybe_micros(moment: dt.datetime | None) -> int | None:
+    return None if moment is None else _micros(moment)
+
+
+def _moment(micros: int) -> dt.datetime:
+    return _EPOCH + dt.timedelta(microseconds=micros)
+
+
+def _maybe_moment(micros: int | None) -> dt.datetime | None:
+    return None if micros is None else _moment(micros)

@@ -27,10 +27,7 @@ from pyiceberg.manifest import DataFile, DataFileContent, FileFormat
 from pyiceberg.table import Table, TableProperties, Transaction
 from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.refs import MAIN_BRANCH
-from pyiceberg.table.snapshots import Operation
-from pyiceberg.table.update.snapshot import _FastAppendFiles, _MergeAppendFiles
 from pyiceberg.typedef import Record
-from pyiceberg.utils.properties import property_as_bool
 from pyroaring import BitMap64
 
 from icestream.api.batch import Staged
@@ -50,6 +47,7 @@ from icestream.connectors.iceberg.catalog_keys import storage_properties
 from icestream.connectors.iceberg.catalogs import sink_errors
 from icestream.connectors.iceberg.checkpoint_text import TableCheckpoint, property_text, summary_text
 from icestream.connectors.iceberg.file_origins import Origins
+from icestream.connectors.iceberg.guarded_append import guarded_append
 from icestream.connectors.iceberg.light_metadata import LightTransaction, share_history
 from icestream.connectors.iceberg.schemas import arrow_schema, change_fields
 from icestream.connectors.iceberg.stage import NewFields, StagedFile, TablePlan
@@ -146,7 +144,12 @@ class IcebergTable(Target):
         key = checkpoints.key_of(self._job)
         transaction.set_properties({key: property_text(stored)})
         summary = {**_summary(commit), key: summary_text(stored)}
-        append = self._append(transaction, expect, previous, plan, summary)
+        append = guarded_append(
+            transaction,
+            self._branch,
+            summary,
+            lambda metadata: self._refuse_moved(metadata, expect, previous, plan),
+        )
         for file in commit.staged.payload:
             append.append_data_file(_data_file(file))
         with sink_errors(f"writing manifests of {self.name}"):
@@ -267,46 +270,6 @@ class IcebergTable(Target):
         # Offsets alone do not tell: after a reset the job comes by the same ones again.
         if (found.checkpoint.commit if found.checkpoint else None) != previous:
             raise CommitConflict(f"{self.name} has another commit of the job: somebody else committed")
-
-    def _append(
-        self,
-        transaction: Transaction,
-        expect: Offsets,
-        previous: str | None,
-        written_with: TablePlan,
-        summary: Mapping[str, str],
-    ) -> Any:
-        merges = property_as_bool(
-            transaction.table_metadata.properties, "commit.manifest-merge.enabled", False
-        )
-        producer = _MergeAppendFiles if merges else _FastAppendFiles
-        refuse_moved = self._refuse_moved
-
-        class GuardedAppend(producer):  # type: ignore[valid-type, misc]
-            """An append that is refused when the job's offsets have moved."""
-
-            def _validate_concurrency(self) -> None:
-                try:
-                    refuse_moved(self._transaction._table.metadata, expect, previous, written_with)
-                except CommitConflict as conflict:
-                    # PyIceberg does not try again after this.
-                    raise ValidationException(str(conflict)) from conflict
-
-            def _clean_all_uncommitted(self) -> None:
-                """PyIceberg would remove the manifests of a commit that was refused and landed all the same;
-                `clean_up` is for when the table has been asked."""
-
-            def clean_up(self) -> None:
-                super()._clean_all_uncommitted()
-
-        return GuardedAppend(
-            operation=Operation.APPEND,
-            transaction=transaction,
-            io=transaction._table.io,
-            branch=self._branch,
-            commit_uuid=uuid.uuid4(),
-            snapshot_properties=dict(summary),
-        )
 
 
 def _summary(commit: Commit) -> dict[str, str]:

@@ -1,28 +1,74 @@
 """Our bytes against those that the Java classes wrote for the same events."""
 
+import contextlib
 import datetime as dt
 import json
 import uuid
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
+from icestream.api.errors import FatalError
+from icestream.connectors.iceberg.avro_datum import BadDatum
+from icestream.connectors.iceberg.event_schemas import PartitionColumn
 from icestream.connectors.iceberg.events import (
     CommitComplete,
     CommitToTable,
+    DataComplete,
+    DataWritten,
     Event,
     Payload,
+    SourcePosition,
     StartCommit,
     TableReference,
+    WrittenFile,
+    decoded,
     encoded,
+    split,
 )
 
 GOLDEN = json.loads((Path(__file__).parent / "golden_events.json").read_text())
+NOW = dt.datetime(2026, 11, 16, 9, 0, tzinfo=dt.UTC)
+DAY = PartitionColumn("time_day", 1000, {"type": "int", "logicalType": "date"})
+BUCKET = PartitionColumn("bucket", 1001, "string")
 
 
 def moment(text: str | None) -> dt.datetime | None:
     return dt.datetime.fromisoformat(text) if text else None
+
+
+def reference(table: dict[str, Any]) -> TableReference:
+    id_ = uuid.UUID(table["table_uuid"])
+    return TableReference(table["catalog"], tuple(table["namespace"]), table["name"], id_)
+
+
+def numbers(entries: dict[str, int]) -> dict[int, int]:
+    return {int(key): value for key, value in entries.items()}
+
+
+def file_of(told: dict[str, Any]) -> WrittenFile:
+    bounds = {
+        name: {int(key): value.encode() for key, value in told[name].items()}
+        for name in ("lower_bounds", "upper_bounds")
+    }
+    return WrittenFile(
+        told["file_path"],
+        told["format"],
+        told["record_count"],
+        told["file_size_in_bytes"],
+        partition=tuple(told["partition"].values()),
+        column_sizes=numbers(told["column_sizes"]),
+        value_counts=numbers(told["value_counts"]),
+        null_value_counts=numbers(told["null_value_counts"]),
+        nan_value_counts=numbers(told["nan_value_counts"]),
+        split_offsets=told["split_offsets"],
+        sort_order_id=told["sort_order_id"],
+        **bounds,
+    )
 
 
 def payload_of(event: dict[str, Any]) -> Payload:
@@ -32,17 +78,144 @@ def payload_of(event: dict[str, Any]) -> Payload:
         return StartCommit(commit)
     if event["type"] == "COMMIT_COMPLETE":
         return CommitComplete(commit, moment(body["valid_through_ts"]))
-    table = body["table_reference"]
-    reference = TableReference(
-        table["catalog"], table["namespace"], table["name"], uuid.UUID(table["table_uuid"])
+    if event["type"] == "DATA_COMPLETE":
+        positions = [
+            SourcePosition(one["topic"], one["partition"], one["offset"], moment(one["timestamp"]))
+            for one in body["assignments"]
+        ]
+        return DataComplete(commit, tuple(positions))
+    if event["type"] == "DATA_WRITTEN":
+        files = tuple(file_of(one) for one in body["data_files"])
+        columns = (DAY, BUCKET) if files[0].partition else ()
+        return DataWritten(commit, reference(body["table_reference"]), files, (), columns)
+    return CommitToTable(
+        commit, reference(body["table_reference"]), body["snapshot_id"], moment(body["valid_through_ts"])
     )
-    return CommitToTable(commit, reference, body["snapshot_id"], moment(body["valid_through_ts"]))
+
+
+def event_of(told: dict[str, Any]) -> Event:
+    timestamp = moment(told["timestamp"])
+    assert timestamp is not None
+    return Event(uuid.UUID(told["id"]), timestamp, told["group_id"], payload_of(told))
+
+
+@pytest.mark.parametrize("name", sorted(GOLDEN.keys() - {"DataWritten_delete"}))
+def test_an_event_has_the_bytes_that_java_writes(name: str) -> None:
+    event = event_of(GOLDEN[name]["event"])
+    assert encoded(event).hex() == GOLDEN[name]["bytes"]
+    assert decoded(bytes.fromhex(GOLDEN[name]["bytes"])) == event
 
 
 @pytest.mark.parametrize("name", sorted(GOLDEN))
-def test_an_event_has_the_bytes_that_java_writes(name: str) -> None:
-    event = GOLDEN[name]["event"]
-    timestamp = moment(event["timestamp"])
-    assert timestamp is not None
-    ours = encoded(Event(uuid.UUID(event["id"]), timestamp, event["group_id"], payload_of(event)))
-    assert ours.hex() == GOLDEN[name]["bytes"]
+def test_what_java_wrote_is_the_same_after_decoding_and_encoding(name: str) -> None:
+    data = bytes.fromhex(GOLDEN[name]["bytes"])
+    event = decoded(data)
+    assert event is not None and encoded(event) == data
+
+
+def test_delete_files_are_told_apart() -> None:
+    event = decoded(bytes.fromhex(GOLDEN["DataWritten_delete"]["bytes"]))
+    assert event is not None and isinstance(event.payload, DataWritten)
+    (deletes,) = event.payload.delete_files or ()
+    assert (deletes.content, deletes.equality_ids, event.payload.table.uuid) == (2, [2], None)
+
+
+def written(files: int) -> Event:
+    made = [
+        WrittenFile(
+            f"s3://lake/db/t/data/{number:05d}.parquet",
+            "PARQUET",
+            1000,
+            4096,
+            partition=(20666, f"bucket-{number % 7}"),
+            column_sizes={column: column * 10 for column in range(1, 21)},
+            lower_bounds=dict.fromkeys(range(1, 21), b"\x00" * 16),
+            upper_bounds=dict.fromkeys(range(1, 21), b"\xff" * 16),
+        )
+        for number in range(files)
+    ]
+    table = TableReference("iceberg", ("db",), "t", uuid.uuid4())
+    payload = DataWritten(uuid.uuid4(), table, tuple(made), (), (DAY, BUCKET))
+    return Event(uuid.uuid4(), NOW, "connect-x", payload)
+
+
+def test_a_message_that_is_too_large_is_split_and_no_file_is_lost() -> None:
+    event = written(1000)
+    limit = 100_000
+    assert len(encoded(event)) > 5 * limit
+    parts = split(event, limit)
+    assert all(len(encoded(part)) <= limit for part in parts)
+    assert len({part.id for part in parts}) == len(parts)
+    back = [decoded(encoded(part)) for part in parts]
+    payloads = [part.payload for part in back if part and isinstance(part.payload, DataWritten)]
+    assert isinstance(event.payload, DataWritten) and event.payload.data_files is not None
+    assert [file for one in payloads for file in one.data_files or ()] == list(event.payload.data_files)
+    assert {(one.commit_id, one.table) for one in payloads} == {
+        (event.payload.commit_id, event.payload.table)
+    }
+
+
+def test_a_small_message_stays_whole_and_one_file_that_is_too_large_is_told() -> None:
+    event = written(3)
+    assert split(event, 1_000_000) == [event]
+    with pytest.raises(FatalError, match=r"one file of db\.t has .* raise max\.message\.bytes"):
+        split(event, 1000)
+
+
+def test_deletes_are_split_as_well() -> None:
+    event = written(10)
+    assert isinstance(event.payload, DataWritten)
+    deletes = tuple(replace(file, content=1) for file in event.payload.data_files or ())
+    event = replace(event, payload=replace(event.payload, delete_files=deletes))
+    parts = [part.payload for part in split(event, 15_000)]
+    found = [file for one in parts if isinstance(one, DataWritten) for file in one.delete_files or ()]
+    assert len(parts) > 2 and found == list(deletes)
+
+
+def test_a_schema_that_the_format_has_no_room_for_is_refused() -> None:
+    event = written(1)
+    assert isinstance(event.payload, DataWritten) and event.payload.data_files
+    columns = tuple(PartitionColumn(f"column_number_{at}", 1000 + at, "string") for at in range(700))
+    file = replace(event.payload.data_files[0], partition=("x",) * 700)
+    wide = replace(event, payload=replace(event.payload, data_files=(file,), partition_columns=columns))
+    with pytest.raises(FatalError, match="too many partition columns"):
+        encoded(wide)
+
+
+def test_names_beyond_ascii_survive() -> None:
+    event = written(1)
+    assert isinstance(event.payload, DataWritten) and event.payload.data_files
+    columns = (PartitionColumn("größe\N{ROCKET}", 1000, "string"), BUCKET)
+    file = replace(event.payload.data_files[0], partition=("\N{ROCKET}", None))
+    odd = replace(event, payload=replace(event.payload, data_files=(file,), partition_columns=columns))
+    data = encoded(odd)
+    assert decoded(data) == odd
+    # As Java writes them: in two halves of three bytes each.
+    assert b"\xed\xa0\xbd\xed\xba\x80" in data[: data.index(b"}]}") + 20_000]
+
+
+def test_an_event_of_a_kind_that_nobody_knows_yet_is_passed_over() -> None:
+    data = bytearray(encoded(Event(uuid.uuid4(), NOW, "g", StartCommit(uuid.uuid4()))))
+    length = int.from_bytes(data[2:4], "big")
+    data[4 + length + 16] = 18
+    assert decoded(bytes(data)) is None
+
+
+@pytest.mark.parametrize(
+    "data", [b"", b"\xc2", b"\xc2\x01", b"{}", b"\xc2\x01\x00\x02{}", b"\xc2\x01\x00\x01["]
+)
+def test_what_is_no_event_is_refused(data: bytes) -> None:
+    with pytest.raises(BadDatum):
+        decoded(data)
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.data())
+def test_damaged_events_are_refused_or_read_and_nothing_else(data: st.DataObject) -> None:
+    name = data.draw(st.sampled_from(sorted(GOLDEN)))
+    whole = bytearray.fromhex(GOLDEN[name]["bytes"])
+    for _ in range(data.draw(st.integers(1, 4))):
+        whole[data.draw(st.integers(0, len(whole) - 1))] = data.draw(st.integers(0, 255))
+    cut = data.draw(st.integers(0, len(whole)))
+    with contextlib.suppress(BadDatum):
+        decoded(bytes(whole[:cut] if data.draw(st.booleans()) else whole))
