@@ -16,6 +16,7 @@ from typing import Any, Final
 
 from icestream.api.config import Config
 from icestream.api.connector import ConnectorPlugin, JavaClass
+from icestream.api.environment_job import EnvironmentJob
 from icestream.api.errors import NotFoundError
 from icestream.api.sink import SinkPlugin
 from icestream.api.source import SourcePlugin
@@ -146,6 +147,12 @@ def sink_plugin(name: str) -> SinkPlugin:
     if not isinstance(plugin, SinkPlugin):
         raise NotFoundError(f"{name} is a source connector")
     return plugin
+
+
+def environment_job(environ: Mapping[str, str]) -> EnvironmentJob | None:
+    """The job that environment variables describe, of the first plugin that knows such jobs."""
+    sinks = (plugin for plugin in installed().plugins if isinstance(plugin, SinkPlugin))
+    return next((job for sink in sinks if (job := sink.job_from_environment(environ)) is not None), None)
 
 
 def source_plugin(name: str) -> SourcePlugin:

@@ -21,6 +21,7 @@ from icestream.transforms.catalog import (
     TransformPlugin,
 )
 from scripts.connector_docs import page_with_settings
+from scripts.job_manager_docs import page_with_tables
 
 ROOT = Path(__file__).parent.parent
 PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))]
@@ -103,6 +104,11 @@ def test_the_example_of_a_users_function_is_the_one_that_is_tested(name: str) ->
 )
 def test_settings_of_connectors_are_those_of_the_code(page: Path) -> None:
     assert page.read_text() == page_with_settings(page.read_text()), "run: make docs"
+
+
+def test_variables_and_metrics_of_the_job_manager_are_those_of_the_code() -> None:
+    page = (ROOT / "docs" / "job-manager.md").read_text()
+    assert page == page_with_tables(page), "run: make docs"
 
 
 def test_every_class_of_a_connector_has_a_page() -> None:

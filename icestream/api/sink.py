@@ -17,6 +17,7 @@ from icestream.api.batch import BatchResult, Staged
 from icestream.api.checkpoint import Checkpoint, FoundCheckpoint
 from icestream.api.config import Config
 from icestream.api.connector import ConnectorPlugin
+from icestream.api.environment_job import EnvironmentJob
 from icestream.api.offsets import NOTHING, Offsets, Partition
 
 if TYPE_CHECKING:
@@ -231,6 +232,11 @@ class SinkPlugin(ConnectorPlugin):
 
     def options(self, config: Config) -> SinkOptions:
         return SinkOptions()
+
+    def job_from_environment(self, environ: Mapping[str, str]) -> EnvironmentJob | None:
+        """For a sink that coordinates the workers of another product: the job that environment variables
+        describe. ConfigError, with every variable that is missing. None: there is no such thing."""
+        return None
 
     def open(self, name: str, config: Config) -> Sink:
         """The sink of the connector with this name. Called again after a call that did not answer in time."""

@@ -40,6 +40,9 @@ COMMANDS: Final[Mapping[str, Entry]] = {
     "distributed": Entry(
         "icestream.cli.distributed:distributed", "A worker of a cluster, with the REST API."
     ),
+    "job-manager": Entry(
+        "icestream.cli.job_manager:job_manager", "One job on its own: commits for workers of Kafka Connect."
+    ),
     "connectors": Entry("icestream.cli.connectors:connectors", "List connectors, live with --watch."),
     "connector": Entry("icestream.cli.connector:connector", "Create, change, steer and examine connectors."),
     "plugins": Entry("icestream.cli.plugins:plugins", "What a worker can run, and its config keys."),

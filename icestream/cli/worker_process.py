@@ -120,7 +120,7 @@ def run_until_told(worker: WorkerProcess) -> None:
     """Run until SIGTERM or SIGINT, or until the start fails, which it raises."""
     told = threading.Event()
     failure: list[Exception] = []
-    _on_signals(told)
+    on_signals(told)
 
     def start() -> None:
         try:
@@ -138,7 +138,9 @@ def run_until_told(worker: WorkerProcess) -> None:
         raise failure[0]
 
 
-def _on_signals(told: threading.Event) -> None:
+def on_signals(told: threading.Event) -> None:
+    """SIGTERM and SIGINT tell; whoever sends one again ends the process at once."""
+
     def handle(number: int, frame: FrameType | None) -> None:
         if told.is_set():
             os._exit(130)

@@ -177,6 +177,15 @@ def serve(
     return server
 
 
+def serve_app(app: ASGIApp, bound: Bound) -> RestServer:
+    """Start an application of its own on sockets without TLS, and return when it answers."""
+    connections = Connections(bound.config.connections)
+    bound = bound.guarded_by(connections)
+    server = RestServer(bound, _servers(app, bound.regular, None, connections), connections)
+    server.start()
+    return server
+
+
 def _clients(config: RestConfig) -> Clients:
     """For requests that another worker must answer."""
     context = client_context(config)

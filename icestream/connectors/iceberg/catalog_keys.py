@@ -52,8 +52,17 @@ _REST_PREFIX: Final = "header."
 
 _OF_JAVA: Final = frozenset({"name", "catalog-impl", "io-impl", "s3.path-style-access"})
 """Java's words that are understood here, or that say what is done anyway."""
+_OF_JDBC: Final = frozenset(
+    f"jdbc.{key}"
+    for key in ("user", "password", "schema-version", "strict-mode", "sslmode", "sslrootcert", "sslcert")
+)
 _NAMES_CODE: Final = ("auth", "ssl", "py-", "botocore_session", "s3.signer", "s3.retry-strategy-impl")
 _NAMES_FILES: Final = ("gcs.session-kwargs", "hdfs.kerberos_ticket", "adls.credential", "gcp.bigquery.")
+
+
+def known_keys() -> frozenset[str]:
+    """Every key of a catalog that means something here, for those who know it by another spelling."""
+    return STORAGE.union(_OF_EVERY_CATALOG, _OF_JAVA, _OF_JDBC, *_BY_KIND.values())
 
 
 def storage_properties(properties: Mapping[str, Any]) -> dict[str, str]:

@@ -5,12 +5,14 @@ Read when the worker starts, so PyIceberg is imported only by the methods that n
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import ClassVar, Final
 
 from icestream.api.config import Config, ConfigDef
 from icestream.api.connector import JavaClass, Probe, SparkCatalog
+from icestream.api.environment_job import EnvironmentJob
 from icestream.api.errors import Problem
+from icestream.api.manager import Manager
 from icestream.api.sink import Sink, SinkOptions, SinkPlugin
 from icestream.connectors.iceberg import settings
 
@@ -80,3 +82,16 @@ class IcebergPlugin(SinkPlugin):
         from icestream.connectors.iceberg.java_catalogs import java_catalog
 
         return java_catalog(config)
+
+    def job_from_environment(self, environ: Mapping[str, str]) -> EnvironmentJob:
+        from icestream.connectors.iceberg.job_config import IcebergJobConfig
+
+        config = IcebergJobConfig.from_environment(environ)
+
+        def make(wake: Callable[[], None]) -> Manager:
+            from icestream.connectors.iceberg.job_manager import IcebergJobManager
+
+            return IcebergJobManager(config, wake)
+
+        about = f"the Java workers of group '{config.group_id}', by topic '{config.control_topic}'"
+        return EnvironmentJob(config.job_id, make, about, secrets=config.secrets)
