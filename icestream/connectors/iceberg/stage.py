@@ -23,10 +23,12 @@ from pyiceberg.io.pyarrow import (
     data_file_statistics_from_parquet_metadata,
     parquet_path_to_id_mapping,
 )
+from pyiceberg.manifest import DataFile, DataFileContent, FileFormat
 from pyiceberg.partitioning import PartitionSpec
 from pyiceberg.schema import Schema
 from pyiceberg.table import TableProperties
 from pyiceberg.table.locations import LocationProvider, load_location_provider
+from pyiceberg.typedef import Record
 
 from icestream.connectors.iceberg.catalogs import sink_errors
 from icestream.connectors.iceberg.file_origins import Origins
@@ -157,7 +159,7 @@ class StageWriter:
         self._target = int(
             plan.properties.get(TableProperties.WRITE_TARGET_FILE_SIZE_BYTES, 512 * 1024 * 1024)
         )
-        self._options = _parquet_options(plan.properties)
+        self._options = parquet_options(plan.properties)
         self._buffered: dict[PartitionValue | None, list[_Piece]] = {}
         self.buffered_bytes = 0
         self._open: dict[PartitionValue | None, _OpenFile] = {}
@@ -219,22 +221,46 @@ class StageWriter:
     def _finish(self, key: PartitionValue | None) -> None:
         file = self._open.pop(key)
         metadata, size = file.close()
-        statistics = data_file_statistics_from_parquet_metadata(
-            metadata,
-            compute_statistics_plan(self._plan.schema, dict(self._plan.properties)),
-            parquet_path_to_id_mapping(self._plan.schema),
-        )
-        metrics = statistics.to_serialized_dict()
-        self._staged.append(
-            StagedFile(
-                path=file.path,
-                partition=key.values if key else (),
-                spec_id=self._plan.spec.spec_id,
-                rows=int(metrics.pop("record_count")),
-                size=size,
-                metrics=metrics,
-            )
-        )
+        self._staged.append(staged_file(self._plan, file.path, key.values if key else (), metadata, size))
+
+
+def staged_file(
+    plan: TablePlan, path: str, partition: tuple[Any, ...], metadata: pq.FileMetaData, size: int
+) -> StagedFile:
+    """A file that was written by a plan, with its statistics."""
+    statistics = data_file_statistics_from_parquet_metadata(
+        metadata,
+        compute_statistics_plan(plan.schema, dict(plan.properties)),
+        parquet_path_to_id_mapping(plan.schema),
+    )
+    metrics = statistics.to_serialized_dict()
+    return StagedFile(
+        path=path,
+        partition=partition,
+        spec_id=plan.spec.spec_id,
+        rows=int(metrics.pop("record_count")),
+        size=size,
+        metrics=metrics,
+    )
+
+
+def data_file(file: StagedFile) -> DataFile:
+    """A staged file as manifests have it."""
+    described = DataFile.from_args(
+        content=DataFileContent.DATA,
+        file_path=file.path,
+        file_format=FileFormat.PARQUET,
+        partition=Record(*file.partition),
+        record_count=file.rows,
+        file_size_in_bytes=file.size,
+        sort_order_id=None,
+        spec_id=file.spec_id,
+        equality_ids=None,
+        key_metadata=None,
+        **file.metrics,
+    )
+    described.spec_id = file.spec_id
+    return described
 
 
 def _row_groups(pieces: Sequence[_Piece], limit: int) -> Iterator[list[_Piece]]:
@@ -252,7 +278,7 @@ def _row_groups(pieces: Sequence[_Piece], limit: int) -> Iterator[list[_Piece]]:
         yield group
 
 
-def _parquet_options(properties: Mapping[str, str]) -> dict[str, Any]:
+def parquet_options(properties: Mapping[str, str]) -> dict[str, Any]:
     """Table properties in pyarrow's words."""
     codec = properties.get(
         TableProperties.PARQUET_COMPRESSION, TableProperties.PARQUET_COMPRESSION_DEFAULT

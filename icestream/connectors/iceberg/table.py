@@ -23,11 +23,9 @@ from pyiceberg.exceptions import (
     NoSuchTableError,
     ValidationException,
 )
-from pyiceberg.manifest import DataFile, DataFileContent, FileFormat
 from pyiceberg.table import Table, TableProperties, Transaction
 from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.refs import MAIN_BRANCH
-from pyiceberg.typedef import Record
 from pyroaring import BitMap64
 
 from icestream.api.batch import Staged
@@ -50,7 +48,7 @@ from icestream.connectors.iceberg.file_origins import Origins
 from icestream.connectors.iceberg.guarded_append import guarded_append
 from icestream.connectors.iceberg.light_metadata import LightTransaction, share_history
 from icestream.connectors.iceberg.schemas import arrow_schema, change_fields
-from icestream.connectors.iceberg.stage import NewFields, StagedFile, TablePlan
+from icestream.connectors.iceberg.stage import NewFields, TablePlan, data_file
 from icestream.connectors.iceberg.sweep import file_prefix, sweep
 from icestream.connectors.iceberg.write_properties import property_problems, taken_properties
 from icestream.rows.new_columns import GrowthLimit
@@ -151,7 +149,7 @@ class IcebergTable(Target):
             lambda metadata: self._refuse_moved(metadata, expect, previous, plan),
         )
         for file in commit.staged.payload:
-            append.append_data_file(_data_file(file))
+            append.append_data_file(data_file(file))
         with sink_errors(f"writing manifests of {self.name}"):
             append.commit()
         return self._send(transaction, append, stored)
@@ -306,24 +304,7 @@ def _row_offsets(table: Table) -> RowOffsets:
         if origins is None:
             foreign += task.file.record_count
             continue
-        for partition, offsets in origins.offsets.items():
-            found[partition] = layered([*found.get(partition, []), offsets])
+        foreign += origins.unknown_rows
+        for partition, layers in origins.layers.items():
+            found[partition] = layered([*found.get(partition, []), *layers])
     return RowOffsets(found, foreign)
-
-
-def _data_file(file: StagedFile) -> DataFile:
-    data_file = DataFile.from_args(
-        content=DataFileContent.DATA,
-        file_path=file.path,
-        file_format=FileFormat.PARQUET,
-        partition=Record(*file.partition),
-        record_count=file.rows,
-        file_size_in_bytes=file.size,
-        sort_order_id=None,
-        spec_id=file.spec_id,
-        equality_ids=None,
-        key_metadata=None,
-        **file.metrics,
-    )
-    data_file.spec_id = file.spec_id
-    return data_file

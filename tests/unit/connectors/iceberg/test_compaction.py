@@ -1,0 +1,218 @@
+"""Small files become large ones with the same rows, the same proof and the same checkpoints."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+from pyiceberg.partitioning import PartitionSpec
+from pyiceberg.types import DoubleType
+
+from icestream.api.errors import CommitConflict
+from icestream.api.offsets import Offsets
+from icestream.connectors.iceberg.compaction import CompactionLimits, compact
+from icestream.connectors.iceberg.file_origins import Origins
+from icestream.connectors.iceberg.replace_commit import Replacement, growing, replace_files
+from tests.unit.connectors.iceberg.maintained import (
+    BUCKETS,
+    PLAIN,
+    Job,
+    data_files,
+    ids,
+    loaded,
+    new_catalog,
+    on_disk,
+)
+
+FOUR = CompactionLimits(min_files=4)
+
+
+@pytest.mark.parametrize(("spec", "folders"), [(PLAIN, 1), (BUCKETS, 3)])
+def test_rows_proof_and_checkpoint_stay(tmp_path: Path, spec: PartitionSpec, folders: int) -> None:
+    catalog = new_catalog(tmp_path, spec)
+    job, other = Job(catalog), Job(catalog, "other", first=1000)
+    for _ in range(5):
+        job.commit()
+    other.commit()
+    rows, checkpoint, others = ids(catalog), job.table.found(), other.table.found()
+    done = compact(loaded(catalog), FOUR)
+    assert (done.files_before, done.files_after, done.rows) == (6 * folders, folders, 60)
+    assert data_files(catalog) == folders
+    assert ids(catalog) == rows
+    assert (job.table.found(), other.table.found()) == (checkpoint, others)
+    job.proves(50)
+    other.proves(10)
+    head = loaded(catalog).current_snapshot()
+    assert head is not None
+    assert head.summary is not None
+    assert head.summary.operation.value == "replace"
+    assert {"icestream.job.job", "icestream.job.other"} <= head.summary.additional_properties.keys()
+    assert head.summary["total-records"] == "60"
+    assert head.summary["total-data-files"] == str(folders)
+    # The job goes on, and a second run finds nothing.
+    assert compact(loaded(catalog), FOUR).files_removed == 0
+    job.commit()
+    job.proves(60)
+
+
+def test_few_files_and_large_files_are_left_alone(tmp_path: Path) -> None:
+    catalog = new_catalog(tmp_path)
+    job = Job(catalog)
+    for _ in range(3):
+        job.commit()
+    assert compact(loaded(catalog), FOUR).snapshot_id is None
+    job.commit()
+    assert compact(loaded(catalog), CompactionLimits(4, target_bytes=100)).snapshot_id is None, (
+        "none is small"
+    )
+    dry = compact(loaded(catalog), FOUR, dry_run=True)
+    assert (dry.files_before, dry.files_after, dry.snapshot_id) == (4, 1, None)
+    assert data_files(catalog) == 4
+
+
+def test_what_is_merged_at_least_doubles() -> None:
+    def merged(*sizes: int) -> int:
+        return len(growing(sizes, lambda size: size))
+
+    assert merged(1, 1, 1) == 3
+    assert merged(1, 1, 1, 10) == 3
+    assert merged(1, 100, 101) == 3, "a tiny one does not hold up the others"
+    assert merged(1, 1, 2, 4, 9) == 4
+    assert merged(5) == 0
+
+
+def test_a_file_larger_than_the_target_is_never_made(tmp_path: Path) -> None:
+    catalog = new_catalog(tmp_path)
+    job = Job(catalog)
+    for _ in range(12):
+        job.commit()
+    size = next(iter(loaded(catalog).scan().plan_files())).file.file_size_in_bytes
+    done = compact(loaded(catalog), CompactionLimits(4, target_bytes=size * 3 + size // 2))
+    assert done.files_added == 4
+    job.proves(120)
+
+
+def test_offsets_that_were_read_twice_are_twice_in_the_merged_file(tmp_path: Path) -> None:
+    catalog = new_catalog(tmp_path)
+    job, again = Job(catalog), Job(catalog, "again")
+    again.source = job.source
+    for _ in range(3):
+        job.commit()
+        again.commit()
+    compact(loaded(catalog), FOUR)
+    (path,) = [task.file.file_path for task in loaded(catalog).scan().plan_files()]
+    origins = Origins.from_footer(pq.read_metadata(path.removeprefix("file://")))
+    assert origins is not None
+    assert [len(layer) for layer in origins.layers[job.source]] == [30, 30]
+    assert origins.rows == 60
+    # And so they stay when it is merged again.
+    for _ in range(4):
+        job.commit(100)
+    compact(loaded(catalog), FOUR)
+    audit = job.table.audit()
+    assert audit.row_offsets is not None
+    assert [len(layer) for layer in audit.row_offsets().layers[job.source]] == [430, 30]
+
+
+def test_files_of_older_schemas_get_the_columns_of_today(tmp_path: Path) -> None:
+    catalog = new_catalog(tmp_path)
+    job = Job(catalog)
+    for _ in range(4):
+        job.commit()
+    with loaded(catalog).update_schema() as update:
+        update.add_column("score", DoubleType())
+        update.rename_column("text", "words")
+    compact(loaded(catalog), FOUR)
+    rows = loaded(catalog).scan().to_arrow()
+    assert rows.column_names == ["id", "words", "score"]
+    assert sorted(rows["words"].to_pylist()) == sorted(f"row {number}" for number in range(40))
+    job.proves(40)
+
+
+def test_rows_of_others_are_counted_and_not_claimed(tmp_path: Path) -> None:
+    catalog = new_catalog(tmp_path)
+    job = Job(catalog)
+    for _ in range(3):
+        job.commit()
+    table = loaded(catalog)
+    table.append(table.scan(row_filter="id < 5").to_arrow())
+    compact(loaded(catalog), FOUR)
+    assert data_files(catalog) == 1
+    job.proves(30, unknown=5)
+
+
+def test_a_batch_that_lands_meanwhile_stays_and_so_does_the_merge(tmp_path: Path) -> None:
+    catalog = new_catalog(tmp_path)
+    job = Job(catalog)
+    for _ in range(4):
+        job.commit()
+    compact(loaded(catalog), FOUR, reached=lambda point: job.commit() if point == "rewritten" else None)
+    assert data_files(catalog) == 2
+    assert ids(catalog) == Counter(range(50))
+    assert job.table.found().offsets == Offsets({job.source: 50})
+    job.proves(50)
+
+
+def test_the_jobs_own_commit_survives_a_merge_meanwhile(tmp_path: Path) -> None:
+    catalog = new_catalog(tmp_path)
+    job = Job(catalog)
+    for _ in range(4):
+        job.commit()
+    sent = catalog.commit_table
+
+    def late(*arguments: object) -> object:
+        catalog.__dict__.pop("commit_table")
+        compact(loaded(new_catalog(tmp_path)), FOUR)
+        return sent(*arguments)  # type: ignore[arg-type]
+
+    catalog.__dict__["commit_table"] = late
+    job.commit()
+    assert data_files(catalog) == 2
+    job.proves(50)
+
+
+def test_of_two_who_merge_the_same_files_one_lands_and_leaves_nothing(tmp_path: Path) -> None:
+    catalog = new_catalog(tmp_path)
+    job = Job(catalog)
+    for _ in range(4):
+        job.commit()
+
+    def other(point: str) -> None:
+        if point == "rewritten":
+            compact(loaded(catalog), FOUR)
+
+    before = on_disk(tmp_path, "*.parquet")
+    with pytest.raises(CommitConflict, match="no longer in the table") as conflict:
+        compact(loaded(catalog), FOUR, reached=other)
+    assert conflict.value.certain
+    assert len(on_disk(tmp_path, "*.parquet") - before) == 1, "the one that landed"
+    job.proves(40)
+
+
+def test_rows_that_are_removed_meanwhile_do_not_come_back(tmp_path: Path) -> None:
+    catalog = new_catalog(tmp_path)
+    job = Job(catalog)
+    for _ in range(4):
+        job.commit()
+    with pytest.raises(CommitConflict):
+        compact(
+            loaded(catalog),
+            FOUR,
+            reached=lambda point: loaded(catalog).delete("id < 5") if point == "rewritten" else None,
+        )
+    assert ids(catalog) == Counter(range(5, 40))
+
+
+def test_manifests_are_merged_and_files_stay(tmp_path: Path) -> None:
+    catalog = new_catalog(tmp_path)
+    job = Job(catalog)
+    for _ in range(10):
+        job.commit(100)
+    done = replace_files(loaded(catalog), Replacement("manifests", merge_manifests=5))
+    assert (done.manifests_before, done.manifests_after) == (10, 1)
+    assert ids(catalog) == Counter(range(1000))
+    job.proves(1000)
+    job.commit(100)
+    job.proves(1100)
