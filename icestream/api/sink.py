@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from pyroaring import BitMap64
 
     from icestream.api.batch import Failure
+    from icestream.api.queries import SparkQueries
     from icestream.records.origins import RowOrigins
     from icestream.records.records import Records
 
@@ -186,6 +187,8 @@ class Sink(Protocol):
 
     writer: OpenWriter
     """Who stages the records of a task."""
+    commit_seconds: float | None = None
+    """How long a commit may take, where it takes longer than an answer, as a query does."""
 
     def targets(self) -> Sequence[Target]: ...
 
@@ -213,6 +216,8 @@ class SinkOptions:
     most_rows: int | None = None
     most_bytes: int | None = None
     """Of a batch, where the sink bears less than `icestream.commit.rows` and `.bytes` say."""
+    needs_keys: bool = False
+    """Whether the sink reads the keys of records; otherwise nobody converts those that cannot be wrong."""
     group: str | None = None
     """The consumer group, where it is not connect-<name>."""
     transactional_prefix: str = ""
@@ -241,6 +246,11 @@ class SinkPlugin(ConnectorPlugin):
     def open(self, name: str, config: Config) -> Sink:
         """The sink of the connector with this name. Called again after a call that did not answer in time."""
         raise NotImplementedError
+
+    def open_on_spark(self, name: str, config: Config, queries: SparkQueries | None) -> Sink:
+        """As `open`, for a job that runs: one whose commits need Spark SQL keeps `queries`. They are None
+        where batches do not run on Spark."""
+        return self.open(name, config)
 
 
 def layered(parts: Iterable[BitMap64]) -> list[BitMap64]:

@@ -30,9 +30,10 @@ def batch_runner(
 ) -> BatchRunner:
     """Who runs the batches of a sink: Spark, or the worker itself."""
     plugin = sink_plugin(config.get("connector.class", ""))
-    job = sink_job(name, config, plugin.options(config))
+    options = plugin.options(config)
+    job = sink_job(name, config, options)
     reads = client_settings(worker, "consumer", subset(config, "consumer.override."))
-    records = RecordSettings.of(config)
+    records = RecordSettings.of(config, needs_keys=options.needs_keys)
     if plugin.uses_spark:
         return spark().runner(name, reads, records, job.tasks_max, job.limits.bytes)
     return InWorkerRunner(reads, records, 2 * job.limits.bytes)
@@ -53,7 +54,7 @@ def sink_manager(
     admin = client_settings(worker, "admin", subset(config, "admin.override."))
     topics = shared.clusters.topics(admin) if shared else Topics(admin)
     watch = shared.clusters.watch(admin) if shared else None
-    sink = LimitedSink(lambda: plugin.open(name, config), plugin.answer_seconds)
+    sink = LimitedSink(lambda: plugin.open_on_spark(name, config, runner.queries), plugin.answer_seconds)
 
     def open_publisher() -> Publisher:
         create_missing_topics(job, sink.event_topics(), topics)

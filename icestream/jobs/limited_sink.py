@@ -26,6 +26,7 @@ class LimitedSink(Sink):
         self._seconds = seconds
         self._sink = open_sink()
         self.writer: OpenWriter = self._sink.writer
+        self.commit_seconds = self._sink.commit_seconds
 
     def targets(self) -> Sequence[Target]:
         return [_LimitedTarget(self, target.name) for target in self._sink.targets()]
@@ -41,18 +42,21 @@ class LimitedSink(Sink):
     def close(self) -> None:
         self._sink.close()
 
-    def asked(self, target: str, call: Callable[[Target], _T], doing: str) -> _T:
-        """What a target answers in time."""
+    def asked(
+        self, target: str, call: Callable[[Target], _T], doing: str, at_least: float | None = None
+    ) -> _T:
+        """What a target answers in time, which is at least so many seconds."""
         mine = _named(self._sink, target)
         if self._seconds is None:
             return call(mine)
+        seconds = max(self._seconds, at_least or 0.0)
         try:
-            return within(self._seconds, lambda: call(mine), f"catalog or object store: {doing} {target}")
+            return within(seconds, lambda: call(mine), f"catalog or object store: {doing} {target}")
         except Overdue:
             # The old one is in the hands of the thread that hangs.
             self._sink = self._open()
             raise _NoAnswer(
-                f"{doing} {target}: no answer of its catalog or object store in {self._seconds:.0f} s"
+                f"{doing} {target}: no answer of its catalog or object store in {seconds:.0f} s"
             ) from None
 
     def another(self, target: str) -> Target:
@@ -77,7 +81,9 @@ class _LimitedTarget(Target):
 
     def commit(self, commit: Commit) -> Receipt:
         try:
-            return self._sink.asked(self.name, lambda target: target.commit(commit), "committing to")
+            return self._sink.asked(
+                self.name, lambda target: target.commit(commit), "committing to", self._sink.commit_seconds
+            )
         except _NoAnswer as error:
             raise CommitUnknown(f"{error}; the commit may land all the same") from None
 

@@ -12,6 +12,7 @@ import pyarrow as pa
 from icestream.api.batch import Batch, BatchResult, Counts, PartlyStaged, Staged
 from icestream.api.errors import FatalError
 from icestream.api.offsets import Offsets
+from icestream.api.queries import SparkQueries
 from icestream.api.sink import Sink, SinkPlan, Target, TargetTask
 from icestream.rows.new_columns import Path, combined
 
@@ -20,6 +21,11 @@ _MOST_RUNS = 5
 
 class BatchRunner(Protocol):
     """`pipeline.spark_runner.SparkRunner`, or `pipeline.in_worker.InWorkerRunner`."""
+
+    @property
+    def queries(self) -> SparkQueries | None:
+        """Spark SQL for commits that need it; None: the job runs without Spark."""
+        return None
 
     def run(self, batch: Batch, sink: SinkPlan, *, stages: bool = True) -> BatchResult: ...
 

@@ -18,6 +18,8 @@ from icestream.pipeline.task import task_result
 class InWorkerRunner:
     """Runs the batches of one job, each as one task; `cancel` may be called from another thread."""
 
+    queries = None
+
     def __init__(
         self,
         kafka: Mapping[str, str],

@@ -44,12 +44,14 @@ class RecordSettings:
     config: Mapping[str, str]
     """The keys of the converters and transforms."""
     schemas: TopicSchemas | None = None
+    needs_keys: bool = False
+    """Whether the sink asks for keys, and not only transforms."""
 
     @classmethod
-    def of(cls, config: Config) -> RecordSettings:
+    def of(cls, config: Config, *, needs_keys: bool = False) -> RecordSettings:
         """Reads the schemas from their files, which only this machine may have. Raises ConfigError."""
         mine = {key: value for key, value in config.items() if key.startswith(_KEYS)}
-        return cls(mine, schemas_of(config))
+        return cls(mine, schemas_of(config), needs_keys)
 
 
 @dataclass
@@ -202,7 +204,7 @@ def record_path_from(settings: RecordSettings) -> RecordPath:
     config = settings.config
     chain = chain_from(config)
     classes = {kind: named_converter(config, kind).class_name for kind in ("key", "value", "header")}
-    needs_keys = chain.needs_keys or classes["key"] not in TAKES_ANY_BYTES
+    needs_keys = settings.needs_keys or chain.needs_keys or classes["key"] not in TAKES_ANY_BYTES
     return RecordPath(
         keys=converter_from(config, "key") if needs_keys else None,
         values=converter_from(config, "value"),
@@ -215,10 +217,12 @@ def record_path_from(settings: RecordSettings) -> RecordPath:
 
 def process_record_path(settings: RecordSettings) -> RecordPath:
     """This process's record path for a connector."""
-    return _record_path(pickle.dumps((sorted(settings.config.items()), settings.schemas)))
+    return _record_path(
+        pickle.dumps((sorted(settings.config.items()), settings.schemas, settings.needs_keys))
+    )
 
 
 @functools.lru_cache(maxsize=64)
 def _record_path(pickled: bytes) -> RecordPath:
-    config, schemas = pickle.loads(pickled)
-    return record_path_from(RecordSettings(dict(config), schemas))
+    config, schemas, needs_keys = pickle.loads(pickled)
+    return record_path_from(RecordSettings(dict(config), schemas, needs_keys))

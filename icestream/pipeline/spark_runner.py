@@ -27,6 +27,7 @@ from icestream.pipeline.lasting_session import LastingSession
 from icestream.pipeline.plan import RESULT_SCHEMA, BatchPlan, TaskFailed, unpacked
 from icestream.pipeline.record_path import RecordSettings
 from icestream.pipeline.session import answers, is_local, let_go, open_session, slots
+from icestream.pipeline.spark_queries import JobQueries, SessionPool
 from icestream.pipeline.task import run_tasks, settle_process
 from icestream.rows.new_columns import combined
 from icestream.waits import waiting_for
@@ -45,6 +46,7 @@ class SparkPlane:
         self._worker = worker
         self._warm_with: Mapping[str, str] | None = None
         self._session = LastingSession(self, lambda: dt.datetime.now(dt.UTC)).start()
+        self._pool = SessionPool(self._session)
 
     @property
     def outage(self) -> Outage | None:
@@ -56,7 +58,7 @@ class SparkPlane:
         """`most_bytes`: about how large a batch is meant to be."""
         kept = KeptJobs(run_tasks) if is_local(self._worker) else None
         tasks = slots(self._worker, tasks_max)
-        return SparkRunner(self._session, job, kafka, records, tasks, most_bytes, kept)
+        return SparkRunner(self._session, self._pool, job, kafka, records, tasks, most_bytes, kept)
 
     def warm_up(self, kafka: Mapping[str, str]) -> None:
         """Start the Python workers and their consumers, so that the first batch does not pay for them."""
@@ -90,6 +92,7 @@ class SparkRunner:
     def __init__(
         self,
         session: LastingSession,
+        pool: SessionPool,
         job: str,
         kafka: Mapping[str, str],
         records: RecordSettings,
@@ -106,6 +109,8 @@ class SparkRunner:
         self._kept = kept
         self._cancelled = threading.Event()
         self._is_overdue = False
+        self.queries = JobQueries(session, pool, self._tag, self._cancelled)
+        """For commits that need Spark SQL."""
 
     def run(self, batch: Batch, sink: SinkPlan, *, stages: bool = True) -> BatchResult:
         tasks = split(batch.slices(), min(self._slots, -(-batch.span // _ROWS_A_TASK)))
@@ -182,6 +187,7 @@ class SparkRunner:
     def cancel(self) -> None:
         """Give up the batch under way, and every later one until `allow`."""
         self._cancelled.set()
+        self.queries.cancel()
         # Without Spark there is no batch to interrupt; one that does not answer must not hold up a stop.
         with contextlib.suppress(SinkUnavailable):
             self._interrupt(self._session.current())

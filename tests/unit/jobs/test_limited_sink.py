@@ -34,6 +34,7 @@ class StuckTarget:
 
 class StuckSink:
     writer = None
+    commit_seconds = None
 
     def __init__(self, target: StuckTarget) -> None:
         self.target = target
