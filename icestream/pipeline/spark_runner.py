@@ -58,7 +58,7 @@ class SparkPlane:
         """`most_bytes`: about how large a batch is meant to be."""
         kept = KeptJobs(run_tasks) if is_local(self._worker) else None
         tasks = slots(self._worker, tasks_max)
-        return SparkRunner(self._session, self._pool, job, kafka, records, tasks, most_bytes, kept)
+        return SparkRunner(self._session, job, kafka, records, tasks, most_bytes, kept, self._pool)
 
     def warm_up(self, kafka: Mapping[str, str]) -> None:
         """Start the Python workers and their consumers, so that the first batch does not pay for them."""
@@ -92,13 +92,13 @@ class SparkRunner:
     def __init__(
         self,
         session: LastingSession,
-        pool: SessionPool,
         job: str,
         kafka: Mapping[str, str],
         records: RecordSettings,
         slots: int,
         most_bytes: int,
         kept: KeptJobs | None = None,
+        pool: SessionPool | None = None,
     ) -> None:
         self._session = session
         self._tag = f"icestream-{job}".replace(",", "-")
@@ -109,7 +109,7 @@ class SparkRunner:
         self._kept = kept
         self._cancelled = threading.Event()
         self._is_overdue = False
-        self.queries = JobQueries(session, pool, self._tag, self._cancelled)
+        self.queries = JobQueries(session, pool or SessionPool(session), self._tag, self._cancelled)
         """For commits that need Spark SQL."""
 
     def run(self, batch: Batch, sink: SinkPlan, *, stages: bool = True) -> BatchResult:
