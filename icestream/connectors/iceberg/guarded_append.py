@@ -14,10 +14,11 @@ from pyiceberg.exceptions import ValidationException
 from pyiceberg.table import Transaction
 from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.snapshots import Operation
-from pyiceberg.table.update.snapshot import _FastAppendFiles, _MergeAppendFiles
+from pyiceberg.table.update.snapshot import _MergeAppendFiles
 from pyiceberg.utils.properties import property_as_bool
 
 from icestream.api.errors import CommitConflict
+from icestream.connectors.iceberg.manifest_lists import CopyingAppend, KeptManifestList
 
 
 def guarded_append(
@@ -25,10 +26,14 @@ def guarded_append(
     branch: str,
     summary: Mapping[str, str],
     refuse_moved: Callable[[TableMetadata], None],
+    kept: KeptManifestList | None = None,
 ) -> Any:
-    """PyIceberg's append with `summary`; it is refused when `refuse_moved` raises CommitConflict."""
+    """PyIceberg's append with `summary`; it is refused when `refuse_moved` raises CommitConflict.
+
+    `kept` is the list of manifests of the commit before, by the same process.
+    """
     merges = property_as_bool(transaction.table_metadata.properties, "commit.manifest-merge.enabled", False)
-    producer = _MergeAppendFiles if merges else _FastAppendFiles
+    producer = _MergeAppendFiles if merges else CopyingAppend
 
     class GuardedAppend(producer):  # type: ignore[valid-type, misc]
         """An append that is refused when the table has moved."""
@@ -47,7 +52,7 @@ def guarded_append(
         def clean_up(self) -> None:
             super()._clean_all_uncommitted()
 
-    return GuardedAppend(
+    append = GuardedAppend(
         operation=Operation.APPEND,
         transaction=transaction,
         io=transaction._table.io,
@@ -55,3 +60,5 @@ def guarded_append(
         commit_uuid=uuid.uuid4(),
         snapshot_properties=dict(summary),
     )
+    append.kept = kept or KeptManifestList()
+    return append

@@ -17,6 +17,7 @@ from pyiceberg.typedef import EMPTY_DICT, Identifier, Properties
 from sqlalchemy.exc import OperationalError, ProgrammingError
 
 from icestream.connectors.iceberg.catalog_keys import storage_properties
+from icestream.connectors.iceberg.light_metadata import MetadataTexts
 
 
 class GuardedSqlCatalog(SqlCatalog):
@@ -26,6 +27,7 @@ class GuardedSqlCatalog(SqlCatalog):
         super().__init__(name, **properties)
         self._read: weakref.WeakValueDictionary[str, TableMetadata] = weakref.WeakValueDictionary()
         """Metadata files that some table of this process still holds, by location: none ever changes."""
+        self._texts = MetadataTexts()
 
     def load_table(self, identifier: str | Identifier) -> Table:
         try:
@@ -60,6 +62,11 @@ class GuardedSqlCatalog(SqlCatalog):
         response = super().commit_table(table, requirements, updates)
         self._read[response.metadata_location] = response.metadata
         return response
+
+    def _write_metadata(  # type: ignore[override]
+        self, metadata: TableMetadata, io: FileIO, metadata_path: str
+    ) -> None:
+        self._texts.write(metadata, io, metadata_path)
 
     def drop_table(self, identifier: Any) -> None:
         super().drop_table(identifier)

@@ -47,6 +47,7 @@ from icestream.connectors.iceberg.checkpoint_text import TableCheckpoint, proper
 from icestream.connectors.iceberg.file_origins import Origins
 from icestream.connectors.iceberg.guarded_append import guarded_append
 from icestream.connectors.iceberg.light_metadata import LightTransaction, share_history
+from icestream.connectors.iceberg.manifest_lists import KeptManifestList
 from icestream.connectors.iceberg.schemas import arrow_schema, change_fields
 from icestream.connectors.iceberg.stage import NewFields, TablePlan, data_file
 from icestream.connectors.iceberg.sweep import file_prefix, sweep
@@ -84,6 +85,7 @@ class IcebergTable(Target):
         """How many columns a batch may add; None: none."""
         self.name = name
         self._table: Table | None = None
+        self._manifest_list = KeptManifestList()
 
     @property
     def id(self) -> uuid.UUID | None:
@@ -147,6 +149,7 @@ class IcebergTable(Target):
             self._branch,
             summary,
             lambda metadata: self._refuse_moved(metadata, expect, previous, plan),
+            self._manifest_list,
         )
         for file in commit.staged.payload:
             append.append_data_file(data_file(file))
