@@ -1,4 +1,4 @@
-"""Appends that copy the list of manifests, where PyIceberg reads and encodes it whole. Used by `guarded_append.py`.
+"""Appends that copy the list of manifests, where PyIceberg reads and encodes it all. For `guarded_append.py`.
 
 A manifest list is an Avro file of blocks, and a fast append only adds to it. The list that this process wrote
 with its last commit is kept, and its blocks go into the next one as they are. A list that somebody else wrote
