@@ -125,6 +125,8 @@ class FoundCheckpoint:
     follows_group: bool = False
     """Without a checkpoint it goes on where the consumer group is, as sinks of Kafka Connect do: it keeps
     none, or may lose it without losing rows."""
+    is_missing: bool = False
+    """The target does not exist yet, and `create` makes it."""
 
     @property
     def offsets(self) -> Offsets:

@@ -18,6 +18,7 @@ from icestream.api.checkpoint import Checkpoint, FoundCheckpoint
 from icestream.api.config import Config
 from icestream.api.connector import ConnectorPlugin
 from icestream.api.environment_job import EnvironmentJob
+from icestream.api.errors import FatalError
 from icestream.api.offsets import NOTHING, Offsets, Partition
 
 if TYPE_CHECKING:
@@ -150,10 +151,18 @@ class Target(Protocol):
     name: str
 
     def found(self) -> FoundCheckpoint:
-        """What it says of the job, read anew. ConfigError if it does not exist."""
+        """What it says of the job, read anew. ConfigError if it does not exist and is not to be created."""
 
     def plan(self, new_fields: Mapping[tuple[str, ...], Any]) -> Any:
-        """How to write for the target as it is, or as it will be with new fields. Picklable."""
+        """How to write for the target as it is, or as it will be with new fields. Picklable.
+
+        By the plan of a target that is missing nothing is staged: tasks tell the fields of its records.
+        """
+
+    def create(self, fields: Mapping[tuple[str, ...], Any]) -> None:
+        """Create a target that is missing, for records with these fields; if somebody else has done so
+        meanwhile, theirs is as good."""
+        raise FatalError(f"{self.name} cannot be created from records")
 
     def commit(self, commit: Commit) -> Receipt:
         """Make staged rows visible, with the checkpoint: compare-and-set.

@@ -98,17 +98,21 @@ class CheckpointOffsetStore:
         starts = [_told(found) for found in (target.found() for target in self._targets)]
         known = [start for start in starts if start is not None]
         if not known:
-            return GroupOffsetStore(self._kafka, self._job).read()
+            return self._of_group.read()
         shared = set(known[0]).intersection(*known[1:])
         return Offsets({partition: min(start[partition] for start in known) for partition in shared})
 
     def alter(self, moves: Moves) -> str:
+        if self._has_no_target():
+            return self._of_group.alter(moves)
         topics = [partition.topic for partition in moves]
         self._refuse_impossible(moves, self._now(topics))
         self._change(lambda now, publisher: self._alter(moves, now, publisher), topics)
         return ALTERED
 
     def reset(self) -> str:
+        if self._has_no_target():
+            return self._of_group.reset()
         self._change(self._reset)
         return RESET
 
@@ -116,6 +120,14 @@ class CheckpointOffsetStore:
         self._sink.close()
 
     # -- how --
+
+    def _has_no_target(self) -> bool:
+        """Whether all targets are yet to be created: then the group alone says where the job begins."""
+        return all(target.found().is_missing for target in self._targets)
+
+    @property
+    def _of_group(self) -> GroupOffsetStore:
+        return GroupOffsetStore(self._kafka, self._job, self._still_awaited)
 
     def _change(
         self, act: Callable[[_Now, KafkaPublisher], Offsets | None], also: Sequence[str] = ()
@@ -228,7 +240,7 @@ class CheckpointOffsetStore:
 
         Also where it changes no offset: only another checkpoint refuses an older change that is under way.
         """
-        if found.checkpoint is not None and found.checkpoint.commit == self._commit:
+        if found.is_missing or (found.checkpoint and found.checkpoint.commit == self._commit):
             return
         if now.partitions:
             publisher.prove(now.partitions[0])

@@ -79,6 +79,9 @@ class _LimitedTarget(Target):
     def plan(self, new_fields: Mapping[tuple[str, ...], Any]) -> Any:
         return self._sink.asked(self.name, lambda target: target.plan(new_fields), "planning files of")
 
+    def create(self, fields: Mapping[tuple[str, ...], Any]) -> None:
+        self._sink.asked(self.name, lambda target: target.create(fields), "creating")
+
     def commit(self, commit: Commit) -> Receipt:
         try:
             return self._sink.asked(

@@ -21,7 +21,7 @@ from icestream.api.errors import CommitConflict, Fenced, RecordRejected, SourceU
 from icestream.api.offsets import Offsets, Partition
 from icestream.api.sink import Commit, Message, Receipt, Sink, Target
 from icestream.api.status import Progress
-from icestream.jobs import planning
+from icestream.jobs import creating, planning
 from icestream.jobs.consumed_topics import ConsumedTopics, KafkaFacts
 from icestream.jobs.fenced_publisher import FencedPublisher
 from icestream.jobs.idle import IdleSchedule, TopicWatch
@@ -184,6 +184,9 @@ class SinkManager:
         return self._idle_schedule.pause(now, rows, ends)
 
     def _run(self, batch: Batch, resume: ResumePoint, *, started: float, behind: bool) -> None:
+        if missing := creating.missing_targets(self._finder.targets, resume):
+            self._create(missing, batch, resume, started)
+            return
         staged = stage(batch, self._sink, self._finder.targets, resume.starts, self._runner)
         self._reached("staged")
         if staged.result.overflow:
@@ -200,6 +203,18 @@ class SinkManager:
         self._reached("published")
         self._note(staged, receipts, resume, started, behind)
         self._sweep_now_and_then(batch, receipts)
+
+    def _create(self, missing: Sequence[Target], batch: Batch, resume: ResumePoint, started: float) -> None:
+        """Create targets for the records of the batch, which is then planned anew: they have ids by then."""
+        seen = creating.look_at(batch, self._sink, missing, self._runner)
+        if seen.overflow:
+            self._pace = planning.shrunk(self._pace, batch.span, seen)
+            return
+        if seen.rejected and not self._job.tolerates_all:
+            self._run_before(batch, resume, seen.rejected, started)
+            return
+        creating.create(missing, seen, batch, self._reached)
+        self._resume = None
 
     def _refuse_topics_recreated(self, staged: StagedBatch) -> None:
         try:

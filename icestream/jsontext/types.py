@@ -38,6 +38,11 @@ def closed_type(fields: Iterable[pa.Field], edited: Iterable[str] = ()) -> Any:
     return object_type(kinds | dict.fromkeys(edited, msgspec.Raw), closed=True)
 
 
+def held_type(fields: Iterable[pa.Field]) -> Any:
+    """Objects with no other keys than these on any level, whose values are of these types; text holds all."""
+    return object_type({one.name: _kind(one.type, _held_leaf, True) for one in fields}, closed=True)
+
+
 def check(kind: Any) -> Check:
     decode = msgspec.json.Decoder(kind).decode
     return lambda payloads: odd_ones(decode, list(payloads))
@@ -77,6 +82,10 @@ def _exact_leaf(kind: pa.DataType) -> Any:
     if pt.is_floating(kind) or pt.is_decimal(kind):
         return float | None
     return bool | None if pt.is_boolean(kind) else str | None
+
+
+def _held_leaf(kind: pa.DataType) -> Any:
+    return msgspec.Raw if pt.is_string(kind) else _exact_leaf(kind)
 
 
 def _any_leaf(kind: pa.DataType) -> Any:

@@ -9,6 +9,8 @@ gathers the columns, and by those who add them to the table.
 from __future__ import annotations
 
 import datetime as dt
+import decimal
+import uuid
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -64,7 +66,10 @@ _OTHERS: Mapping[type, pa.DataType] = {
     dt.datetime: pa.timestamp("us", "UTC"),
     dt.date: pa.date32(),
     dt.time: pa.time64("us"),
+    uuid.UUID: pa.uuid(),
 }
+MOST_DIGITS = 38
+"""Of a decimal column."""
 
 
 def inferred_type(value: Any, level: int = 0) -> pa.DataType | None:
@@ -77,6 +82,8 @@ def inferred_type(value: Any, level: int = 0) -> pa.DataType | None:
         return pa.int64() if -(2**63) <= value < 2**63 else pa.string()
     if isinstance(value, float):
         return pa.float64()
+    if isinstance(value, decimal.Decimal):
+        return decimal_type(value)
     for python, kind in _OTHERS.items():
         if isinstance(value, python):
             return kind
@@ -89,31 +96,86 @@ def inferred_type(value: Any, level: int = 0) -> pa.DataType | None:
         for kind in (inferred_type(item, level + 1) for item in value):
             if kind is not None:
                 element = kind if element is None else merged(element, kind)
-        return None if element is None else pa.list_(element)
+        return None if element is None else list_of(element)
     return None
 
 
+def decimal_type(value: decimal.Decimal) -> pa.DataType | None:
+    """The narrowest decimal that holds the value; None if no decimal column does."""
+    _, digits, exponent = value.as_tuple()
+    if not isinstance(exponent, int):
+        return None  # not a number, or infinite
+    scale = max(0, -exponent)
+    precision = max(len(digits) + max(0, exponent), scale, 1)
+    return pa.decimal128(precision, scale) if precision <= MOST_DIGITS else None
+
+
 def merged(one: pa.DataType, other: pa.DataType) -> pa.DataType:
-    """A type that holds values of both; text if nothing else does, because text holds everything."""
-    if one == other:
+    """A type that holds values of both; text if nothing else does, because text holds everything. A field is
+    required if both say so."""
+    if one == other and not (pt.is_nested(one) or pt.is_nested(other)):
         return one
     if pt.is_struct(one) and pt.is_struct(other):
-        fields = {one.field(i).name: one.field(i).type for i in range(one.num_fields)}
-        for i in range(other.num_fields):
-            field = other.field(i)
-            fields[field.name] = (
-                merged(fields[field.name], field.type) if field.name in fields else field.type
-            )
-        return pa.struct([pa.field(name, kind) for name, kind in fields.items()])
+        return pa.struct(_merged_fields(fields_of(one), fields_of(other)))
     if pt.is_list(one) and pt.is_list(other):
-        return pa.list_(merged(one.value_type, other.value_type))
+        return list_of(*_merged_inside(one.value_field, other.value_field))
     if pt.is_map(one) and pt.is_map(other):
-        return pa.map_(merged(one.key_type, other.key_type), merged(one.item_type, other.item_type))
+        item, nullable = _merged_inside(one.item_field, other.item_field)
+        return map_of(merged(one.key_type, other.key_type), item, nullable)
     if pt.is_integer(one) and pt.is_integer(other):
         return pa.int64()
     if _is_number(one) and _is_number(other):
         return pa.float64()
+    if pt.is_decimal(one) or pt.is_decimal(other):
+        return _merged_decimals(one, other)
     return pa.string()
+
+
+def _merged_fields(ours: Iterable[pa.Field], theirs: Iterable[pa.Field]) -> list[pa.Field]:
+    fields = {field.name: field for field in ours}
+    more = {field.name: field for field in theirs}
+    for name, field in fields.items():
+        if name not in more:
+            fields[name] = field.with_nullable(True)
+    for name, field in more.items():
+        if name in fields:
+            kind, nullable = _merged_inside(fields[name], field)
+            fields[name] = pa.field(name, kind, nullable)
+        else:
+            fields[name] = field.with_nullable(True)
+    return list(fields.values())
+
+
+def _merged_inside(one: pa.Field, other: pa.Field) -> tuple[pa.DataType, bool]:
+    return merged(one.type, other.type), one.nullable or other.nullable
+
+
+def _merged_decimals(one: pa.DataType, other: pa.DataType) -> pa.DataType:
+    if pt.is_floating(one) or pt.is_floating(other):
+        return pa.float64()
+    shapes = [(19, 0) if pt.is_integer(kind) else _shape(kind) for kind in (one, other)]
+    if None in shapes:
+        return pa.string()
+    scale = max(shape[1] for shape in shapes if shape)
+    precision = max(shape[0] - shape[1] for shape in shapes if shape) + scale
+    return pa.decimal128(precision, scale) if precision <= MOST_DIGITS else pa.string()
+
+
+def _shape(kind: pa.DataType) -> tuple[int, int] | None:
+    return (kind.precision, kind.scale) if pt.is_decimal(kind) else None
+
+
+def fields_of(kind: pa.StructType) -> list[pa.Field]:
+    return [kind.field(position) for position in range(kind.num_fields)]
+
+
+def list_of(kind: pa.DataType, nullable: bool = True) -> pa.DataType:
+    """As tables have their lists: equal types are equal whoever made them."""
+    return pa.list_(pa.field(LIST_ELEMENT, kind, nullable))
+
+
+def map_of(key: pa.DataType, item: pa.DataType, nullable: bool = True) -> pa.DataType:
+    return pa.map_(key, pa.field(MAP_VALUE, item, nullable))
 
 
 def _is_number(kind: pa.DataType) -> bool:
@@ -140,9 +202,9 @@ def _wrapped(rest: Path, kind: pa.DataType, around: pa.DataType) -> pa.DataType:
     if not rest:
         return kind
     if pt.is_list(around) and rest[0] == LIST_ELEMENT:
-        return pa.list_(_wrapped(rest[1:], kind, around.value_type))
+        return list_of(_wrapped(rest[1:], kind, around.value_type))
     if pt.is_map(around) and rest[0] == MAP_VALUE:
-        return pa.map_(around.key_type, _wrapped(rest[1:], kind, around.item_type))
+        return map_of(around.key_type, _wrapped(rest[1:], kind, around.item_type))
     position = around.get_field_index(rest[0]) if pt.is_struct(around) else -1
     inside = around.field(position).type if position >= 0 else pa.null()
     return pa.struct([pa.field(rest[0], _wrapped(rest[1:], kind, inside))])
@@ -209,7 +271,7 @@ def trimmed(fields: Mapping[Path, pa.DataType], most: int) -> dict[Path, pa.Data
 def _cut(kind: pa.DataType, most: int) -> pa.DataType:
     """A type with as many of its columns as allowed; at least one, and one that cannot be cut whole."""
     if pt.is_list(kind):
-        return pa.list_(_cut(kind.value_type, most))
+        return list_of(_cut(kind.value_type, most))
     if not pt.is_struct(kind) or not kind.num_fields:
         return kind
     inside: dict[Path, pa.DataType] = {

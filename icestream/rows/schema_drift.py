@@ -14,6 +14,7 @@ from typing import Any
 import msgspec
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.types as pt
 
 from icestream.jsontext.types import closed_type, odd_ones
@@ -26,12 +27,17 @@ from icestream.records.values import Fields, Node, Text
 from icestream.rows.new_columns import (
     LIST_ELEMENT,
     MAP_VALUE,
+    MOST_DIGITS,
     NO_LONGER_REQUIRED,
     GrowthLimit,
     Path,
     column_count,
     combined,
+    decimal_type,
+    fields_of,
     inferred_type,
+    list_of,
+    map_of,
     merged,
     missing_in,
     new_fields,
@@ -49,21 +55,26 @@ class SchemaDrift:
     schema: pa.Schema
     limit: GrowthLimit = field(default_factory=GrowthLimit)
     found: dict[Path, pa.DataType] = field(default_factory=dict)
-    has_refused: bool = False
-    """Whether a record had fields beyond the limit, which are not among those found."""
+    refusal: str | None = None
+    """Why fields of a record are not among those found: they are beyond the limit."""
+    force_optional: bool = False
+    """Whether fields inside of new structs are optional even if a schema requires them."""
     _strict: dict[frozenset[str], msgspec.json.Decoder[Any]] = field(default_factory=dict)
     _seen: dict[ConnectSchema, str | None] = field(default_factory=dict)
 
     def in_payloads(self, payloads: Payloads) -> None:
         # Always against the table's own schema: the type must fit all records of the batch.
         texts = list(payloads)
-        for row in self._with_unknown_keys(texts):
-            self._take(new_fields([texts[row]], self.schema))
+        self.look_at(texts[row] for row in self._with_unknown_keys(texts))
+
+    def look_at(self, texts: Iterable[bytes]) -> None:
+        for text in texts:
+            self._take(new_fields([text], self.schema))
 
     def beyond_limit(self, payloads: Payloads, rows: Iterable[int]) -> dict[int, str]:
         """Of payloads that were looked at: those with fields beyond the limit, and why."""
         found: dict[int, str] = {}
-        if not self.has_refused:
+        if self.refusal is None:
             return found
         texts = list(payloads)
         for row in set(rows) & set(self._with_unknown_keys(texts)):
@@ -95,7 +106,9 @@ class SchemaDrift:
     def in_schema(self, schema: ConnectSchema) -> str | None:
         """Why the records of a schema have too many fields; None if they have not."""
         if schema not in self._seen:
-            self._seen[schema] = self._take(dict(_changes(schema, list(self.schema), ())))
+            self._seen[schema] = self._take(
+                dict(_Changes(self.force_optional).between(schema, list(self.schema), ()))
+            )
         return self._seen[schema]
 
     def _in_rest(self, rest: Text, edited: frozenset[str]) -> dict[int, str]:
@@ -127,7 +140,7 @@ class SchemaDrift:
         if all(path in self.found and self._holds(path, kind) for path, kind in fields.items()):
             return None
         if reason := self._refusal(fields):
-            self.has_refused = True
+            self.refusal = self.refusal or reason
             return reason
         self.found.update(combined(self.found, fields))
         return None
@@ -202,20 +215,36 @@ def _column_type(column: Column) -> pa.DataType | None:
         return pa.int64()
     if pt.is_floating(kind):
         return pa.float64()
+    if pt.is_decimal(kind):
+        return _decimal_column(column.values)
     return _MOMENT if pt.is_timestamp(kind) else kind
 
 
-def column_type(schema: ConnectSchema) -> pa.DataType:
-    """The type of a new column for values of a schema, as the Java sink has it."""
+def _decimal_column(values: pa.Array) -> pa.DataType:
+    """By the values, as Java infers it: the widest integer part and the longest fraction."""
+    found: pa.DataType | None = None
+    for value in pc.unique(values.drop_null()).to_pylist():
+        kind = decimal_type(value) or pa.string()
+        found = kind if found is None else merged(found, kind)
+    return found or pa.string()
+
+
+def column_type(schema: ConnectSchema, force_optional: bool = False) -> pa.DataType:
+    """The type of a new column for values of a schema, as the Java sink has it. Inside of it fields are
+    required where the schema says so."""
+
+    def inside(one: ConnectSchema) -> tuple[pa.DataType, bool]:
+        return column_type(one, force_optional), force_optional or one.optional
+
     if schema.kind is Kind.STRUCT:
-        return pa.struct([pa.field(one.name, column_type(one.schema)) for one in schema.fields])
+        return pa.struct([pa.field(one.name, *inside(one.schema)) for one in schema.fields])
     if schema.kind is Kind.ARRAY and schema.value is not None:
-        return pa.list_(column_type(schema.value))
+        return list_of(*inside(schema.value))
     if schema.kind is Kind.MAP and schema.key is not None and schema.value is not None:
-        return pa.map_(column_type(schema.key), column_type(schema.value))
+        return map_of(column_type(schema.key, force_optional), *inside(schema.value))
     kind = schema.arrow_type
     if schema.name == DECIMAL:
-        return pa.decimal128(38, kind.scale)
+        return pa.decimal128(MOST_DIGITS, kind.scale)
     if pt.is_timestamp(kind):
         return _MOMENT
     if pt.is_time(kind):
@@ -223,39 +252,33 @@ def column_type(schema: ConnectSchema) -> pa.DataType:
     return pa.int32() if pt.is_int8(kind) or pt.is_int16(kind) else kind
 
 
-def _changes(
-    schema: ConnectSchema, table: Iterable[pa.Field], path: Path
-) -> Iterator[tuple[Path, pa.DataType]]:
-    known = {one.name: one for one in table}
-    for one in schema.fields:
-        here = (*path, one.name)
-        if one.name not in known:
-            yield here, column_type(one.schema)
-            continue
-        yield from _changes_of(one.schema, known[one.name], here)
+@dataclass(frozen=True)
+class _Changes:
+    """What a table needs for the records of a schema, on every level."""
 
+    force_optional: bool
 
-def _changes_of(schema: ConnectSchema, held: pa.Field, path: Path) -> Iterator[tuple[Path, pa.DataType]]:
-    if held.type == pa.int32() and schema.arrow_type == pa.int64():
-        yield path, pa.int64()
-    elif held.type == pa.float32() and schema.arrow_type == pa.float64():
-        yield path, pa.float64()
-    if not held.nullable and schema.optional:
-        yield (*path, NO_LONGER_REQUIRED), pa.null()
-    if schema.kind is Kind.STRUCT and pt.is_struct(held.type):
-        yield from _changes(schema, _fields_of(held.type), path)
-    elif schema.value is not None and pt.is_list(held.type):
-        yield from _changes_inside(schema.value, held.type.value_type, (*path, LIST_ELEMENT))
-    elif schema.value is not None and pt.is_map(held.type):
-        yield from _changes_inside(schema.value, held.type.item_type, (*path, MAP_VALUE))
+    def between(
+        self, schema: ConnectSchema, table: Iterable[pa.Field], path: Path
+    ) -> Iterator[tuple[Path, pa.DataType]]:
+        known = {one.name: one for one in table}
+        for one in schema.fields:
+            here = (*path, one.name)
+            if one.name not in known:
+                yield here, column_type(one.schema, self.force_optional)
+            else:
+                yield from self._of(one.schema, known[one.name], here)
 
-
-def _changes_inside(
-    schema: ConnectSchema, kind: pa.DataType, path: Path
-) -> Iterator[tuple[Path, pa.DataType]]:
-    if schema.kind is Kind.STRUCT and pt.is_struct(kind):
-        yield from _changes(schema, _fields_of(kind), path)
-
-
-def _fields_of(kind: pa.StructType) -> list[pa.Field]:
-    return [kind.field(position) for position in range(kind.num_fields)]
+    def _of(self, schema: ConnectSchema, held: pa.Field, path: Path) -> Iterator[tuple[Path, pa.DataType]]:
+        if held.type == pa.int32() and schema.arrow_type == pa.int64():
+            yield path, pa.int64()
+        elif held.type == pa.float32() and schema.arrow_type == pa.float64():
+            yield path, pa.float64()
+        if not held.nullable and schema.optional:
+            yield (*path, NO_LONGER_REQUIRED), pa.null()
+        if schema.kind is Kind.STRUCT and pt.is_struct(held.type):
+            yield from self.between(schema, fields_of(held.type), path)
+        elif schema.kind is Kind.ARRAY and schema.value is not None and pt.is_list(held.type):
+            yield from self._of(schema.value, held.type.value_field, (*path, LIST_ELEMENT))
+        elif schema.kind is Kind.MAP and schema.value is not None and pt.is_map(held.type):
+            yield from self._of(schema.value, held.type.item_field, (*path, MAP_VALUE))

@@ -17,8 +17,9 @@ from icestream.api.connector import Probe
 from icestream.api.errors import ConfigError, Problem, SinkUnavailable
 from icestream.connectors.iceberg.catalogs import PREFIX, catalog_kind, catalog_properties, looking_catalog
 from icestream.connectors.iceberg.places import check_place, is_checkable, storage_key, storage_problem
-from icestream.connectors.iceberg.settings import ICEBERG_SINK, write_props
-from icestream.connectors.iceberg.table import IcebergTable
+from icestream.connectors.iceberg.settings import ICEBERG_SINK
+from icestream.connectors.iceberg.sink import table_from
+from icestream.connectors.iceberg.stage import NewTablePlan
 
 _CONNECT_SECONDS: Final = 10
 _URI: Final = f"{PREFIX}uri"
@@ -65,7 +66,7 @@ def _check_tables(config: Config, tables: list[str], probe: Probe) -> list[Probl
     problems: list[Problem] = []
     with closing(catalog):
         for name in tables:
-            table = IcebergTable(catalog, name, config.get("name", ""), write_props=write_props(config))
+            table = table_from(catalog, name, config.get("name", ""), config)
             if catalog_kind(subset(config, PREFIX)) == "sql":
                 # The catalog has answered; the rest is read from where the tables are.
                 properties = catalog_properties(config)
@@ -78,6 +79,8 @@ def _check_tables(config: Config, tables: list[str], probe: Probe) -> list[Probl
                 continue
             except SinkUnavailable as error:
                 problems.append(_table_problem(error, config))
+                continue
+            if isinstance(plan, NewTablePlan):
                 continue
             if is_checkable(plan.location) and not _is_same_place(plan.location, warehouse):
                 problems += check_place(plan.location, plan.io_properties, _TABLES)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import itertools
+from collections.abc import Iterator, Mapping
 
 import pyarrow as pa
 import pyarrow.types as pt
@@ -87,23 +88,39 @@ def change_fields(
             update.update_column(path, wider)
 
 
-def _iceberg_type(kind: pa.DataType) -> it.IcebergType:
-    # PyIceberg gives the real ids when the column is added; inside one type they only have to differ.
+def new_schema(record: pa.StructType) -> Schema:
+    """The schema of a new table. The catalog gives the ids that stay."""
+    kind = _iceberg_type(record, itertools.count(1))
+    assert isinstance(kind, it.StructType)
+    return Schema(*kind.fields)
+
+
+def _iceberg_type(kind: pa.DataType, ids: Iterator[int] | None = None) -> it.IcebergType:
+    # PyIceberg gives the real ids when the column is added; here they only have to differ.
+    ids = ids or itertools.count(1)
     if pt.is_struct(kind):
         fields = [kind.field(i) for i in range(kind.num_fields)]
         return it.StructType(
             *(
-                it.NestedField(number, field.name, _iceberg_type(field.type), required=False)
-                for number, field in enumerate(fields, start=1)
+                it.NestedField(next(ids), one.name, _iceberg_type(one.type, ids), required=not one.nullable)
+                for one in fields
             )
         )
     if pt.is_list(kind):
-        return it.ListType(1, _iceberg_type(kind.value_type), element_required=False)
+        item = kind.value_field
+        return it.ListType(next(ids), _iceberg_type(item.type, ids), element_required=not item.nullable)
     if pt.is_map(kind):
+        item = kind.item_field
         return it.MapType(
-            1, _iceberg_type(kind.key_type), 2, _iceberg_type(kind.item_type), value_required=False
+            next(ids),
+            _iceberg_type(kind.key_type, ids),
+            next(ids),
+            _iceberg_type(item.type, ids),
+            value_required=not item.nullable,
         )
     if pt.is_decimal(kind):
         return it.DecimalType(kind.precision, kind.scale)
+    if pt.is_fixed_size_binary(kind):
+        return it.FixedType(kind.byte_width)
     plain = {held: iceberg for iceberg, held in _PRIMITIVES.items()}
     return plain.get(kind, it.StringType)()

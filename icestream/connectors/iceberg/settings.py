@@ -12,9 +12,13 @@ from typing import Final
 from icestream.api.config import Config, ConfigDef, Setting, Type, subset
 from icestream.api.errors import Problem
 from icestream.connectors.iceberg.catalog_keys import key_problems, key_warnings
+from icestream.connectors.iceberg.partition_by import terms
 from icestream.connectors.iceberg.write_properties import write_problems, write_warnings
 
 WRITE_PREFIXES: Final = ("iceberg.tables.write-props.", "iceberg.table.write-props.")
+AUTO_CREATE_PROPS: Final = "iceberg.tables.auto-create-props."
+_OUR_PROPERTIES: Final = "icestream."
+_PARTITION_BY: Final = re.compile(r"iceberg\.tables\.default-partition-by|iceberg\.table\..+\.partition-by")
 
 
 def _setting(name: str, type_: Type, default: object, doc: str, *, at_least: int | None = None) -> Setting:
@@ -108,7 +112,6 @@ _TABLE_SETTINGS: Final = (
 
 _SWITCHES_NOT_YET: Final = (
     "iceberg.tables.dynamic-enabled",
-    "iceberg.tables.auto-create-enabled",
     "iceberg.tables.upsert-mode-enabled",
     "iceberg.tables.schema-case-insensitive",
 )
@@ -116,11 +119,10 @@ _KEYS_NOT_YET: Final = (
     "iceberg.tables.route-field",
     "iceberg.tables.cdc-field",
     "iceberg.tables.default-commit-branch",
-    "iceberg.tables.default-id-columns",
     "iceberg.hadoop-conf-dir",
 )
 _PREFIXES_NOT_YET: Final = ("iceberg.hadoop.",)
-_TABLE_KEYS_NOT_YET: Final = re.compile(r"iceberg\.table\..+\.(commit-branch|id-columns|route-regex)")
+_TABLE_KEYS_NOT_YET: Final = re.compile(r"iceberg\.table\..+\.(commit-branch|route-regex)")
 
 _WITHOUT_EFFECT: Final[Mapping[str, str]] = {
     "iceberg.catalog.name": "the catalog's name is that of 'iceberg.catalog', as in the Java sink",
@@ -130,7 +132,6 @@ _WITHOUT_EFFECT: Final[Mapping[str, str]] = {
     "iceberg.control.commit.max-consecutive-failures": "a commit that lost a race is planned again",
     "iceberg.control.commit.threads": "tables are committed one after the other",
     "iceberg.coordinator-executor-keep-alive-timeout-ms": "there is no Java coordinator",
-    "iceberg.tables.default-partition-by": "tables are not created by this version",
 }
 
 
@@ -167,6 +168,7 @@ def problems(config: Config) -> list[Problem]:
         *_catalog_problems(config),
         *key_problems(config),
         *write_problems(config, WRITE_PREFIXES),
+        *_new_table_problems(config),
     ]
 
 
@@ -215,6 +217,27 @@ def _table_problems(config: Config) -> list[Problem]:
         for name in named
         if "." not in name.strip(".")
     ]
+
+
+def _new_table_problems(config: Config) -> list[Problem]:
+    """What would be wrong with any table that is created."""
+    found: list[Problem] = write_problems(config, (AUTO_CREATE_PROPS,))
+    for key in subset(config, AUTO_CREATE_PROPS):
+        if key.startswith(_OUR_PROPERTIES):
+            found.append(
+                Problem(
+                    f"{AUTO_CREATE_PROPS}{key}",
+                    f"'{AUTO_CREATE_PROPS}{key}' is where a job writes its offsets; remove it",
+                )
+            )
+    for key, value in config.items():
+        if not _PARTITION_BY.fullmatch(key) or not value.strip():
+            continue
+        try:
+            terms(value)
+        except ValueError as error:
+            found.append(Problem(key, f"Invalid value '{value}' for {key}: {error}; correct it."))
+    return found
 
 
 def _catalog_problems(config: Config) -> list[Problem]:

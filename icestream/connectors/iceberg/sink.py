@@ -7,6 +7,8 @@ import uuid
 from collections.abc import Mapping, Sequence
 from typing import Final
 
+from pyiceberg.catalog import Catalog
+
 from icestream.api.config import Config
 from icestream.api.sink import Message, OpenWriter, Receipt, Sink
 from icestream.connectors.iceberg.catalogs import open_catalog
@@ -19,6 +21,7 @@ from icestream.connectors.iceberg.events import (
     TableReference,
     encoded,
 )
+from icestream.connectors.iceberg.new_table import NewTable
 from icestream.connectors.iceberg.settings import ICEBERG_SINK, group_of, write_props
 from icestream.connectors.iceberg.table import IcebergTable
 from icestream.connectors.iceberg.writer import IcebergWriter
@@ -33,20 +36,30 @@ RESERVED: Final = frozenset(
 """Columns that every Iceberg table has by itself: with others of these names, MERGE and compaction fail."""
 
 
+def table_from(catalog: Catalog, table: str, job: str, config: Config) -> IcebergTable:
+    """One table as a config has it written."""
+    settings = ICEBERG_SINK.parse(config)
+    limit = GrowthLimit.from_config(config, RESERVED)
+    return IcebergTable(
+        catalog,
+        table,
+        job,
+        write_props=write_props(config),
+        growth=limit if settings["iceberg.tables.evolve-schema-enabled"] else None,
+        new_table=NewTable.from_config(config, table)
+        if settings["iceberg.tables.auto-create-enabled"]
+        else None,
+        limit=limit,
+        force_optional=settings["iceberg.tables.schema-force-optional"],
+    )
+
+
 class IcebergSink(Sink):
     def __init__(self, name: str, config: Config) -> None:
         self.writer: OpenWriter = IcebergWriter
         settings = ICEBERG_SINK.parse(config)
-        growth = (
-            GrowthLimit.from_config(config, RESERVED)
-            if settings["iceberg.tables.evolve-schema-enabled"]
-            else None
-        )
         catalog = open_catalog(config)
-        self._tables = [
-            IcebergTable(catalog, table, name, write_props=write_props(config), growth=growth)
-            for table in settings["iceberg.tables"]
-        ]
+        self._tables = [table_from(catalog, table, name, config) for table in settings["iceberg.tables"]]
         self._catalog = settings["iceberg.catalog"] or "iceberg"
         self._control_topic = settings["iceberg.control.topic"]
         self._group = group_of(name, config)

@@ -78,6 +78,8 @@ class TablePlan:
     """Fields that the table gets with the rows that have them: the schema has them already."""
     growth: GrowthLimit | None = None
     """How many columns a batch may add, these included; None: none, what the table lacks is left out."""
+    force_optional: bool = False
+    """Whether fields inside of new columns are optional, whatever the schema of a record says."""
 
     @functools.cached_property
     def schema(self) -> Schema:
@@ -93,6 +95,15 @@ class TablePlan:
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: self.__dict__[name] for name in self.__dataclass_fields__}
+
+
+@dataclass(frozen=True)
+class NewTablePlan:
+    """What a worker must know of a table that does not exist yet: it tells the fields of its records."""
+
+    name: str
+    growth: GrowthLimit
+    force_optional: bool = False
 
 
 class _OpenFile:

@@ -48,11 +48,13 @@ from icestream.connectors.iceberg.file_origins import Origins
 from icestream.connectors.iceberg.guarded_append import guarded_append
 from icestream.connectors.iceberg.light_metadata import LightTransaction, share_history
 from icestream.connectors.iceberg.manifest_lists import KeptManifestList
+from icestream.connectors.iceberg.new_table import NewTable
 from icestream.connectors.iceberg.schemas import arrow_schema, change_fields
-from icestream.connectors.iceberg.stage import NewFields, TablePlan, data_file
+from icestream.connectors.iceberg.stage import NewFields, NewTablePlan, TablePlan, data_file
 from icestream.connectors.iceberg.sweep import file_prefix, sweep
 from icestream.connectors.iceberg.write_properties import property_problems, taken_properties
 from icestream.rows.new_columns import GrowthLimit
+from icestream.rows.record_shape import WHOLE
 from icestream.rows.schema_drift import limited_to
 from icestream.waits import waiting_for
 
@@ -75,6 +77,9 @@ class IcebergTable(Target):
         branch: str = MAIN_BRANCH,
         write_props: Mapping[str, str],
         growth: GrowthLimit | None = None,
+        new_table: NewTable | None = None,
+        limit: GrowthLimit | None = None,
+        force_optional: bool = False,
     ) -> None:
         share_history()
         self._catalog = catalog
@@ -83,6 +88,10 @@ class IcebergTable(Target):
         self._write_props = dict(write_props)
         self._growth = growth
         """How many columns a batch may add; None: none."""
+        self._new_table = new_table
+        """How it is created if it is missing; None: not at all."""
+        self._limit = limit or GrowthLimit()
+        self._force_optional = force_optional
         self.name = name
         self._table: Table | None = None
         self._manifest_list = KeptManifestList()
@@ -94,12 +103,20 @@ class IcebergTable(Target):
 
     def found(self) -> FoundCheckpoint:
         """What the table says of the job, read anew."""
-        metadata = self._loaded().metadata
+        if self._is_missing():
+            return FoundCheckpoint(None, target=self.name, is_missing=True)
+        metadata = (self._table if self._new_table and self._table else self._loaded()).metadata
         found = checkpoints.find(metadata, self._job, self._branch)
         return replace(found, target=self.name, target_id=str(metadata.table_uuid))
 
-    def plan(self, new_fields: NewFields) -> TablePlan:
+    def create(self, fields: NewFields) -> None:
+        assert self._new_table is not None
+        self._new_table.create(self._catalog, self.name, fields[WHOLE])
+
+    def plan(self, new_fields: NewFields) -> TablePlan | NewTablePlan:
         """How to write files for the table as it is, or as it will be with new fields."""
+        if self._table is None and self._is_missing():
+            return NewTablePlan(self.name, self._limit, self._force_optional)
         table = self._table or self._loaded()
         if self._growth is not None:
             # Each task kept to the limit by itself; together they may be beyond it.
@@ -117,6 +134,7 @@ class IcebergTable(Target):
             file_prefix=file_prefix(self._job, metadata.table_uuid),
             new_fields=new_fields,
             growth=self._growth,
+            force_optional=self._force_optional,
         )
 
     def _refuse_bad_properties(self, properties: Mapping[str, str]) -> None:
@@ -226,6 +244,17 @@ class IcebergTable(Target):
             _has_other_writers(table, checkpoints.key_of(self._job)),
             functools.partial(_row_offsets, table),
         )
+
+    def _is_missing(self) -> bool:
+        """Whether it does not exist, and may be created; if it exists, it is loaded."""
+        if self._new_table is None:
+            return False
+        with sink_errors(f"loading table {self.name}"):
+            try:
+                self._table = self._catalog.load_table(self.name)
+            except (NoSuchTableError, NoSuchNamespaceError):
+                self._table = None
+        return self._table is None
 
     def _loaded(self) -> Table:
         with sink_errors(f"loading table {self.name}"):

@@ -15,12 +15,13 @@ import pyarrow.types as pt
 
 from icestream.api.batch import Failure, Staged
 from icestream.api.sink import TASK_PUT, TargetTask, WriterTask, Written
-from icestream.connectors.iceberg.stage import StageWriter, TablePlan
+from icestream.connectors.iceberg.stage import NewTablePlan, StageWriter, TablePlan
 from icestream.records.column import Column
 from icestream.records.origins import RowOrigins
 from icestream.records.records import Records
 from icestream.records.rows import Flags, Indexes
 from icestream.rows.new_columns import GrowthLimit, column_count
+from icestream.rows.record_shape import RecordShape
 from icestream.rows.schema_drift import SchemaDrift
 from icestream.rows.to_rows import RowConverter
 
@@ -34,11 +35,19 @@ class IcebergWriter:
 
     def __init__(self, task: WriterTask) -> None:
         self._stages = task.stages
-        self._tables = [_TableWriter(target, task) for target in task.targets]
+        self._new = {
+            target.name: RecordShape(target.plan.growth, target.plan.force_optional)
+            for target in task.targets
+            if isinstance(target.plan, NewTablePlan)
+        }
+        self._tables = [_TableWriter(target, task) for target in task.targets if target.name not in self._new]
 
     def write(self, records: Sequence[Records], origins: RowOrigins) -> Written:
         # A null value is passed over, as the Java sink does.
         present, null = _nulls_apart(records)
+        for shape in self._new.values():
+            for group in present:
+                shape.look(group.value)
         made = [[table.rows_of(group) for group in present] for table in self._tables]
         failed: dict[int, Failure] = {}
         for parts in made:
@@ -57,7 +66,8 @@ class IcebergWriter:
             max(self._tables, key=lambda table: table.files.buffered_bytes).files.flush()
 
     def close(self) -> dict[str, Staged]:
-        return {table.name: table.close() for table in self._tables}
+        seen = {name: Staged(new_fields=shape.found()) for name, shape in self._new.items()}
+        return {table.name: table.close() for table in self._tables} | seen
 
     def discard(self) -> None:
         for table in self._tables:
@@ -85,7 +95,9 @@ class _TableWriter:
         self.name = target.name
         self.start = target.start
         self.files = StageWriter(plan, task.batch, max(1, _OPEN_FILES // len(task.targets)))
-        self._drift = SchemaDrift(plan.arrow_schema, _limit(plan, task.stages))
+        self._drift = SchemaDrift(
+            plan.arrow_schema, _limit(plan, task.stages), force_optional=plan.force_optional
+        )
         self._converter = RowConverter(plan.arrow_schema, self._drift if plan.growth is not None else None)
 
     def rows_of(self, records: Records) -> _Rows:

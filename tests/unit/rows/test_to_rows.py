@@ -177,13 +177,18 @@ def test_a_schema_tells_of_new_wider_and_optional_fields_once() -> None:
     )
     drift = SchemaDrift(table)
     RowConverter(table, drift).to_rows(_struct({"id": 1}), 1)
-    assert drift.found == {
+    expected = {
         ("name", NO_LONGER_REQUIRED): pa.null(),
         ("inner", "n"): pa.int64(),
-        ("props",): pa.map_(pa.string(), pa.float64()),
+        ("props",): pa.map_(pa.string(), pa.field("value", pa.float64(), nullable=False)),
         ("at",): pa.timestamp("us", "UTC"),
         ("more",): pa.decimal128(38, 2),
     }
+    assert drift.found == expected
+    # iceberg.tables.schema-force-optional
+    forced = SchemaDrift(table, force_optional=True)
+    RowConverter(table, forced).to_rows(_struct({"id": 1}), 1)
+    assert forced.found == {**expected, ("props",): pa.map_(pa.string(), pa.float64())}
 
 
 def test_new_keys_are_found_under_edits_and_removed_ones_are_not_new() -> None:

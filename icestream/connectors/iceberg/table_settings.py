@@ -1,0 +1,37 @@
+"""The settings of single tables: `iceberg.table.<name>.<setting>`, or the default of all tables.
+
+Java looks some of them up by the table's full name and some by its bare one; both are taken here. Used by the
+checks of a config and by whoever opens a table.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from icestream.api.config import Config
+
+
+@dataclass(frozen=True)
+class Given:
+    """What a config says, and under which key: errors name it."""
+
+    key: str
+    value: str
+
+    def __bool__(self) -> bool:
+        return bool(self.value)
+
+
+def table_setting(config: Config, table: str, name: str) -> Given:
+    """`name` as in `id-columns`; an empty value if nobody gives it."""
+    default = f"iceberg.tables.default-{name}"
+    keys = [f"iceberg.table.{one}.{name}" for one in (table, table.rpartition(".")[2])]
+    for key in (*keys, default):
+        if value := config.get(key, "").strip():
+            return Given(key, value)
+    return Given(default, "")
+
+
+def names_in(given: Given) -> list[str]:
+    """A list of columns."""
+    return [name.strip() for name in given.value.split(",") if name.strip()]

@@ -1,0 +1,49 @@
+"""Has targets that are missing created, from the fields that the records of a batch have. Called by the sink
+manager, which asks all targets anew before it goes on.
+
+Nothing is staged before a target exists: a crash after the creation finds one that is there and empty, as if
+somebody had made it by hand.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Sequence
+
+from icestream.api.batch import Batch, BatchResult, PartlyStaged
+from icestream.api.errors import SinkUnavailable
+from icestream.api.sink import Sink, SinkPlan, Target, TargetTask
+from icestream.jobs.resume import ResumePoint
+from icestream.jobs.staging import BatchRunner
+
+
+def missing_targets(targets: Sequence[Target], resume: ResumePoint) -> list[Target]:
+    return [target for target, found in zip(targets, resume.found, strict=True) if found.is_missing]
+
+
+def look_at(batch: Batch, sink: Sink, missing: Sequence[Target], runner: BatchRunner) -> BatchResult:
+    """Run a batch for the fields of its records; nothing is staged."""
+    tasks = [TargetTask(target.name, target.plan({})) for target in missing]
+    same = Batch(str(uuid.uuid4()), batch.start, batch.end)
+    try:
+        return runner.run(same, SinkPlan(sink.writer, tasks))
+    except PartlyStaged as failed:
+        raise failed.reason from failed
+
+
+def create(
+    missing: Sequence[Target], seen: BatchResult, batch: Batch, reached: Callable[[str], None]
+) -> None:
+    """Create the targets that records of the batch are for."""
+    wanted = [target for target in missing if target.name in seen.staged]
+    wanted = [target for target in wanted if seen.staged[target.name].new_fields]
+    if not wanted:
+        names = ", ".join(target.name for target in missing)
+        raise SinkUnavailable(
+            f"{names} does not exist, and none of the {batch.span} records so far has a field to create it "
+            "from; waiting for one that has"
+        )
+    for target in wanted:
+        reached(f"creating {target.name}")
+        target.create(seen.staged[target.name].new_fields)
+        reached(f"created {target.name}")
