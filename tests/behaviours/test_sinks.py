@@ -7,13 +7,16 @@ from __future__ import annotations
 
 import importlib
 import json
+import uuid
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow.fs as pf
 import pytest
+from pyiceberg.io.pyarrow import PyArrowFileIO
 from pyiceberg.partitioning import UNPARTITIONED_PARTITION_SPEC, PartitionField, PartitionSpec
 from pyiceberg.schema import Schema
 from pyiceberg.transforms import BucketTransform
@@ -26,7 +29,7 @@ from icestream.api.errors import CommitConflict
 from icestream.api.offsets import NOTHING, Offsets, Partition
 from icestream.api.sink import Commit, Sink, Target, TargetTask, WriterTask
 from icestream.connectors.file.plugin import FileSinkPlugin
-from icestream.connectors.iceberg.catalogs import open_catalog
+from icestream.connectors.iceberg.catalogs import catalog_properties, open_catalog
 from icestream.connectors.iceberg.plugin import IcebergPlugin
 from icestream.pipeline.record_path import RecordSettings, record_path_from
 from icestream.records.origins import RowOrigins
@@ -87,16 +90,45 @@ def iceberg(folder: Path, spec: PartitionSpec) -> Subject:
         "iceberg.catalog.uri": f"jdbc:sqlite:{folder}/catalog.db",
         "iceberg.catalog.warehouse": f"file://{folder}/warehouse",
     }
+    return _iceberg(config, "ns", spec, lambda: list(folder.rglob("*.parquet")))
+
+
+def _iceberg(
+    config: Config, namespace: str, spec: PartitionSpec, leftovers: Callable[[], list[Path]]
+) -> Subject:
+    name = config["iceberg.tables"]
     catalog = open_catalog(config)
-    catalog.create_namespace("ns")
-    catalog.create_table("ns.t", SCHEMA, partition_spec=spec)
+    catalog.create_namespace(namespace)
+    catalog.create_table(name, SCHEMA, partition_spec=spec)
 
     def visible() -> list[int]:
-        return sorted(catalog.load_table("ns.t").scan().to_arrow()["id"].to_pylist())
+        return sorted(catalog.load_table(name).scan().to_arrow()["id"].to_pylist())
 
-    return Subject(
-        lambda job: IcebergPlugin().open(job, config), visible, lambda: list(folder.rglob("*.parquet"))
-    )
+    return Subject(lambda job: IcebergPlugin().open(job, config), visible, leftovers)
+
+
+def in_aws(catalog: str, s3: Config) -> Subject:
+    """A catalog of AWS and a bucket, both in moto."""
+    namespace = f"ns_{uuid.uuid4().hex[:8]}"
+    endpoint = s3["iceberg.catalog.s3.endpoint"]
+    config = {
+        "iceberg.tables": f"{namespace}.t",
+        "iceberg.catalog.catalog-impl": f"org.apache.iceberg.aws.{catalog}",
+        "iceberg.catalog.warehouse": f"s3://warehouse/{namespace}",
+        "iceberg.catalog.glue.endpoint": endpoint,
+        "iceberg.catalog.dynamodb.endpoint": endpoint,
+        "iceberg.catalog.dynamodb.table-name": namespace,
+        "iceberg.catalog.client.access-key-id": s3["iceberg.catalog.s3.access-key-id"],
+        "iceberg.catalog.client.secret-access-key": s3["iceberg.catalog.s3.secret-access-key"],
+        **s3,
+    }
+
+    def leftovers() -> list[Path]:
+        store = PyArrowFileIO(catalog_properties(config)).fs_by_scheme("s3", "warehouse")
+        found = store.get_file_info(pf.FileSelector(f"warehouse/{namespace}", recursive=True))
+        return [Path(one.path) for one in found if one.path.endswith(".parquet")]
+
+    return _iceberg(config, namespace, BUCKETS, leftovers)
 
 
 def file(folder: Path) -> Subject:
@@ -144,8 +176,16 @@ SUBJECTS: Mapping[str, Callable[[Path], Subject]] = {
 }
 
 
-@pytest.fixture(params=sorted(SUBJECTS))
+IN_AWS: Mapping[str, str] = {
+    "iceberg-glue": "glue.GlueCatalog",
+    "iceberg-dynamodb": "dynamodb.DynamoDbCatalog",
+}
+
+
+@pytest.fixture(params=sorted([*SUBJECTS, *IN_AWS]))
 def subject(request: pytest.FixtureRequest, tmp_path: Path, toys: None) -> Subject:
+    if request.param in IN_AWS:
+        return in_aws(IN_AWS[request.param], request.getfixturevalue("s3"))
     folder = tmp_path / "target"
     folder.mkdir()
     return SUBJECTS[request.param](folder)

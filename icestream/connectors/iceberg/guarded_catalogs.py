@@ -17,21 +17,19 @@ import pyiceberg.io.pyarrow
 import pyiceberg.table.locations
 from pyiceberg.catalog import Catalog
 from pyiceberg.catalog.rest import RestCatalog
+from pyiceberg.catalog.rest.auth import AuthManager, BasicAuthManager, NoopAuthManager
 from pyiceberg.io import FileIO, load_file_io
 from pyiceberg.typedef import EMPTY_DICT, Properties
 from requests import Session
-from requests.adapters import HTTPAdapter
 
 from icestream.api.errors import ConfigError, Problem
-from icestream.connectors.iceberg.catalog_keys import PREFIX, catalog_settings, not_taken, storage_properties
+from icestream.connectors.iceberg.catalog_keys import PREFIX, servers_settings, storage_properties
+from icestream.connectors.iceberg.lent_login import LentLogin
+from icestream.connectors.iceberg.signed_requests import SigningAdapter, TimedAdapter
 
 _log = logging.getLogger(__name__)
 
 _FILE_CLASSES: Final = frozenset(name for names in pyiceberg.io.SCHEMA_TO_FILE_IO.values() for name in names)
-_REST_TIMEOUTS: Final = {
-    "rest.client.connection-timeout-ms": 15_000,
-    "rest.client.socket-timeout-ms": 60_000,
-}
 _LOGIN_CLASSES: Final = frozenset({"legacyoauth2"})
 
 
@@ -40,44 +38,55 @@ def guarded_catalog(name: str, properties: Mapping[str, str]) -> Catalog:
     refuse_foreign_code()
     if properties["type"] == "rest":
         return _Rest(name, **properties)
-    # Late: SQLAlchemy is slow to import, and the driver of a database may be missing.
+    # Late: they are slow to import, and what they need may be missing.
+    if properties["type"] == "glue":
+        from icestream.connectors.iceberg.aws_catalogs import GuardedGlueCatalog
+
+        return GuardedGlueCatalog(name, **properties)
+    if properties["type"] == "dynamodb":
+        from icestream.connectors.iceberg.aws_catalogs import GuardedDynamoDbCatalog
+
+        return GuardedDynamoDbCatalog(name, **properties)
+    if properties["type"] == "hive":
+        from icestream.connectors.iceberg.hive_catalog import GuardedHiveCatalog
+
+        return GuardedHiveCatalog(name, **properties)
     from icestream.connectors.iceberg.sql_catalog import GuardedSqlCatalog
 
     return GuardedSqlCatalog(name, **properties)
 
 
-class _TimedAdapter(HTTPAdapter):
-    """Gives every request a time limit: requests has none of its own."""
-
-    def __init__(self, connect: float, read: float) -> None:
-        super().__init__()
-        self._limits = connect, read
-
-    def send(self, request: Any, *arguments: Any, **named: Any) -> Any:
-        named["timeout"] = named.get("timeout") or self._limits
-        return super().send(request, *arguments, **named)
-
-
-class _Rest(RestCatalog):
+class _Rest(LentLogin, RestCatalog):
     def _config_headers(self, session: Session) -> None:
         # The first that PyIceberg does with a session, before any request for a token.
-        limits = [
-            int(self.properties.get(key) or milliseconds) / 1000
-            for key, milliseconds in _REST_TIMEOUTS.items()
-        ]
         for scheme in ("http://", "https://"):
-            session.mount(scheme, _TimedAdapter(*limits))
+            session.mount(scheme, TimedAdapter(self.properties))
         super()._config_headers(session)
 
+    def _init_sigv4(self, session: Session) -> None:
+        session.mount(self.uri, SigningAdapter(self.properties, self._role))
+
+    def _create_legacy_oauth2_auth_manager(self, session: Session) -> AuthManager:
+        properties = self.properties
+        if properties.get("rest.auth.type", "").lower() == "basic":
+            return BasicAuthManager(
+                properties.get("rest.auth.basic.username", ""), properties.get("rest.auth.basic.password", "")
+            )
+        if not (properties.get("token") or properties.get("credential")):
+            # Otherwise it says "Bearer None".
+            return NoopAuthManager()
+        return super()._create_legacy_oauth2_auth_manager(session)
+
     def _fetch_config(self) -> None:
+        given = dict(self._settings or {})
         super()._fetch_config()
-        if strange := not_taken("rest", self.properties):
+        self.properties, strange = servers_settings("rest", self._settings or {}, given)
+        if strange:
             _log.warning(
                 "catalog '%s' sends settings that are not taken from a server: %s",
                 self.name,
                 ", ".join(strange),
             )
-        self.properties = catalog_settings("rest", self.properties)
 
     def _load_file_io(self, properties: Properties = EMPTY_DICT, location: str | None = None) -> FileIO:
         return load_file_io(storage_properties({**self.properties, **properties}), location)

@@ -6,15 +6,18 @@ from collections.abc import Mapping
 from typing import Final
 from urllib.parse import unquote, urlsplit
 
-from icestream.api.config import Config, subset
+from icestream.api.config import Config
 from icestream.api.connector import SparkCatalog
 from icestream.api.errors import ConfigError, Problem
 from icestream.connectors.iceberg.catalog_keys import catalog_settings
-from icestream.connectors.iceberg.catalogs import PREFIX, catalog_kind, catalog_name, catalog_properties
+from icestream.connectors.iceberg.catalogs import catalog_kind, catalog_name, catalog_properties
+from icestream.connectors.iceberg.hadoop_settings import with_hadoop
 
 _RUNTIME: Final = "org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.12.0"
 _SQLITE: Final = "org.xerial:sqlite-jdbc:3.50.3.0"
 _POSTGRESQL: Final = "org.postgresql:postgresql:42.7.8"
+_MARIADB: Final = "org.mariadb.jdbc:mariadb-java-client:3.5.6"
+_MYSQL: Final = "com.mysql:mysql-connector-j:9.4.0"
 _AWS: Final = "org.apache.iceberg:iceberg-aws-bundle:1.12.0"
 _EXTENSIONS: Final = "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions"
 _CATALOG_CLASS: Final = "org.apache.iceberg.spark.SparkCatalog"
@@ -28,12 +31,14 @@ _OF_JAVA = (
 )
 """Settings that only Java has; none names a class."""
 _JDBC = ("jdbc.user", "jdbc.password", "jdbc.strict-mode", "jdbc.sslmode", "jdbc.sslrootcert", "jdbc.sslcert")
-_JAVA_TYPES = {"sql": "jdbc", "rest": "rest"}
+_JAVA_TYPES = {"sql": "jdbc", "rest": "rest", "hive": "hive", "glue": "glue"}
+_DYNAMODB = "org.apache.iceberg.aws.dynamodb.DynamoDbCatalog"
+_ROLE_FACTORY = "org.apache.iceberg.aws.AssumeRoleAwsClientFactory"
 
 
 def java_catalog(config: Config) -> SparkCatalog:
     """The catalog of a connector config as Iceberg's `SparkCatalog` takes it."""
-    given = subset(config, PREFIX)
+    given = with_hadoop(config)
     name = catalog_name(config)
     if "." in name:
         reason = f"Catalog '{name}' has a dot in its name, which Spark SQL does not allow; rename it."
@@ -43,9 +48,14 @@ def java_catalog(config: Config) -> SparkCatalog:
         **catalog_settings(kind, given),
         **{key: value for key, value in given.items() if _is_of_java(key, value)},
     }
-    properties["type"] = _JAVA_TYPES[kind]
+    if kind == "dynamodb":
+        # Java has no short name for it.
+        properties.pop("type", None)
+        properties["catalog-impl"] = _DYNAMODB
+    else:
+        properties["type"] = _JAVA_TYPES[kind]
+    catalog_properties(config)  # refuses an address whose parameters are not known
     if "uri" in given:
-        catalog_properties(config)  # refuses an address whose parameters are not known
         properties.pop("uri", None)
         properties |= _jdbc_address(given["uri"]) if kind == "sql" else {"uri": given["uri"]}
     if kind == "sql":
@@ -64,6 +74,10 @@ def _jars(properties: Mapping[str, str]) -> list[str]:
         needed.append(_SQLITE)
     if uri.startswith("jdbc:postgresql:"):
         needed.append(_POSTGRESQL)
+    if uri.startswith("jdbc:mariadb:"):
+        needed.append(_MARIADB)
+    if uri.startswith("jdbc:mysql:"):
+        needed.append(_MYSQL)
     if _may_use_s3(properties):
         needed.append(_AWS)
     return needed
@@ -72,7 +86,8 @@ def _jars(properties: Mapping[str, str]) -> list[str]:
 def _may_use_s3(properties: Mapping[str, str]) -> bool:
     """Whether S3 is configured, or a REST catalog may hand out tables on S3."""
     on_s3 = properties.get("warehouse", "").startswith(("s3:", "s3a:", "s3n:"))
-    return on_s3 or properties.get("type") == "rest" or properties.get("io-impl") == _S3_IO
+    in_aws = properties.get("type") in ("rest", "glue") or properties.get("catalog-impl") == _DYNAMODB
+    return on_s3 or in_aws or properties.get("io-impl") == _S3_IO
 
 
 def _is_of_java(key: str, value: str) -> bool:
@@ -87,6 +102,10 @@ def _with_s3(properties: dict[str, str]) -> dict[str, str]:
         properties.setdefault("client.region", region)
     if any(key.startswith("s3.") for key in properties) or properties.get("warehouse", "").startswith("s3"):
         properties.setdefault("io-impl", _S3_IO)
+    if properties.get("client.assume-role.arn"):
+        properties["client.factory"] = _ROLE_FACTORY
+        if region := properties.get("client.region"):
+            properties.setdefault("client.assume-role.region", region)
     if "s3.endpoint" in properties and properties.get("s3.force-virtual-addressing", "false") != "true":
         # As the sink finds its files there; Java would look for a host with the bucket's name.
         properties.setdefault("s3.path-style-access", "true")
@@ -101,7 +120,8 @@ def _jdbc_address(uri: str) -> dict[str, str]:
     if parts.scheme == "sqlite":
         return {"uri": f"jdbc:sqlite:{parts.path.removeprefix('/')}"}
     port = f":{parts.port}" if parts.port else ""
-    found = {"uri": f"jdbc:postgresql://{parts.hostname or 'localhost'}{port}{parts.path}"}
+    database = parts.scheme.partition("+")[0]
+    found = {"uri": f"jdbc:{database}://{parts.hostname or 'localhost'}{port}{parts.path}"}
     if parts.username:
         found["jdbc.user"] = unquote(parts.username)
     if parts.password:

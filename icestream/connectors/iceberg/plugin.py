@@ -14,7 +14,7 @@ from icestream.api.environment_job import EnvironmentJob
 from icestream.api.errors import Problem
 from icestream.api.manager import Manager
 from icestream.api.sink import Sink, SinkOptions, SinkPlugin
-from icestream.connectors.iceberg import settings
+from icestream.connectors.iceberg import hadoop_settings, settings
 
 _APACHE: Final = "org.apache.iceberg.connect."
 _TABULAR: Final = "io.tabular.iceberg.connect."
@@ -39,7 +39,11 @@ class IcebergPlugin(SinkPlugin):
         f"{_CATALOG}adls.blob-storage-authority",
         f"{_CATALOG}adls.dfs-storage-authority",
         f"{_CATALOG}hdfs.host",
+        f"{_CATALOG}glue.endpoint",
+        f"{_CATALOG}dynamodb.endpoint",
+        *hadoop_settings.ADDRESSES,
     )
+    worker_settings = (hadoop_settings.FOLDERS,)
     most_names: ClassVar = {"iceberg.tables": 5_000}
     client_prefixes: ClassVar = {"iceberg.kafka.": "producer"}
     java_loggers: ClassVar = {
@@ -53,6 +57,10 @@ class IcebergPlugin(SinkPlugin):
 
     def problems(self, config: Config) -> list[Problem]:
         return settings.problems(config)
+
+    def not_allowed(self, config: Config, worker: Config) -> list[Problem]:
+        problem = hadoop_settings.folder_problem(config, worker)
+        return [problem] if problem else []
 
     def tasks(self, config: Config, most: int) -> list[Config]:
         return [{**config, "task.id": str(task)} for task in range(most)]

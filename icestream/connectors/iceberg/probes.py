@@ -12,10 +12,10 @@ import pyiceberg.exceptions
 import requests
 import sqlalchemy.exc
 
-from icestream.api.config import Config, subset
+from icestream.api.config import Config
 from icestream.api.connector import Probe
 from icestream.api.errors import ConfigError, Problem, SinkUnavailable
-from icestream.connectors.iceberg.catalogs import PREFIX, catalog_kind, catalog_properties, looking_catalog
+from icestream.connectors.iceberg.catalogs import PREFIX, catalog_properties, looking_catalog
 from icestream.connectors.iceberg.places import check_place, is_checkable, storage_key, storage_problem
 from icestream.connectors.iceberg.settings import ICEBERG_SINK
 from icestream.connectors.iceberg.sink import table_from
@@ -26,6 +26,15 @@ _URI: Final = f"{PREFIX}uri"
 _WAREHOUSE: Final = f"{PREFIX}warehouse"
 _TABLES: Final = "iceberg.tables"
 _LOGINS: Final = tuple(f"{PREFIX}{name}" for name in ("jdbc.password", "jdbc.user", "token", "credential"))
+_AWS_LOGINS: Final = tuple(
+    f"{PREFIX}{family}.access-key-id" for family in ("glue", "dynamodb", "client", "s3")
+)
+_AWS_REFUSALS: Final = frozenset(
+    {
+        *("UnrecognizedClientException", "InvalidSignatureException", "AccessDeniedException"),
+        *("InvalidClientTokenId", "SignatureDoesNotMatch", "AccessDenied", "ExpiredTokenException"),
+    }
+)
 _LOGIN_REFUSED: Final = re.compile(
     r"password authentication failed|no password supplied|role \".*\" does not exist|Access denied for user"
 )
@@ -36,14 +45,15 @@ def catalog_probes(config: Config) -> Iterator[Probe]:
     tables = ICEBERG_SINK.parse(config)[_TABLES]
     properties = catalog_properties(config)
     config = _with_time_limit(config)
+    key = _place_key(properties)
     yield Probe(
-        _URI,
-        f"the catalog at {_address(config[_URI])}",
+        key,
+        _catalog(properties, key),
         lambda probe: _check_tables(config, tables, probe),
     )
     warehouse = properties.get("warehouse", "")
     # The warehouse of a REST catalog is the server's business: often a mere name.
-    if properties["type"] == "sql" and is_checkable(warehouse):
+    if properties["type"] != "rest" and is_checkable(warehouse):
         yield Probe(
             storage_key(properties, _WAREHOUSE),
             _storage(properties, warehouse),
@@ -52,9 +62,28 @@ def catalog_probes(config: Config) -> Iterator[Probe]:
 
 
 def _with_time_limit(config: Config) -> Config:
-    if not config[_URI].startswith("jdbc:postgresql:"):
-        return config
-    return {f"{PREFIX}jdbc.connectTimeout": str(_CONNECT_SECONDS), **config}
+    uri = config.get(_URI, "")
+    if uri.startswith("jdbc:postgresql:"):
+        return {f"{PREFIX}jdbc.connectTimeout": str(_CONNECT_SECONDS), **config}
+    if uri.startswith(("jdbc:mysql:", "jdbc:mariadb:")):
+        return {f"{PREFIX}jdbc.connectTimeout": str(_CONNECT_SECONDS * 1000), **config}
+    return config
+
+
+def _place_key(properties: Mapping[str, str]) -> str:
+    """The key that says where the catalog is."""
+    kind = properties["type"]
+    if kind in ("glue", "dynamodb"):
+        return f"{PREFIX}{kind}.endpoint" if properties.get(f"{kind}.endpoint") else f"{PREFIX}client.region"
+    return _URI
+
+
+def _catalog(properties: Mapping[str, str], key: str) -> str:
+    if key == _URI:
+        return f"the catalog at {_address(properties['uri'])}"
+    name = {"glue": "Glue", "dynamodb": "DynamoDB"}[properties["type"]]
+    place = properties.get(f"{properties['type']}.endpoint")
+    return f"{name} at {_address(place)}" if place else f"{name} of AWS"
 
 
 def _check_tables(config: Config, tables: list[str], probe: Probe) -> list[Problem]:
@@ -67,9 +96,9 @@ def _check_tables(config: Config, tables: list[str], probe: Probe) -> list[Probl
     with closing(catalog):
         for name in tables:
             table = table_from(catalog, name, config.get("name", ""), config)
-            if catalog_kind(subset(config, PREFIX)) == "sql":
+            properties = catalog_properties(config)
+            if properties["type"] == "sql":
                 # The catalog has answered; the rest is read from where the tables are.
-                properties = catalog_properties(config)
                 probe.key = storage_key(properties, _TABLES)
                 probe.what = _storage(properties, warehouse)
             try:
@@ -99,7 +128,16 @@ def _catalog_problem(error: SinkUnavailable, config: Config) -> Problem:
     if isinstance(cause, refusals) or refuses:
         key = next((key for key in _LOGINS if config.get(key)), _URI)
         return Problem(key, f"{key}: {error}; correct the login.")
-    return Problem(_URI, f"{_URI}: {error}; check the address, and that the catalog runs.")
+    key = _place_key(catalog_properties(config))
+    if _aws_code(cause) in _AWS_REFUSALS:
+        key = next((key for key in _AWS_LOGINS if config.get(key)), key)
+        return Problem(key, f"{key}: {error}; correct the login or its rights.")
+    return Problem(key, f"{key}: {error}; check the address, and that the catalog runs.")
+
+
+def _aws_code(error: BaseException | None) -> str:
+    answer = getattr(error, "response", None)
+    return str(answer.get("Error", {}).get("Code", "")) if isinstance(answer, dict) else ""
 
 
 def _table_problem(error: SinkUnavailable, config: Config) -> Problem:

@@ -11,7 +11,8 @@ from typing import Final
 
 from icestream.api.config import Config, ConfigDef, Setting, Type, subset
 from icestream.api.errors import Problem
-from icestream.connectors.iceberg.catalog_keys import key_problems, key_warnings
+from icestream.connectors.iceberg.catalog_keys import key_problems, key_warnings, likely_kind
+from icestream.connectors.iceberg.hadoop_settings import hadoop_problems, hadoop_warnings
 from icestream.connectors.iceberg.partition_by import terms
 from icestream.connectors.iceberg.write_properties import write_problems, write_warnings
 
@@ -119,9 +120,7 @@ _KEYS_NOT_YET: Final = (
     "iceberg.tables.route-field",
     "iceberg.tables.cdc-field",
     "iceberg.tables.default-commit-branch",
-    "iceberg.hadoop-conf-dir",
 )
-_PREFIXES_NOT_YET: Final = ("iceberg.hadoop.",)
 _TABLE_KEYS_NOT_YET: Final = re.compile(r"iceberg\.table\..+\.(commit-branch|route-regex)")
 
 _WITHOUT_EFFECT: Final[Mapping[str, str]] = {
@@ -167,23 +166,19 @@ def problems(config: Config) -> list[Problem]:
         *_table_problems(config),
         *_catalog_problems(config),
         *key_problems(config),
+        *hadoop_problems(config),
         *write_problems(config, WRITE_PREFIXES),
         *_new_table_problems(config),
     ]
 
 
 def warnings(config: Config) -> list[str]:
-    kind = "sql" if _is_of_sql(config) else "rest"
     return [
         *(f"'{key}' has no effect: {reason}" for key, reason in _WITHOUT_EFFECT.items() if config.get(key)),
-        *key_warnings(kind, config),
+        *key_warnings(likely_kind(subset(config, "iceberg.catalog.")), config),
+        *hadoop_warnings(config),
         *write_warnings(config, WRITE_PREFIXES),
     ]
-
-
-def _is_of_sql(config: Config) -> bool:
-    given = config.get("iceberg.catalog.catalog-impl") or config.get("iceberg.catalog.type", "")
-    return given.lower() in ("jdbc", "sql", "org.apache.iceberg.jdbc.jdbccatalog")
 
 
 def _not_yet(config: Config) -> list[Problem]:
@@ -195,7 +190,7 @@ def _not_yet(config: Config) -> list[Problem]:
     for key, value in config.items():
         if not value.strip():
             continue
-        if key in _KEYS_NOT_YET or key.startswith(_PREFIXES_NOT_YET) or _TABLE_KEYS_NOT_YET.fullmatch(key):
+        if key in _KEYS_NOT_YET or _TABLE_KEYS_NOT_YET.fullmatch(key):
             found.append(Problem(key, f"'{key}' is not supported by this version; remove it"))
     return found
 

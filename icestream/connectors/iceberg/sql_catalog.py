@@ -17,10 +17,11 @@ from pyiceberg.typedef import EMPTY_DICT, Identifier, Properties
 from sqlalchemy.exc import OperationalError, ProgrammingError
 
 from icestream.connectors.iceberg.catalog_keys import storage_properties
+from icestream.connectors.iceberg.lent_login import LentLogin
 from icestream.connectors.iceberg.light_metadata import MetadataTexts
 
 
-class GuardedSqlCatalog(SqlCatalog):
+class GuardedSqlCatalog(LentLogin, SqlCatalog):
     """The properties of a table say where its files are only as far as a connector may."""
 
     def __init__(self, name: str, **properties: str) -> None:

@@ -41,6 +41,7 @@ from icestream.api.errors import (
 from icestream.api.offsets import NOTHING, Offsets, Partition
 from icestream.api.sink import Commit, Receipt, RowOffsets, Target, TargetAudit, layered
 from icestream.connectors.iceberg import checkpoints
+from icestream.connectors.iceberg.aws_login import runs_out
 from icestream.connectors.iceberg.catalog_keys import storage_properties
 from icestream.connectors.iceberg.catalogs import sink_errors
 from icestream.connectors.iceberg.checkpoint_text import TableCheckpoint, property_text, summary_text
@@ -118,6 +119,8 @@ class IcebergTable(Target):
         if self._table is None and self._is_missing():
             return NewTablePlan(self.name, self._limit, self._force_optional)
         table = self._table or self._loaded()
+        if runs_out(table.io.properties, dt.datetime.now(dt.UTC)):
+            table = self._loaded()
         if self._growth is not None:
             # Each task kept to the limit by itself; together they may be beyond it.
             new_fields = limited_to(arrow_schema(table.schema()), new_fields, self._growth)

@@ -52,10 +52,54 @@ def test_login_and_parameters_come_from_the_address_or_from_their_keys() -> None
     assert not any(key.startswith("jdbc") for key in given)
 
 
+def test_addresses_of_mysql_and_mariadb_are_translated() -> None:
+    limits = "connect_timeout=15&read_timeout=60&write_timeout=60&charset=utf8mb4"
+    for scheme in ("mysql", "mariadb"):
+        uri = f"jdbc:{scheme}://db:3306/iceberg"
+        assert properties(type="jdbc", uri=uri)["uri"] == f"mysql+pymysql://db:3306/iceberg?{limits}"
+        given = properties(
+            type="jdbc", uri=f"{uri}?sslMode=REQUIRED&useUnicode=true", jdbc_user="a", jdbc_password="b/c"
+        )
+        assert given["uri"] == f"mysql+pymysql://a:b%2Fc@db:3306/iceberg?{limits}&ssl_check_hostname=false"
+    checked = properties(
+        type="jdbc", uri="jdbc:mariadb://db/x", jdbc_sslMode="verify-full", jdbc_serverSslCert="/ca.pem"
+    )
+    assert checked["uri"].endswith("&ssl_ca=%2Fca.pem&ssl_check_hostname=true")
+    short = properties(type="jdbc", uri="jdbc:mysql://db/x?socketTimeout=5000")["uri"]
+    assert "read_timeout=5&write_timeout=5" in short
+
+
+@pytest.mark.parametrize(
+    ("uri", "sentence"),
+    [
+        ("jdbc:mysql://(host=evil,port=1)/x", "must have one host"),
+        ("jdbc:mysql://allowed,evil/x", "must have one host"),
+        ("jdbc:mysql:replication://a/x", "Invalid value 'jdbc:mysql:…'"),
+        ("jdbc:mysql://db/x?allowLoadLocalInfile=true", "jdbc.allowLoadLocalInfile: this parameter"),
+        ("jdbc:mysql://db/x?sslMode=VERIFY_CA", "jdbc.sslMode: the certificate"),
+        ("jdbc:mysql://db/x?sslMode=maybe", "jdbc.sslMode: 'maybe' cannot be used"),
+        ("mysql://db/x?read_default_file=/etc/passwd", "'read_default_file' is not among"),
+        ("mysql+mysqldb://db/x", "Invalid value 'mysql+mysqldb:…'"),
+    ],
+)
+def test_mysql_has_one_host_and_the_parameters_of_the_list(uri: str, sentence: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        properties(type="jdbc", uri=uri)
+    assert sentence in str(caught.value)
+
+
+def test_a_login_of_its_own_keys_replaces_the_one_in_the_address() -> None:
+    uri = properties(type="jdbc", uri="jdbc:postgresql://x:y@db/z", jdbc_user="a", jdbc_password="b")["uri"]
+    assert uri.startswith("postgresql+psycopg2://a:b@db/z?")
+
+
 def test_the_class_name_decides_before_the_type() -> None:
     for implementation, kind, uri in (
         ("org.apache.iceberg.jdbc.JdbcCatalog", "sql", POSTGRESQL),
         ("org.apache.iceberg.rest.RESTCatalog", "rest", "http://a"),
+        ("org.apache.iceberg.hive.HiveCatalog", "hive", "thrift://a:9083"),
+        ("org.apache.iceberg.aws.glue.GlueCatalog", "glue", ""),
+        ("org.apache.iceberg.aws.dynamodb.DynamoDbCatalog", "dynamodb", ""),
     ):
         assert properties(catalog__impl=implementation, uri=uri)["type"] == kind
 
@@ -96,13 +140,13 @@ def test_the_name_is_that_of_the_java_sink() -> None:
     ("settings", "sentence"),
     [
         (
-            {"type": "hive"},
-            "Invalid value 'hive' for iceberg.catalog.type: this version opens rest, sql, jdbc",
+            {"type": "nessie"},
+            "Invalid value 'nessie' for iceberg.catalog.type: this version opens rest, sql, jdbc, hive, glue",
         ),
         ({"type": "rest"}, "iceberg.catalog.uri: the catalog's address is missing; set it"),
         (
-            {"type": "jdbc", "uri": "jdbc:mysql://a:s3cret@db/x"},
-            "Invalid value 'jdbc:mysql:…': use jdbc:sqlite",
+            {"type": "jdbc", "uri": "jdbc:oracle:thin://a:s3cret@db/x"},
+            "Invalid value 'jdbc:oracle:…': use jdbc:sqlite",
         ),
         (
             {"type": "jdbc", "uri": f"{POSTGRESQL}?password=s3cret&loggerLevel=x"},
