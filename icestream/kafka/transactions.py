@@ -72,9 +72,12 @@ class Transactions:
         transactional_id: str,
         group: str,
         clock: Callable[[], float] = time.monotonic,
+        timeout_ms: int = _TRANSACTION_MS,
     ) -> None:
+        """`timeout_ms` is how long a transaction may take, if the brokers allow so much."""
         self._doing = f"transaction of {transactional_id}"
         self._clock = clock
+        self._timeout_ms = timeout_ms
         self._window = Window()
         self._silent_until = 0.0
         self._sending: Sending | None = None
@@ -158,7 +161,7 @@ class Transactions:
     # -- how --
 
     def _opened(self, settings: Mapping[str, str], transactional_id: str) -> tuple[Producer, float]:
-        """A producer whose transactions have a minute, or as much of it as the brokers allow."""
+        """A producer whose transactions have their time, or as much of it as the brokers allow."""
         own: dict[str, str | int | bool] = {
             "linger.ms": 5,
             "partitioner": "murmur2_random",
@@ -166,7 +169,7 @@ class Transactions:
             **settings,
             "transactional.id": transactional_id,
         }
-        allowed = _TRANSACTION_MS
+        allowed = self._timeout_ms
         while True:
             limited = quiet({**own, **_limits(own, allowed)})
             with kafka_errors(self._doing):

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -40,6 +40,14 @@ VARIABLES: Final = ConfigDef(
             "The consumer group of the connector: its `iceberg.connect.group-id`, or else `connect-NAME`.",
             check=_name_problem,
         ),
+        Setting(
+            "SOURCE_GROUP_ID",
+            Type.STRING,
+            "",
+            "The group with which the workers read, if that is another one: then `CONNECT_GROUP_ID` is a "
+            "group without members, which keeps the Java coordinator from starting.",
+            check=_name_problem,
+        ),
         Setting("CONTROL_TOPIC", Type.STRING, REQUIRED, "The connector's `iceberg.control.topic`."),
         Setting("CATALOG_NAME", Type.STRING, REQUIRED, "The connector's `iceberg.catalog`."),
         Setting(
@@ -62,6 +70,12 @@ VARIABLES: Final = ConfigDef(
             "30",
             "How long a commit waits for workers that do not answer.",
             check=_minutes_problem,
+        ),
+        Setting(
+            "COMMIT_BRANCH",
+            Type.LIST,
+            [],
+            "The branch to commit to; `db.table=branch` for a table with its own, separated by commas.",
         ),
         Setting("COMMIT_THREADS", Type.INT, 4, "How many tables are committed at the same time.", at_least=1),
         Setting(
@@ -109,9 +123,12 @@ class IcebergJobConfig:
     catalog: Mapping[str, str] = field(default_factory=dict, repr=False)
     """Properties of the catalog, by the names that they have after `iceberg.catalog.`."""
     kafka_security: Mapping[str, str] = field(default_factory=dict, repr=False)
+    source_group_id: str = ""
     job_id: str = ""
     commit_interval: float = 300.0
     commit_timeout: float = 1800.0
+    commit_branches: Sequence[str] = ()
+    """A branch for all tables, and `table=branch` for those with their own."""
     commit_threads: int = 4
     transactions: bool = True
     transactional_id: str = ""
@@ -134,9 +151,11 @@ class IcebergJobConfig:
             catalog_name=values["CATALOG_NAME"],
             catalog=catalog,
             kafka_security=_kafka_security(given),
+            source_group_id=values["SOURCE_GROUP_ID"],
             job_id=values["JOB_ID"] or values["CONNECT_GROUP_ID"],
             commit_interval=_seconds(values["COMMIT_INTERVAL_MINUTES"]),
             commit_timeout=_seconds(values["COMMIT_TIMEOUT_MINUTES"]),
+            commit_branches=tuple(values["COMMIT_BRANCH"]),
             commit_threads=values["COMMIT_THREADS"],
             transactions=values["ENABLE_TRANSACTIONS"],
             # Never a random one: it is what shuts out a manager that is still alive somewhere.
