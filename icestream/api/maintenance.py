@@ -13,6 +13,18 @@ from typing import Protocol
 
 
 @dataclass(frozen=True)
+class MaintenanceRhythm:
+    """When the targets of a connector are looked at."""
+
+    seconds: float
+    """From one look at a target to the next, if it has had a commit since."""
+    commits: int
+    """After so many commits at once."""
+    aside: bool = True
+    """Whether batches go on meanwhile; otherwise it is done between two of them."""
+
+
+@dataclass(frozen=True)
 class MaintenanceStep:
     """One thing that was done, or was found to be unnecessary."""
 
@@ -88,7 +100,16 @@ class HistoryEntry:
 
 
 class Maintainer(Protocol):
-    """Of one target. Every method may raise an IcestreamError; with `dry_run` nothing is changed."""
+    """Of one target. Its commits are refused where others have changed what they are about.
+
+    All but `run` may raise an IcestreamError; with `dry_run` nothing is changed.
+    """
+
+    def run(self, now: dt.datetime, *, thorough: bool) -> MaintenanceRun:
+        """What is due by the config, with `thorough` also what takes long; no step if it is not switched on.
+
+        What fails is in the steps.
+        """
 
     def compact(self, options: Mapping[str, int], *, dry_run: bool) -> Sequence[MaintenanceStep]: ...
 

@@ -19,6 +19,7 @@ from icestream.api.config import Config
 from icestream.api.connector import ConnectorPlugin
 from icestream.api.environment_job import EnvironmentJob
 from icestream.api.errors import FatalError
+from icestream.api.maintenance import Maintainer, MaintenanceRhythm
 from icestream.api.offsets import NOTHING, Offsets, Partition
 
 if TYPE_CHECKING:
@@ -230,6 +231,8 @@ class SinkOptions:
     group: str | None = None
     """The consumer group, where it is not connect-<name>."""
     transactional_prefix: str = ""
+    maintenance: MaintenanceRhythm | None = None
+    """When targets are maintained; None: never."""
 
 
 class SinkPlugin(ConnectorPlugin):
@@ -250,6 +253,10 @@ class SinkPlugin(ConnectorPlugin):
     def job_from_environment(self, environ: Mapping[str, str]) -> EnvironmentJob | None:
         """For a sink that coordinates the workers of another product: the job that environment variables
         describe. ConfigError, with every variable that is missing. None: there is no such thing."""
+        return None
+
+    def maintainer(self, name: str, config: Config, target: str) -> Maintainer | None:
+        """Who maintains a target of the connector, with a connection of its own; None: nobody."""
         return None
 
     def open(self, name: str, config: Config) -> Sink:

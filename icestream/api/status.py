@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -31,6 +32,8 @@ class Progress:
     warnings: tuple[str, ...] = ()
     topics: tuple[str, ...] = ()
     """The topics that the job has really read from or written to."""
+    maintenance: tuple[Mapping[str, object], ...] = ()
+    """The last maintenance of each target: `MaintenanceRun.shown` of `api/maintenance.py`."""
 
 
 @dataclass(frozen=True)

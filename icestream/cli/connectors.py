@@ -93,7 +93,9 @@ def notes(view: ConnectorView) -> list[str]:
     """What is wrong with a connector, and the warnings about it."""
     why = reason(view)
     warnings = view.progress.warnings if view.progress else ()
-    found = [*([why] if why else []), *(f"warning: {warning}" for warning in warnings)]
+    runs = view.progress.maintenance if view.progress else ()
+    failed = [f"maintenance of {run['target']}: {run['error']}" for run in runs if run.get("error")]
+    found = [*([why] if why else []), *(f"warning: {warning}" for warning in (*warnings, *failed))]
     return [f"{one_line(view.name)}: {one_line(text)}" for text in found]
 
 

@@ -51,6 +51,7 @@ COMMANDS: Final[Mapping[str, Entry]] = {
         "icestream.cli.verify:verify", "Prove that no record is missing and none is there twice."
     ),
     "dlq": Entry("icestream.cli.dlq:dlq", "Show dead letters, and send them again after a fix."),
+    "table": Entry("icestream.cli.table:table", "Compact, expire and clean a table, and show its history."),
     "sql": Entry("icestream.cli.sql:sql", "Spark SQL over the tables."),
     "kafka": Entry("icestream.cli.kafka:kafka", "Start and stop the embedded Kafka broker."),
     "load": Entry("icestream.cli.load:load", "Fill a topic with realistic MinIO logs."),

@@ -61,6 +61,6 @@ def _view_of(status: Mapping[str, Any]) -> ConnectorView:
 
 def _progress(shape: Mapping[str, Any]) -> Progress:
     known = {key: value for key, value in shape.items() if key in Progress.__dataclass_fields__}
-    for name in ("warnings", "topics"):
+    for name in ("warnings", "topics", "maintenance"):
         known[name] = tuple(shape.get(name, ()))
     return Progress(**known)

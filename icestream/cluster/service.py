@@ -385,6 +385,6 @@ def _published_progress(statuses: Sequence[PublishedStatus]) -> Progress:
     said: dict[str, Any] = {
         one.name: published[one.name] for one in fields(Progress) if one.name in published
     }
-    for key in ("warnings", "topics"):
+    for key in ("warnings", "topics", "maintenance"):
         said[key] = tuple(said.get(key, ()))
     return Progress(**said)

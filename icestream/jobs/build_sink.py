@@ -67,7 +67,18 @@ def sink_manager(
 
     gate = shared.gate if shared else None
     return SinkManager(
-        job, topics, sink, runner, open_publisher, time.monotonic, _now, reached, watch, wake, gate
+        job,
+        topics,
+        sink,
+        runner,
+        open_publisher,
+        time.monotonic,
+        _now,
+        reached,
+        watch,
+        wake,
+        gate,
+        maintainer=lambda target: plugin.maintainer(name, config, target),
     )
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from icestream.api.config import Config, subset
 from icestream.api.connector_settings import SINK_CONNECTOR
+from icestream.api.maintenance import MaintenanceRhythm
 from icestream.api.sink import SinkOptions
 
 
@@ -42,6 +43,7 @@ class SinkJob:
     transactional_id: str
     begins_at: str
     """`earliest` or `latest`: where a job begins that has neither a checkpoint nor group offsets."""
+    maintenance: MaintenanceRhythm | None = None
 
 
 def sink_job(name: str, config: Config, options: SinkOptions) -> SinkJob:
@@ -72,4 +74,5 @@ def sink_job(name: str, config: Config, options: SinkOptions) -> SinkJob:
         group=group,
         transactional_id=f"{options.transactional_prefix}{group}-coordinator",
         begins_at=subset(config, "consumer.override.").get("auto.offset.reset", "earliest"),
+        maintenance=options.maintenance,
     )

@@ -18,6 +18,7 @@ from dataclasses import replace
 from icestream.api.batch import Batch, Rejected
 from icestream.api.checkpoint import Checkpoint, FoundCheckpoint, checkpoint_after
 from icestream.api.errors import CommitConflict, Fenced, RecordRejected, SourceUnavailable
+from icestream.api.maintenance import Maintainer
 from icestream.api.offsets import Offsets, Partition
 from icestream.api.sink import Commit, Message, Receipt, Sink, Target
 from icestream.api.status import Progress
@@ -25,6 +26,7 @@ from icestream.jobs import creating, planning
 from icestream.jobs.consumed_topics import ConsumedTopics, KafkaFacts
 from icestream.jobs.fenced_publisher import FencedPublisher
 from icestream.jobs.idle import IdleSchedule, TopicWatch
+from icestream.jobs.maintenance import MaintenanceSchedule
 from icestream.jobs.planning import Pace
 from icestream.jobs.publisher import Publisher, log_rejected
 from icestream.jobs.resume import ResumePoint
@@ -60,6 +62,7 @@ class SinkManager:
         wake: Callable[[], None] = lambda: None,
         gate: AbstractContextManager[None] | None = None,
         aside: Callable[[Callable[[], None]], None] = _in_a_thread,
+        maintainer: Callable[[str], Maintainer | None] = lambda target: None,
     ) -> None:
         self._job = job
         self._kafka = kafka
@@ -78,6 +81,9 @@ class SinkManager:
         self._resume: ResumePoint | None = None
         """None: it has to be found before anything else."""
         self._swept_at: float | None = None
+        self._maintenance = MaintenanceSchedule(
+            job.maintenance, maintainer, clock, wall, aside, wake, {"connector": job.name}
+        )
         self._pace = Pace()
         self._last_turn: Partition | None = None
         """The last partition of the batch before, if not all had their turn."""
@@ -88,7 +94,11 @@ class SinkManager:
     def tick(self) -> float:
         """One turn. Returns how many seconds may pass before the next."""
         try:
-            return self._attempt()
+            pause = self._attempt()
+            self._maintenance.go_on()
+            if self.progress.maintenance is not self._maintenance.shown:
+                self.progress = replace(self.progress, maintenance=self._maintenance.shown)
+            return min(pause, self._maintenance.pause())
         except SourceUnavailable:
             self._resume = None
             self._publisher.had_outage()
@@ -203,6 +213,7 @@ class SinkManager:
         self._reached("published")
         self._note(staged, receipts, resume, started, behind)
         self._sweep_now_and_then(batch, receipts)
+        self._maintenance.committed(name for name, receipt in receipts.items() if receipt.id is not None)
 
     def _create(self, missing: Sequence[Target], batch: Batch, resume: ResumePoint, started: float) -> None:
         """Create targets for the records of the batch, which is then planned anew: they have ids by then."""

@@ -13,11 +13,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
+from pyiceberg.exceptions import NoSuchNamespaceError, NoSuchTableError
 from pyiceberg.manifest import ManifestContent
 from pyiceberg.table import Table
 from pyiceberg.table.refs import MAIN_BRANCH
 
-from icestream.api.errors import CommitConflict, PreconditionError
+from icestream.api.errors import CommitConflict, NotFoundError, PreconditionError
 from icestream.api.maintenance import HistoryEntry, Maintainer, MaintenanceRun, MaintenanceStep
 from icestream.connectors.iceberg import checkpoints
 from icestream.connectors.iceberg.catalogs import sink_errors
@@ -58,10 +59,12 @@ class TableMaintainer(Maintainer):
         self._reached = reached
         self._clock = clock
 
-    def run(self, now: dt.datetime, *, orphans: bool) -> MaintenanceRun:
-        """All that is due; with `orphans` those, too, which takes long on a large table."""
+    def run(self, now: dt.datetime, *, thorough: bool) -> MaintenanceRun:
+        """All that is due; with `thorough` orphans, too: to list a large table takes long."""
         chosen = self._settings
         steps: list[MaintenanceStep] = []
+        if not chosen.enabled:
+            return MaintenanceRun(self._name, now)
         if chosen.compaction:
             steps.append(self._step("compaction", "data files", self._compact))
         steps.append(self._step("manifests", "manifests", self._merge_manifests))
@@ -70,7 +73,7 @@ class TableMaintainer(Maintainer):
             steps.append(
                 self._step("expiry", "snapshots", lambda: self._expire(limits, now, least=_LEAST_EXPIRED))
             )
-        if orphans and chosen.orphans:
+        if thorough and chosen.orphans:
             age = chosen.orphans_older_than
             steps.append(self._step("orphans", "orphans", lambda: self._orphans(age, now)))
         return MaintenanceRun(self._name, now, steps)
@@ -225,7 +228,10 @@ class TableMaintainer(Maintainer):
 
     def _load(self) -> Table:
         with sink_errors(f"loading table {self._name}"):
-            return self._load_table()
+            try:
+                return self._load_table()
+            except (NoSuchTableError, NoSuchNamespaceError):
+                raise NotFoundError(f"table '{self._name}' is not in its catalog; check its name") from None
 
 
 def _number(said: Mapping[str, str], key: str) -> int | None:

@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from icestream.api.config import Config, ConfigDef, Setting, Type, subset
 from icestream.api.errors import Problem
+from icestream.api.maintenance import MaintenanceRhythm
 
 PREFIX: Final = "icestream.maintenance."
 TABLE_PREFIX: Final = f"{PREFIX}table."
@@ -120,14 +121,6 @@ class MaintenanceSettings:
     orphans_older_than: dt.timedelta
 
 
-@dataclass(frozen=True)
-class Rhythm:
-    """When the tables of a connector are looked at."""
-
-    seconds: float
-    commits: int
-
-
 def maintenance_of(config: Config, table: str) -> MaintenanceSettings:
     values = MAINTENANCE.parse(config)
     own = subset(config, f"{TABLE_PREFIX}{table}.")
@@ -151,14 +144,14 @@ def maintenance_of(config: Config, table: str) -> MaintenanceSettings:
     )
 
 
-def rhythm_of(config: Config) -> Rhythm | None:
+def rhythm_of(config: Config, *, aside: bool) -> MaintenanceRhythm | None:
     """None: no table of the connector is maintained."""
     values = MAINTENANCE.parse(config)
     # A word that is neither true nor false is told by `maintenance_problems`.
     switched = [text for key, text in subset(config, TABLE_PREFIX).items() if key.endswith(".enabled")]
     if not values[f"{PREFIX}enabled"] and not any(text.strip().lower() == "true" for text in switched):
         return None
-    return Rhythm(values[f"{PREFIX}interval-ms"] / 1000, values[f"{PREFIX}commits"])
+    return MaintenanceRhythm(values[f"{PREFIX}interval-ms"] / 1000, values[f"{PREFIX}commits"], aside)
 
 
 def maintenance_problems(config: Config) -> list[Problem]:

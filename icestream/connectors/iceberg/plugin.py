@@ -12,9 +12,11 @@ from icestream.api.config import Config, ConfigDef
 from icestream.api.connector import JavaClass, Probe, SparkCatalog
 from icestream.api.environment_job import EnvironmentJob
 from icestream.api.errors import Problem
+from icestream.api.maintenance import Maintainer
 from icestream.api.manager import Manager
 from icestream.api.sink import Sink, SinkOptions, SinkPlugin
 from icestream.connectors.iceberg import hadoop_settings, settings
+from icestream.connectors.iceberg.maintenance_settings import maintenance_of, rhythm_of
 
 _APACHE: Final = "org.apache.iceberg.connect."
 _TABULAR: Final = "io.tabular.iceberg.connect."
@@ -74,6 +76,29 @@ class IcebergPlugin(SinkPlugin):
             commit_seconds=values["iceberg.control.commit.interval-ms"] / 1000,
             group=values["iceberg.connect.group-id"] or None,
             transactional_prefix=values["iceberg.coordinator.transactional.prefix"] or "",
+            # A merge of rows is run again if files are replaced meanwhile, and the other way round.
+            maintenance=rhythm_of(
+                config,
+                aside=not (
+                    values["iceberg.tables.upsert-mode-enabled"] or values["iceberg.tables.cdc-field"]
+                ),
+            ),
+        )
+
+    def maintainer(self, name: str, config: Config, target: str) -> Maintainer:
+        from icestream.connectors.iceberg.catalogs import open_catalog
+        from icestream.connectors.iceberg.maintenance import TableMaintainer
+
+        catalog = open_catalog(config)
+        return TableMaintainer(
+            lambda: catalog.load_table(target),
+            target,
+            name,
+            maintenance_of(config, target),
+            write_props=settings.write_props(config),
+            branch=config.get(f"iceberg.table.{target}.commit-branch")
+            or config.get("iceberg.tables.default-commit-branch")
+            or "main",
         )
 
     def open(self, name: str, config: Config) -> Sink:

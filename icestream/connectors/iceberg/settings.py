@@ -13,6 +13,7 @@ from icestream.api.config import Config, ConfigDef, Setting, Type, subset
 from icestream.api.errors import Problem
 from icestream.connectors.iceberg.catalog_keys import key_problems, key_warnings, likely_kind
 from icestream.connectors.iceberg.hadoop_settings import hadoop_problems, hadoop_warnings
+from icestream.connectors.iceberg.maintenance_settings import MAINTENANCE, maintenance_problems
 from icestream.connectors.iceberg.partition_by import terms
 from icestream.connectors.iceberg.write_properties import write_problems, write_warnings
 
@@ -26,82 +27,109 @@ def _setting(name: str, type_: Type, default: object, doc: str, *, at_least: int
     return Setting(name, type_, default, doc, at_least=at_least)
 
 
-ICEBERG_SINK: Final = ConfigDef(
-    (
-        _setting("iceberg.tables", Type.LIST, [], "The tables that get every record, as namespace.name."),
-        _setting(
-            "iceberg.tables.dynamic-enabled", Type.BOOLEAN, False, "The table's name comes from the record."
+ICEBERG_SINK: Final = (
+    ConfigDef(
+        (
+            _setting("iceberg.tables", Type.LIST, [], "The tables that get every record, as namespace.name."),
+            _setting(
+                "iceberg.tables.dynamic-enabled",
+                Type.BOOLEAN,
+                False,
+                "The table's name comes from the record.",
+            ),
+            _setting("iceberg.tables.route-field", Type.STRING, None, "The field that decides the table."),
+            _setting("iceberg.tables.default-commit-branch", Type.STRING, None, "The branch to commit to."),
+            _setting("iceberg.tables.default-id-columns", Type.STRING, None, "Columns that identify a row."),
+            _setting(
+                "iceberg.tables.default-partition-by", Type.STRING, None, "Partitioning of tables we create."
+            ),
+            _setting(
+                "iceberg.tables.auto-create-enabled", Type.BOOLEAN, False, "Create tables that are missing."
+            ),
+            _setting(
+                "iceberg.tables.evolve-schema-enabled",
+                Type.BOOLEAN,
+                False,
+                "Add the fields that the table lacks.",
+            ),
+            _setting(
+                "iceberg.tables.schema-force-optional",
+                Type.BOOLEAN,
+                False,
+                "New columns are always optional.",
+            ),
+            _setting(
+                "iceberg.tables.schema-case-insensitive",
+                Type.BOOLEAN,
+                False,
+                "Match columns whatever their case.",
+            ),
+            _setting(
+                "iceberg.tables.cdc-field", Type.STRING, None, "The field with the kind of change (Tabular)."
+            ),
+            _setting("iceberg.tables.upsert-mode-enabled", Type.BOOLEAN, False, "Write upserts (Tabular)."),
+            _setting(
+                "iceberg.control.topic", Type.STRING, "control-iceberg", "The topic of the commit events."
+            ),
+            _setting("iceberg.control.group-id", Type.STRING, None, "The coordinator's group (Tabular)."),
+            _setting(
+                "iceberg.control.group-id-prefix", Type.STRING, "cg-control-", "Groups of the Java workers."
+            ),
+            _setting(
+                "iceberg.control.commit.interval-ms",
+                Type.INT,
+                300_000,
+                "Time from commit to commit.",
+                at_least=1,
+            ),
+            _setting(
+                "iceberg.control.commit.timeout-ms",
+                Type.INT,
+                30_000,
+                "How long a commit may take.",
+                at_least=1,
+            ),
+            _setting(
+                "iceberg.control.commit.threads", Type.INT, None, "Commit threads of the Java coordinator."
+            ),
+            _setting(
+                "iceberg.control.commit.max-consecutive-failures",
+                Type.INT,
+                1,
+                "Failed commits in a row before the job fails.",
+                at_least=1,
+            ),
+            _setting(
+                "iceberg.connect.group-id",
+                Type.STRING,
+                None,
+                "The consumer group; connect-<name> when absent.",
+            ),
+            _setting(
+                "iceberg.coordinator.transactional.prefix",
+                Type.STRING,
+                "",
+                "Prefix of our transactional ids.",
+            ),
+            _setting(
+                "iceberg.coordinator-executor-keep-alive-timeout-ms",
+                Type.LONG,
+                120_000,
+                "Of the Java coordinator.",
+            ),
+            _setting("iceberg.catalog", Type.STRING, "iceberg", "The catalog's name."),
+            _setting("iceberg.hadoop-conf-dir", Type.STRING, None, "Folder with Hadoop's configuration."),
         ),
-        _setting("iceberg.tables.route-field", Type.STRING, None, "The field that decides the table."),
-        _setting("iceberg.tables.default-commit-branch", Type.STRING, None, "The branch to commit to."),
-        _setting("iceberg.tables.default-id-columns", Type.STRING, None, "Columns that identify a row."),
-        _setting(
-            "iceberg.tables.default-partition-by", Type.STRING, None, "Partitioning of tables we create."
+        prefixes=(
+            "iceberg.catalog.",
+            "iceberg.hadoop.",
+            "iceberg.kafka.",
+            "iceberg.tables.auto-create-props.",
+            "iceberg.tables.write-props.",
+            "iceberg.table.write-props.",
         ),
-        _setting(
-            "iceberg.tables.auto-create-enabled", Type.BOOLEAN, False, "Create tables that are missing."
-        ),
-        _setting(
-            "iceberg.tables.evolve-schema-enabled",
-            Type.BOOLEAN,
-            False,
-            "Add the fields that the table lacks.",
-        ),
-        _setting(
-            "iceberg.tables.schema-force-optional", Type.BOOLEAN, False, "New columns are always optional."
-        ),
-        _setting(
-            "iceberg.tables.schema-case-insensitive",
-            Type.BOOLEAN,
-            False,
-            "Match columns whatever their case.",
-        ),
-        _setting(
-            "iceberg.tables.cdc-field", Type.STRING, None, "The field with the kind of change (Tabular)."
-        ),
-        _setting("iceberg.tables.upsert-mode-enabled", Type.BOOLEAN, False, "Write upserts (Tabular)."),
-        _setting("iceberg.control.topic", Type.STRING, "control-iceberg", "The topic of the commit events."),
-        _setting("iceberg.control.group-id", Type.STRING, None, "The coordinator's group (Tabular)."),
-        _setting(
-            "iceberg.control.group-id-prefix", Type.STRING, "cg-control-", "Groups of the Java workers."
-        ),
-        _setting(
-            "iceberg.control.commit.interval-ms", Type.INT, 300_000, "Time from commit to commit.", at_least=1
-        ),
-        _setting(
-            "iceberg.control.commit.timeout-ms", Type.INT, 30_000, "How long a commit may take.", at_least=1
-        ),
-        _setting("iceberg.control.commit.threads", Type.INT, None, "Commit threads of the Java coordinator."),
-        _setting(
-            "iceberg.control.commit.max-consecutive-failures",
-            Type.INT,
-            1,
-            "Failed commits in a row before the job fails.",
-            at_least=1,
-        ),
-        _setting(
-            "iceberg.connect.group-id", Type.STRING, None, "The consumer group; connect-<name> when absent."
-        ),
-        _setting(
-            "iceberg.coordinator.transactional.prefix", Type.STRING, "", "Prefix of our transactional ids."
-        ),
-        _setting(
-            "iceberg.coordinator-executor-keep-alive-timeout-ms",
-            Type.LONG,
-            120_000,
-            "Of the Java coordinator.",
-        ),
-        _setting("iceberg.catalog", Type.STRING, "iceberg", "The catalog's name."),
-        _setting("iceberg.hadoop-conf-dir", Type.STRING, None, "Folder with Hadoop's configuration."),
-    ),
-    prefixes=(
-        "iceberg.catalog.",
-        "iceberg.hadoop.",
-        "iceberg.kafka.",
-        "iceberg.tables.auto-create-props.",
-        "iceberg.tables.write-props.",
-        "iceberg.table.write-props.",
-    ),
+    )
+    + MAINTENANCE
 )
 
 _TABLE_SETTINGS: Final = (
@@ -169,6 +197,7 @@ def problems(config: Config) -> list[Problem]:
         *hadoop_problems(config),
         *write_problems(config, WRITE_PREFIXES),
         *_new_table_problems(config),
+        *maintenance_problems(config),
     ]
 
 
