@@ -12,6 +12,7 @@ _TOGETHER: Final = {
     "tests/integration/test_record_path.py": "a worker with Spark",
     "tests/integration/foreign/test_catalogs.py": "another Spark",
     "tests/integration/foreign/test_checks.py": "another Spark",
+    "tests/integration/foreign/test_rest_logins.py": "another Spark",
     "tests/integration/foreign/test_spark_": "another Spark",
 }
 """How a path begins → what the tests under it share."""

@@ -90,10 +90,10 @@ def iceberg(folder: Path, spec: PartitionSpec) -> Subject:
         "iceberg.catalog.uri": f"jdbc:sqlite:{folder}/catalog.db",
         "iceberg.catalog.warehouse": f"file://{folder}/warehouse",
     }
-    return _iceberg(config, "ns", spec, lambda: list(folder.rglob("*.parquet")))
+    return iceberg_subject(config, "ns", spec, lambda: list(folder.rglob("*.parquet")))
 
 
-def _iceberg(
+def iceberg_subject(
     config: Config, namespace: str, spec: PartitionSpec, leftovers: Callable[[], list[Path]]
 ) -> Subject:
     name = config["iceberg.tables"]
@@ -128,7 +128,7 @@ def in_aws(catalog: str, s3: Config) -> Subject:
         found = store.get_file_info(pf.FileSelector(f"warehouse/{namespace}", recursive=True))
         return [Path(one.path) for one in found if one.path.endswith(".parquet")]
 
-    return _iceberg(config, namespace, BUCKETS, leftovers)
+    return iceberg_subject(config, namespace, BUCKETS, leftovers)
 
 
 def file(folder: Path) -> Subject:

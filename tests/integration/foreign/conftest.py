@@ -10,6 +10,12 @@ import pytest
 
 from icestream.cli.sql import fetched_jars
 from icestream.pipeline.sql import Result, run_sql, split_statements
+from tests.integration.foreign import catalog_servers
+from tests.integration.foreign.catalog_servers import (
+    running_mariadb,
+    running_postgresql,
+    running_rest_catalog,
+)
 
 Config = Mapping[str, str]
 
@@ -17,6 +23,8 @@ Config = Mapping[str, str]
 def in_utc() -> None:
     os.environ["TZ"] = "UTC"
     time.tzset()
+    # Java takes keys for Glue and DynamoDB from there only.
+    os.environ |= {"AWS_ACCESS_KEY_ID": "some-key", "AWS_SECRET_ACCESS_KEY": "some-secret"}
 
 
 FOR_SMALL_TABLES: Config = {
@@ -55,6 +63,7 @@ ICEBERG: Config = {"connector.class": "IcebergSink"}
 EVERY_KIND: Sequence[Config] = (
     {**ICEBERG, "iceberg.catalog.type": "jdbc", "iceberg.catalog.uri": "jdbc:sqlite:a.db"},
     {**ICEBERG, "iceberg.catalog.type": "jdbc", "iceberg.catalog.uri": "jdbc:postgresql://127.0.0.1/a"},
+    {**ICEBERG, "iceberg.catalog.type": "jdbc", "iceberg.catalog.uri": "jdbc:mariadb://127.0.0.1/a"},
     {**ICEBERG, "iceberg.catalog.type": "rest", "iceberg.catalog.uri": "http://127.0.0.1"},
 )
 
@@ -64,3 +73,32 @@ def foreign_spark() -> Iterator[ForeignSpark]:
     spark = ForeignSpark()
     yield spark
     spark.close()
+
+
+# -- servers of catalogs --
+
+
+@pytest.fixture(scope="session")
+def postgresql() -> Iterator[dict[str, str]]:
+    with running_postgresql() as settings:
+        yield settings
+
+
+@pytest.fixture(scope="session")
+def mariadb(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
+    if catalog_servers.mariadb() is None:
+        pytest.skip("there is no MariaDB; on Debian: apt-get install mariadb-server-core")
+    with running_mariadb(tmp_path_factory.mktemp("mariadb")) as settings:
+        yield settings
+
+
+@pytest.fixture(scope="session")
+def rest_server(s3: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The address of Iceberg's own REST catalog."""
+    with running_rest_catalog(tmp_path_factory.mktemp("rest"), s3) as address:
+        yield address
+
+
+@pytest.fixture
+def rest(rest_server: str, s3: dict[str, str]) -> dict[str, str]:
+    return {"iceberg.catalog.type": "rest", "iceberg.catalog.uri": rest_server, **s3}

