@@ -1,4 +1,4 @@
-"""Who we are to a REST catalog (SigV4, OAuth2, a token, a password): at Iceberg's own server behind a guard."""
+"""Who we are to a REST catalog: SigV4, OAuth2, a token, a password. At Iceberg's own, behind a guard."""
 
 from __future__ import annotations
 
