@@ -31,6 +31,7 @@ _WHOLE_TEXT = re.compile(r"[+-]?[0-9]+")
 _REAL_TEXT = re.compile(
     r"\s*([+-]?(?:NaN|Infinity|(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?))[fFdD]?\s*"
 )
+_UUID_BYTES = 16
 _INT_BITS = {pa.int32(): 32, pa.int64(): 64}
 
 
@@ -172,10 +173,12 @@ def _time(value: Any, kind: pa.DataType, path: str) -> dt.time:
     return value if isinstance(value, dt.time) else dt.time.fromisoformat(value)
 
 
-def _uuid(value: Any, kind: pa.DataType, path: str) -> uuid.UUID:
-    if not isinstance(value, str):
+def _uuid(value: Any, kind: pa.DataType, path: str) -> bytes:
+    if isinstance(value, bytes) and len(value) == _UUID_BYTES:
+        return value
+    if not isinstance(value, str | uuid.UUID):
         raise _NotOfThisKind
-    return uuid.UUID(value)
+    return uuid.UUID(str(value)).bytes
 
 
 def _bytes(value: Any, kind: pa.DataType, path: str) -> bytes:

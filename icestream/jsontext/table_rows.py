@@ -22,7 +22,7 @@ from icestream.jsontext import bulk
 from icestream.jsontext.bulk import BulkReader, Piece
 from icestream.jsontext.coerce import row_from
 from icestream.jsontext.types import check, exact_type
-from icestream.records.column import is_uuid
+from icestream.records.column import array_of, is_uuid
 from icestream.records.payloads import Payloads
 from icestream.records.rows import Indexes
 
@@ -94,7 +94,8 @@ class RowDecoder:
             return None
         if self.on_drift is not None:
             self.on_drift(payloads.take(np.array(good)))
-        return Piece(pa.Table.from_pylist(rows, schema=self.schema), index[np.array(good)])
+        columns = [array_of([row[one.name] for row in rows], one.type) for one in self.schema]
+        return Piece(pa.table(columns, schema=self.schema), index[np.array(good)])
 
 
 def wire_schema(schema: pa.Schema) -> pa.Schema:

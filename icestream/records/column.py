@@ -5,9 +5,11 @@ from __future__ import annotations
 import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.types as pt
 
 from icestream.records.rows import Flags, Indexes
 from icestream.records.schema import ConnectSchema, Kind
@@ -104,3 +106,29 @@ def struct_column(schema: ConnectSchema, fields: Sequence[pa.Array], null: Flags
 
 def is_uuid(kind: pa.DataType) -> bool:
     return isinstance(kind, pa.UuidType)
+
+
+def array_of(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
+    """Python's own values as an array; a UUID is its 16 bytes, on any level."""
+    held = _without_uuids(kind)
+    return pa.array(values, kind) if held is kind else pa.array(values, held).cast(kind)
+
+
+def _without_uuids(kind: pa.DataType) -> pa.DataType:
+    """The type itself, or the one that Arrow can make of Python's values and cast to it."""
+    if is_uuid(kind):
+        return pa.binary(16)
+    if pt.is_struct(kind):
+        fields = [kind.field(position) for position in range(kind.num_fields)]
+        held = [one.with_type(_without_uuids(one.type)) for one in fields]
+        is_same = all(one.type is other.type for one, other in zip(fields, held, strict=True))
+        return kind if is_same else pa.struct(held)
+    if pt.is_list(kind):
+        inner = _without_uuids(kind.value_type)
+        return kind if inner is kind.value_type else pa.list_(kind.value_field.with_type(inner))
+    if pt.is_map(kind):
+        key, item = _without_uuids(kind.key_type), _without_uuids(kind.item_type)
+        if key == kind.key_type and item == kind.item_type:
+            return kind
+        return pa.map_(kind.key_field.with_type(key), kind.item_field.with_type(item))
+    return kind

@@ -18,14 +18,14 @@ import pyarrow.types as pt
 
 from icestream.jsontext.coerce import CastError, coerced
 from icestream.jsontext.table_rows import cast_text
-from icestream.records.column import is_uuid
+from icestream.records.column import array_of, is_uuid
 from icestream.records.java_text import java_double, java_float
 
 _SPLIT = 8
 _ONE_BY_ONE = 16
 
 
-_NOT_CAST = (pa.ArrowException, ValueError, TypeError, OverflowError, KeyError)
+NOT_CAST = (pa.ArrowException, ValueError, TypeError, OverflowError, KeyError)
 """What Arrow and Python raise for values that one of them cannot hold."""
 
 
@@ -46,7 +46,7 @@ def _pieces(
     try:
         yield _cast(values, kind)
         return
-    except _NOT_CAST:
+    except NOT_CAST:
         pass
     if len(values) <= _ONE_BY_ONE:
         yield _one_by_one(values, kind, path, at, failed)
@@ -64,12 +64,12 @@ def _one_by_one(values: pa.Array, kind: pa.DataType, path: str, at: int, failed:
         except CastError as error:
             held.append(None)
             failed[at + position] = str(error)
-        except _NOT_CAST:  # Python itself cannot hold it, such as a moment after the year 9999
+        except NOT_CAST:  # Python itself cannot hold it, such as a moment after the year 9999
             held.append(None)
             failed[at + position] = (
                 f"field '{path}' is a {value.type} that does not fit a column of type {kind}"
             )
-    return pa.array(held, kind)
+    return array_of(held, kind)
 
 
 def _cast(values: pa.Array, kind: pa.DataType) -> pa.Array:
@@ -93,26 +93,32 @@ def _struct(values: pa.Array, kind: pa.StructType) -> pa.Array:
         _cast(columns[field.name], field.type) if field.name in columns else pa.nulls(len(values), field.type)
         for field in fields
     ]
-    return pa.StructArray.from_arrays(held, fields=fields, mask=_null_mask(values))
+    return pa.StructArray.from_arrays(held, fields=fields, mask=null_mask(values))
 
 
 def _list(values: pa.Array, kind: pa.ListType) -> pa.Array:
     items = _cast(values.flatten(), kind.value_type)
-    return pa.ListArray.from_arrays(_offsets(values), items, type=kind, mask=_null_mask(values))
+    return pa.ListArray.from_arrays(offsets_of(values), items, type=kind, mask=null_mask(values))
 
 
 def _map(values: pa.Array, kind: pa.MapType) -> pa.Array:
+    offsets, keys, items = entries_of(values)
+    keys, items = _cast(keys, kind.key_type), _cast(items, kind.item_type)
+    return pa.MapArray.from_arrays(offsets, keys, items, type=kind, mask=null_mask(values))
+
+
+def entries_of(values: pa.MapArray) -> tuple[pa.Array, pa.Array, pa.Array]:
+    """Offsets into keys and items, whatever the array was sliced from."""
     entries = pa.ListArray.from_arrays(
         values.offsets,
         pa.StructArray.from_arrays([values.keys, values.items], names=["key", "value"]),
-        mask=_null_mask(values),
+        mask=null_mask(values),
     )
     flat = entries.flatten()
-    keys, items = _cast(flat.field(0), kind.key_type), _cast(flat.field(1), kind.item_type)
-    return pa.MapArray.from_arrays(_offsets(entries), keys, items, type=kind, mask=_null_mask(values))
+    return offsets_of(entries), flat.field(0), flat.field(1)
 
 
-def _offsets(values: pa.Array) -> pa.Array:
+def offsets_of(values: pa.Array) -> pa.Array:
     """Offsets into the flattened items, whatever the array was sliced from."""
     lengths = pc.fill_null(pc.list_value_length(values), 0).to_numpy(zero_copy_only=False)
     offsets = np.zeros(len(values) + 1, np.int32)
@@ -120,7 +126,7 @@ def _offsets(values: pa.Array) -> pa.Array:
     return pa.array(offsets)
 
 
-def _null_mask(values: pa.Array) -> pa.Array | None:
+def null_mask(values: pa.Array) -> pa.Array | None:
     return values.is_null() if values.null_count else None
 
 

@@ -24,6 +24,7 @@ from icestream.records.payloads import Payloads
 from icestream.records.plain import plain
 from icestream.records.schema import DECIMAL, ConnectSchema, Kind
 from icestream.records.values import Fields, Node, Text
+from icestream.rows.logical_types import new_column_type
 from icestream.rows.new_columns import (
     LIST_ELEMENT,
     MAP_VALUE,
@@ -43,6 +44,7 @@ from icestream.rows.new_columns import (
     new_fields,
     trimmed,
 )
+from icestream.rows.widening import explicit_nulls, widenings
 
 _MOMENT = pa.timestamp("us", "UTC")
 
@@ -102,6 +104,19 @@ class SchemaDrift:
                     if reason := self._take(_gathered(missing_in(one, table.field(position).type, (name,)))):
                         refused[row] = reason
         return refused
+
+    def in_misfits(self, values: Iterable[Any]) -> None:
+        """Records that made no row, as Python's own values: what if columns were wider?"""
+        table = pa.struct(list(self.schema))
+        for value in values:
+            self._take(widenings(value, table))
+
+    def in_nulls(self, values: Iterable[Any], always_required: frozenset[str]) -> None:
+        """Records that lack a required value: what they say to be null is no longer required."""
+        table = pa.struct(list(self.schema))
+        for value in values:
+            nulls = {path: pa.null() for path in explicit_nulls(value, table)}
+            self._take({path: kind for path, kind in nulls.items() if path[0] not in always_required})
 
     def in_schema(self, schema: ConnectSchema) -> str | None:
         """Why the records of a schema have too many fields; None if they have not."""
@@ -236,6 +251,8 @@ def column_type(schema: ConnectSchema, force_optional: bool = False) -> pa.DataT
     def inside(one: ConnectSchema) -> tuple[pa.DataType, bool]:
         return column_type(one, force_optional), force_optional or one.optional
 
+    if (named := new_column_type(schema)) is not None:
+        return named
     if schema.kind is Kind.STRUCT:
         return pa.struct([pa.field(one.name, *inside(one.schema)) for one in schema.fields])
     if schema.kind is Kind.ARRAY and schema.value is not None:

@@ -14,19 +14,21 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.types as pt
 
 from icestream.api.batch import Failure
 from icestream.api.sink import TASK_PUT
 from icestream.jsontext.coerce import CastError, coerced
 from icestream.jsontext.table_rows import RowDecoder
-from icestream.records.column import Column, children, filled_deep
+from icestream.records.column import Column, array_of, children, filled_deep
 from icestream.records.json_source import JsonSource, Path
 from icestream.records.payloads import Payloads
 from icestream.records.plain import plain
 from icestream.records.rows import Indexes
 from icestream.records.schema import Kind
 from icestream.records.values import Fields, Listing, Node, Text, Value
-from icestream.rows.cast import cast_column
+from icestream.rows.cast import NOT_CAST, cast_column
+from icestream.rows.logical_types import meant
 from icestream.rows.schema_drift import SchemaDrift
 
 _WRAPPER: Final = "value"
@@ -57,12 +59,21 @@ class RowConverter:
 
     def to_rows(self, value: Value, length: int) -> Rows:
         if isinstance(value, Fields):
-            return self._from_text(value.rest) if _is_untouched(value) else self._from_fields(value)
+            made = self._from_text(value.rest) if _is_untouched(value) else self._from_fields(value)
+            return self._with_misfits_told(value, made)
         if isinstance(value, Column) and value.schema is not None and value.schema.kind is Kind.STRUCT:
-            return self._from_struct(value)
+            return self._with_misfits_told(value, self._from_struct(value))
         reason = f"the value is {_what(value)}, and a row needs an object with fields"
         failed = _failures(dict.fromkeys(range(length), reason))
         return Rows(self.schema.empty_table(), np.empty(0, np.int64), failed)
+
+    def _with_misfits_told(self, value: Fields | Column, made: Rows) -> Rows:
+        if self.drift is None:
+            return made
+        rows = [*made.failed, *made.index[_infinite(made.rows)].tolist()]
+        if rows:
+            self.drift.in_misfits(in_python(value, rows))
+        return made
 
     def _from_text(self, text: Text | None) -> Rows:
         """JSON objects that nobody has touched: one native pass."""
@@ -134,6 +145,24 @@ class RowConverter:
         return _one_by_one(plain(node, length), one.type, path, failed)
 
 
+def _infinite(rows: pa.Table) -> Indexes:
+    """Rows with a float that is infinite: the value may have been too large for it. Rare, and cheap."""
+    flags = np.zeros(rows.num_rows, np.bool_)
+    for name in rows.column_names:
+        column = rows.column(name)
+        if pt.is_float32(column.type):
+            flags |= pc.fill_null(pc.is_inf(column), False).to_numpy()
+    return np.flatnonzero(flags)
+
+
+def in_python(value: Fields | Column, rows: Sequence[int]) -> list[Any]:
+    """Those of some rows that Python can hold: it has no moments after the year 9999."""
+    try:
+        return plain(value.take(np.array(rows, np.int64)), len(rows))
+    except NOT_CAST:
+        return [] if len(rows) == 1 else [one for row in rows for one in in_python(value, [row])]
+
+
 def _failures(reasons: Mapping[int, str]) -> dict[int, Failure]:
     return {at: Failure(reason, stage=TASK_PUT) for at, reason in reasons.items()}
 
@@ -152,7 +181,8 @@ def _text_of(node: Node | None) -> Text | None:
 
 
 def _cast(column: Column, kind: pa.DataType, path: str, failed: dict[int, str]) -> pa.Array:
-    values, reasons = cast_column(filled_deep(column).values, kind, path)
+    held = filled_deep(column)
+    values, reasons = cast_column(meant(held.values, held.schema, kind), kind, path)
     failed.update(reasons)
     return values
 
@@ -166,7 +196,7 @@ def _one_by_one(values: list[Any], kind: pa.DataType, path: str, failed: dict[in
         except CastError as error:
             held.append(None)
             failed[at] = str(error)
-    return pa.array(held, kind)
+    return array_of(held, kind)
 
 
 def _what(value: Value) -> str:

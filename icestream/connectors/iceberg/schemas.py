@@ -84,8 +84,15 @@ def change_fields(
             update.update_column(path[:-1], required=False)
         elif ".".join(path) not in known:
             update.add_column(path, _iceberg_type(kind))
-        elif (wider := _iceberg_type(kind)) == _WIDER.get(schema.find_type(".".join(path))):
+        elif _is_wider(wider := _iceberg_type(kind), schema.find_type(".".join(path))):
             update.update_column(path, wider)
+
+
+def _is_wider(kind: it.IcebergType, held: it.IcebergType) -> bool:
+    """Whether Iceberg's rules let a column of the one type become one of the other."""
+    if isinstance(kind, it.DecimalType) and isinstance(held, it.DecimalType):
+        return kind.scale == held.scale and kind.precision > held.precision
+    return kind == _WIDER.get(held)
 
 
 def new_schema(record: pa.StructType) -> Schema:

@@ -19,7 +19,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyiceberg.io import FileIO, OutputStream, load_file_io
 from pyiceberg.io.pyarrow import (
-    compute_statistics_plan,
     data_file_statistics_from_parquet_metadata,
     parquet_path_to_id_mapping,
 )
@@ -33,8 +32,10 @@ from pyiceberg.typedef import Record
 from icestream.connectors.iceberg.catalogs import sink_errors
 from icestream.connectors.iceberg.file_origins import Origins
 from icestream.connectors.iceberg.guarded_catalogs import refuse_foreign_code
+from icestream.connectors.iceberg.hidden_nulls import may_hide_nulls, without_hidden_nulls
 from icestream.connectors.iceberg.partitions import Partitioner, PartitionValue
 from icestream.connectors.iceberg.schemas import arrow_schema
+from icestream.connectors.iceberg.statistics import statistics_plan
 from icestream.records.origins import RowOrigins
 from icestream.rows.new_columns import GrowthLimit
 
@@ -171,6 +172,7 @@ class StageWriter:
             plan.properties.get(TableProperties.WRITE_TARGET_FILE_SIZE_BYTES, 512 * 1024 * 1024)
         )
         self._options = parquet_options(plan.properties)
+        self._may_hide_nulls = any(may_hide_nulls(one.type) for one in plan.arrow_schema)
         self._buffered: dict[PartitionValue | None, list[_Piece]] = {}
         self.buffered_bytes = 0
         self._open: dict[PartitionValue | None, _OpenFile] = {}
@@ -179,6 +181,8 @@ class StageWriter:
     def write(self, rows: pa.Table, origins: RowOrigins) -> None:
         if not rows.num_rows:
             return
+        if self._may_hide_nulls:
+            rows = without_hidden_nulls(rows)
         size = rows.nbytes
         for group in self._partitioner.split(rows):
             mine = origins if group.order is None else origins.take(group.order)
@@ -241,7 +245,7 @@ def staged_file(
     """A file that was written by a plan, with its statistics."""
     statistics = data_file_statistics_from_parquet_metadata(
         metadata,
-        compute_statistics_plan(plan.schema, dict(plan.properties)),
+        statistics_plan(plan.schema, plan.properties),
         parquet_path_to_id_mapping(plan.schema),
     )
     metrics = statistics.to_serialized_dict()

@@ -20,10 +20,11 @@ from icestream.records.column import Column
 from icestream.records.origins import RowOrigins
 from icestream.records.records import Records
 from icestream.records.rows import Flags, Indexes
+from icestream.records.values import Fields
 from icestream.rows.new_columns import GrowthLimit, column_count
 from icestream.rows.record_shape import RecordShape
 from icestream.rows.schema_drift import SchemaDrift
-from icestream.rows.to_rows import RowConverter
+from icestream.rows.to_rows import RowConverter, in_python
 
 _BUFFER_BYTES = 192 * 1024 * 1024
 _OPEN_FILES = 200
@@ -98,6 +99,8 @@ class _TableWriter:
         self._drift = SchemaDrift(
             plan.arrow_schema, _limit(plan, task.stages), force_optional=plan.force_optional
         )
+        self._grows = plan.growth is not None
+        self._identifiers = frozenset(plan.schema.identifier_field_names())
         self._converter = RowConverter(plan.arrow_schema, self._drift if plan.growth is not None else None)
 
     def rows_of(self, records: Records) -> _Rows:
@@ -108,6 +111,9 @@ class _TableWriter:
         lacking = missing_required(rows.rows)
         if not lacking:
             return made
+        if self._grows and isinstance(records.value, Fields | Column):
+            those = rows.index[np.fromiter(lacking, np.int64, len(lacking))]
+            self._drift.in_nulls(in_python(records.value, those.tolist()), self._identifiers)
         failed |= {int(made.index[row]): Failure(why, stage=TASK_PUT) for row, why in lacking.items()}
         return made.without(failed)
 

@@ -69,3 +69,121 @@ def test_versions_of_a_map_in_one_batch_make_one_map(world: World) -> None:
         {"id": 1, "m": {"k": {"a": 1, "b": None}}},
         {"id": 2, "m": {"k": {"a": 2, "b": 3}}},
     ]
+
+
+F = it.NestedField
+NARROW = Schema(
+    F(1, "n", it.IntegerType(), required=True),
+    F(2, "price", it.DecimalType(5, 2)),
+    F(3, "ratio", it.FloatType()),
+    F(4, "inner", it.StructType(F(10, "n", it.IntegerType()), F(11, "k", it.StringType(), required=True))),
+    F(5, "items", it.ListType(12, it.StructType(F(13, "n", it.IntegerType())), element_required=True)),
+    F(6, "props", it.MapType(14, it.StringType(), 15, it.DecimalType(4, 1), value_required=True)),
+    F(7, "grid", it.ListType(16, it.ListType(17, it.IntegerType(), False), False)),
+)
+
+
+def _types(staged: Any) -> dict[str, str]:
+    schema = next(iter(staged.plans.values())).schema
+    return {
+        name: f"{'required ' if schema.find_field(name).required else ''}{schema.find_type(name)}"
+        for name in schema.column_names
+        if schema.find_type(name).is_primitive
+    }
+
+
+@pytest.mark.parametrize("edited", [False, True], ids=["untouched", "edited"])
+def test_columns_widen_for_records_without_a_schema_on_every_level(world: World, edited: bool) -> None:
+    wide = {
+        "n": 2**40,
+        "price": 123456.78,
+        "ratio": 1e300,
+        "inner": {"n": 2**33, "k": "k"},
+        "items": [{"n": 1}, {"n": 2**34}],
+        "props": {"a": 12345.6},
+        "grid": [[1], [2**35]],
+        "more": 1,
+    }
+    small = {"n": 1, "price": 1.5, "inner": {"k": "x"}}
+    edits = {"transforms": "t", "transforms.t.type": "org.apache.kafka.connect.transforms.InsertField$Value"}
+    config = (
+        {**edits, "transforms.t.static.field": "note", "transforms.t.static.value": "x"} if edited else {}
+    )
+    staged = world.staged(
+        [json.dumps(one).encode() for one in (small, wide, small)], world.table(NARROW), config=config
+    )
+    assert not reasons(staged)
+    types = _types(staged)
+    assert types["n"] == "required long"
+    assert (types["price"], types["ratio"]) == ("decimal(8, 2)", "double")
+    assert (types["inner.n"], types["items.element.n"], types["grid.element.element"]) == ("long",) * 3
+    assert types["props.value"] == "required decimal(6, 1)"
+    row = next(row for row in rows_of(staged) if row["n"] == 2**40)
+    assert (str(row["price"]), row["ratio"], row["inner"]["n"]) == ("123456.78", 1e300, 2**33)
+    assert (row["items"], row["grid"], row["more"]) == ([{"n": 1}, {"n": 2**34}], [[1], [2**35]], 1)
+
+
+def test_what_a_record_says_to_be_null_is_no_longer_required_and_what_it_lacks_is(world: World) -> None:
+    nulls = {"n": None, "inner": {"n": 1, "k": None}, "items": [None], "props": {"a": None}}
+    staged = world.staged([json.dumps(one).encode() for one in (nulls, {"price": 1})], world.table(NARROW))
+    types = _types(staged)
+    assert [types[name] for name in ("n", "inner.k", "props.value")] == ["int", "string", "decimal(4, 1)"]
+    schema = next(iter(staged.plans.values())).schema
+    assert not schema.find_field("items.element").required
+    assert list(reasons(staged)) == []
+    staged = world.staged([b'{"n":1}', b'{"price":1}'], world.table(NARROW, name="other"))
+    assert reasons(staged) == {1: "TASK_PUT: field 'n' is required by the table and has no value"}
+
+
+def test_a_column_that_identifies_rows_stays_required(world: World) -> None:
+    schema = Schema(F(1, "id", it.LongType(), required=True), identifier_field_ids=[1])
+    staged = world.staged([b'{"id":1}', b'{"id":null}'], world.table(schema))
+    assert rows_of(staged) == [{"id": 1}]
+    assert reasons(staged) == {1: "TASK_PUT: field 'id' is required by the table and has no value"}
+
+
+def test_a_record_that_no_wider_column_would_hold_changes_nothing(world: World) -> None:
+    staged = world.staged([b'{"n":1}', b'{"n":4294967296,"price":"abc"}'], world.table(NARROW))
+    assert _types(staged)["n"] == "required int"
+    assert len(reasons(staged)) == 1
+
+
+def test_a_schema_widens_and_frees_what_is_inside_of_lists_and_maps(world: World) -> None:
+    narrow = it.StructType(F(7, "n", it.IntegerType()))
+    table = world.table(
+        Schema(
+            F(1, "items", it.ListType(2, it.IntegerType(), element_required=True)),
+            F(3, "deep", it.MapType(4, it.StringType(), 5, it.ListType(6, narrow, False), True)),
+        )
+    )
+    inner = _struct({"field": "n", "type": "int64"}, {"field": "new", "type": "string", "optional": True})
+    deep = {
+        "field": "deep",
+        "type": "map",
+        "keys": {"type": "string"},
+        "values": {"type": "array", "items": inner},
+    }
+    items = {"field": "items", "type": "array", "items": {"type": "int64", "optional": True}}
+    payload = {"items": [1, None, 2**40], "deep": {"k": [{"n": 2**41, "new": "x"}]}}
+    staged = world.staged([_envelope(_struct(items, deep), payload)], table, config=ENVELOPES)
+    assert rows_of(staged) == [payload]
+    assert _types(staged) == {
+        "items.element": "long",
+        "deep.key": "required string",
+        "deep.value.element.n": "long",
+        "deep.value.element.new": "string",
+    }
+
+
+def test_a_null_struct_with_required_fields_and_a_uuid_inside_of_one_are_written(world: World) -> None:
+    inner = it.StructType(F(3, "k", it.StringType(), required=True), F(4, "u", it.UUIDType(), required=True))
+    table = world.table(Schema(F(1, "n", it.LongType()), F(2, "inner", inner)))
+    uuid = "12345678-1234-5678-1234-567812345678"
+    odd = b'{"n":"7","inner":{"k":5,"u":"%s"}}' % uuid.encode()
+    plain = b'{"n":1,"inner":{"k":"a","u":"%s"}}' % uuid.encode()
+    staged = world.staged([b'{"n":1}', plain, odd], table)
+    assert not reasons(staged)
+    found = [
+        (row["n"], row["inner"] and (row["inner"]["k"], str(row["inner"]["u"]))) for row in rows_of(staged)
+    ]
+    assert found == [(1, None), (1, ("a", uuid)), (7, ("5", uuid))]

@@ -118,6 +118,16 @@ def test_metrics_are_counted_and_bounds_truncated_unless_told(catalog: Catalog) 
     assert from_bytes(ty.LongType(), metrics["upper_bounds"][ID]) == 1
 
 
+def test_leaves_of_structs_have_bounds_and_their_own_mode(catalog: Catalog) -> None:
+    (file,) = write(catalog, {})
+    bounds = (file.metrics[key][NESTED] for key in ("lower_bounds", "upper_bounds"))
+    assert [from_bytes(ty.LongType(), bound) for bound in bounds] == [0, 2]
+    catalog.drop_table("ns.t")
+    (file,) = write(catalog, {"write.metadata.metrics.column.st.x": "counts"})
+    assert NESTED in file.metrics["value_counts"]
+    assert NESTED not in file.metrics["lower_bounds"]
+
+
 @pytest.mark.parametrize(
     ("mode", "counted", "bounds"),
     [
