@@ -23,7 +23,7 @@ from icestream.embedded import ports
 from icestream.embedded.kafka import Broker, running_broker
 from icestream.embedded.topics import ensure_topic
 from tests import long_form
-from tests.spark_settings import SPARK
+from tests.spark_settings import with_iceberg
 from tests.tally import Tally
 from tests.work_units import work_unit
 
@@ -143,7 +143,7 @@ def spark() -> SparkPlane:
     """The Spark session of this process."""
     from icestream.pipeline.spark_runner import SparkPlane
 
-    return SparkPlane(SPARK)
+    return SparkPlane(with_iceberg())
 
 
 @pytest.fixture(scope="session")
@@ -151,7 +151,7 @@ def start_job(broker: Broker) -> StartConnector:
     """Starts jobs in this process, on its Spark session; values are JSON without schemas."""
     from tests.running import connector_starter
 
-    start = connector_starter({"bootstrap.servers": broker.bootstrap, **SPARK})
+    start = connector_starter({"bootstrap.servers": broker.bootstrap, **with_iceberg()})
 
     def start_plain_json(name: str, config: Mapping[str, str], *, paused: bool) -> RunningConnector:
         return start(name, {**config, "value.converter.schemas.enable": "false"}, paused=paused)

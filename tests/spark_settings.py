@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping
 
 SPARK: Mapping[str, str] = {
@@ -9,3 +10,13 @@ SPARK: Mapping[str, str] = {
     "spark.driver.memory": "512m",
     "spark.driver.extraJavaOptions": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1",
 }
+
+
+@functools.cache
+def with_iceberg() -> dict[str, str]:
+    """With Iceberg's runtime, for commits that are queries; downloaded once."""
+    from icestream.cli.sql import fetched_jars
+
+    catalog = {"iceberg.catalog.type": "jdbc", "iceberg.catalog.uri": "jdbc:sqlite:a.db"}
+    jars = fetched_jars([{"connector.class": "IcebergSink", **catalog}])
+    return {**SPARK, "spark.jars": ",".join(map(str, jars))}

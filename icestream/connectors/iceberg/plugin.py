@@ -14,6 +14,7 @@ from icestream.api.environment_job import EnvironmentJob
 from icestream.api.errors import Problem
 from icestream.api.maintenance import Maintainer
 from icestream.api.manager import Manager
+from icestream.api.queries import SparkQueries
 from icestream.api.sink import Sink, SinkOptions, SinkPlugin
 from icestream.connectors.iceberg import hadoop_settings, settings
 from icestream.connectors.iceberg.maintenance_settings import maintenance_of, rhythm_of
@@ -74,6 +75,7 @@ class IcebergPlugin(SinkPlugin):
         values = settings.ICEBERG_SINK.parse(config)
         return SinkOptions(
             commit_seconds=values["iceberg.control.commit.interval-ms"] / 1000,
+            needs_keys=settings.is_upsert(config),
             group=values["iceberg.connect.group-id"] or None,
             transactional_prefix=values["iceberg.coordinator.transactional.prefix"] or "",
             # A merge of rows is run again if files are replaced meanwhile, and the other way round.
@@ -102,9 +104,12 @@ class IcebergPlugin(SinkPlugin):
         )
 
     def open(self, name: str, config: Config) -> Sink:
+        return self.open_on_spark(name, config, None)
+
+    def open_on_spark(self, name: str, config: Config, queries: SparkQueries | None) -> Sink:
         from icestream.connectors.iceberg.sink import IcebergSink
 
-        return IcebergSink(name, config)
+        return IcebergSink(name, config, queries)
 
     def probes(self, config: Config, worker: Config) -> Iterator[Probe]:
         from icestream.connectors.iceberg.probes import catalog_probes

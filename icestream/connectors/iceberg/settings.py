@@ -141,12 +141,10 @@ _TABLE_SETTINGS: Final = (
 
 _SWITCHES_NOT_YET: Final = (
     "iceberg.tables.dynamic-enabled",
-    "iceberg.tables.upsert-mode-enabled",
     "iceberg.tables.schema-case-insensitive",
 )
 _KEYS_NOT_YET: Final = (
     "iceberg.tables.route-field",
-    "iceberg.tables.cdc-field",
     "iceberg.tables.default-commit-branch",
 )
 _TABLE_KEYS_NOT_YET: Final = re.compile(r"iceberg\.table\..+\.(commit-branch|route-regex)")
@@ -175,6 +173,18 @@ def definition(config: Config) -> ConfigDef:
 
 def tables(config: Config) -> list[str]:
     return [table.strip() for table in config.get("iceberg.tables", "").split(",") if table.strip()]
+
+
+def is_upsert(config: Config) -> bool:
+    """Whether records change the rows of their keys."""
+    values = ICEBERG_SINK.parse(config)
+    return bool(values["iceberg.tables.upsert-mode-enabled"] or values["iceberg.tables.cdc-field"])
+
+
+def id_columns(config: Config, table: str) -> list[str]:
+    """The columns that identify a row, as the config has them; empty: as the table has them."""
+    given = config.get(f"iceberg.table.{table}.id-columns") or config.get("iceberg.tables.default-id-columns")
+    return [column.strip() for column in (given or "").split(",") if column.strip()]
 
 
 def group_of(name: str, config: Config) -> str:

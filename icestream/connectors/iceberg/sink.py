@@ -10,6 +10,7 @@ from typing import Final
 from pyiceberg.catalog import Catalog
 
 from icestream.api.config import Config
+from icestream.api.queries import SparkQueries
 from icestream.api.sink import Message, OpenWriter, Receipt, Sink
 from icestream.connectors.iceberg.catalogs import open_catalog
 from icestream.connectors.iceberg.events import (
@@ -21,9 +22,11 @@ from icestream.connectors.iceberg.events import (
     TableReference,
     encoded,
 )
+from icestream.connectors.iceberg.java_catalogs import java_catalog
 from icestream.connectors.iceberg.new_table import NewTable
-from icestream.connectors.iceberg.settings import ICEBERG_SINK, group_of, write_props
+from icestream.connectors.iceberg.settings import ICEBERG_SINK, group_of, id_columns, is_upsert, write_props
 from icestream.connectors.iceberg.table import IcebergTable
+from icestream.connectors.iceberg.upserts import COMMIT_SECONDS, Upserts
 from icestream.connectors.iceberg.writer import IcebergWriter
 from icestream.rows.new_columns import GrowthLimit
 
@@ -36,7 +39,9 @@ RESERVED: Final = frozenset(
 """Columns that every Iceberg table has by itself: with others of these names, MERGE and compaction fail."""
 
 
-def table_from(catalog: Catalog, table: str, job: str, config: Config) -> IcebergTable:
+def table_from(
+    catalog: Catalog, table: str, job: str, config: Config, queries: SparkQueries | None = None
+) -> IcebergTable:
     """One table as a config has it written."""
     settings = ICEBERG_SINK.parse(config)
     limit = GrowthLimit.from_config(config, RESERVED)
@@ -51,15 +56,29 @@ def table_from(catalog: Catalog, table: str, job: str, config: Config) -> Iceber
         else None,
         limit=limit,
         force_optional=settings["iceberg.tables.schema-force-optional"],
+        upserts=upserts_of(config, table, queries),
     )
 
 
+def upserts_of(config: Config, table: str, queries: SparkQueries | None) -> Upserts | None:
+    """None: every record is a row of its own."""
+    if not is_upsert(config):
+        return None
+    settings = ICEBERG_SINK.parse(config)
+    ids = id_columns(config, table)
+    return Upserts(ids, settings["iceberg.tables.cdc-field"] or None, java_catalog(config), queries)
+
+
 class IcebergSink(Sink):
-    def __init__(self, name: str, config: Config) -> None:
+    def __init__(self, name: str, config: Config, queries: SparkQueries | None = None) -> None:
         self.writer: OpenWriter = IcebergWriter
         settings = ICEBERG_SINK.parse(config)
         catalog = open_catalog(config)
-        self._tables = [table_from(catalog, table, name, config) for table in settings["iceberg.tables"]]
+        self._tables = [
+            table_from(catalog, table, name, config, queries) for table in settings["iceberg.tables"]
+        ]
+        if is_upsert(config):
+            self.commit_seconds = COMMIT_SECONDS
         self._catalog = settings["iceberg.catalog"] or "iceberg"
         self._control_topic = settings["iceberg.control.topic"]
         self._group = group_of(name, config)

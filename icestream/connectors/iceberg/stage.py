@@ -30,6 +30,7 @@ from pyiceberg.table.locations import LocationProvider, load_location_provider
 from pyiceberg.typedef import Record
 
 from icestream.connectors.iceberg.catalogs import sink_errors
+from icestream.connectors.iceberg.changes import UpsertPlan
 from icestream.connectors.iceberg.file_origins import Origins
 from icestream.connectors.iceberg.guarded_catalogs import refuse_foreign_code
 from icestream.connectors.iceberg.hidden_nulls import may_hide_nulls, without_hidden_nulls
@@ -81,6 +82,8 @@ class TablePlan:
     """How many columns a batch may add, these included; None: none, what the table lacks is left out."""
     force_optional: bool = False
     """Whether fields inside of new columns are optional, whatever the schema of a record says."""
+    upserts: UpsertPlan | None = None
+    """None: every record is a row of its own."""
 
     @functools.cached_property
     def schema(self) -> Schema:

@@ -11,7 +11,7 @@ import datetime as dt
 import functools
 import logging
 import uuid
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -26,6 +26,7 @@ from pyiceberg.exceptions import (
 from pyiceberg.table import Table, TableProperties, Transaction
 from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.refs import MAIN_BRANCH
+from pyiceberg.table.snapshots import Operation
 from pyroaring import BitMap64
 
 from icestream.api.batch import Staged
@@ -53,6 +54,7 @@ from icestream.connectors.iceberg.new_table import NewTable
 from icestream.connectors.iceberg.schemas import arrow_schema, change_fields
 from icestream.connectors.iceberg.stage import NewFields, NewTablePlan, TablePlan, data_file
 from icestream.connectors.iceberg.sweep import file_prefix, sweep
+from icestream.connectors.iceberg.upserts import UpsertCommit, Upserts
 from icestream.connectors.iceberg.write_properties import property_problems, taken_properties
 from icestream.rows.new_columns import GrowthLimit
 from icestream.rows.record_shape import WHOLE
@@ -81,6 +83,7 @@ class IcebergTable(Target):
         new_table: NewTable | None = None,
         limit: GrowthLimit | None = None,
         force_optional: bool = False,
+        upserts: Upserts | None = None,
     ) -> None:
         share_history()
         self._catalog = catalog
@@ -93,6 +96,8 @@ class IcebergTable(Target):
         """How it is created if it is missing; None: not at all."""
         self._limit = limit or GrowthLimit()
         self._force_optional = force_optional
+        self._upserts = upserts
+        """None: every record is a row of its own."""
         self.name = name
         self._table: Table | None = None
         self._manifest_list = KeptManifestList()
@@ -138,6 +143,7 @@ class IcebergTable(Target):
             new_fields=new_fields,
             growth=self._growth,
             force_optional=self._force_optional,
+            upserts=self._upserts.plan(self.name, metadata) if self._upserts else None,
         )
 
     def _refuse_bad_properties(self, properties: Mapping[str, str]) -> None:
@@ -153,8 +159,13 @@ class IcebergTable(Target):
 
     def commit(self, commit: Commit) -> Receipt:
         """Make staged files visible, with the checkpoint. CommitConflict: nothing landed, plan again."""
-        plan: TablePlan = commit.plan
         expect = commit.expect.offsets if commit.expect else NOTHING
+        if self._upserts:
+            return self._upsert(self._upserts, commit, expect)
+        return self._append_files(commit, expect, commit.staged.payload)
+
+    def _append_files(self, commit: Commit, expect: Offsets, files: Sequence[Any]) -> Receipt:
+        plan: TablePlan = commit.plan
         previous = commit.checkpoint.previous
         table = self._loaded()
         self._refuse_moved(table.metadata, expect, previous, plan)
@@ -177,6 +188,31 @@ class IcebergTable(Target):
         with sink_errors(f"writing manifests of {self.name}"):
             append.commit()
         return self._send(transaction, append, stored)
+
+    def _upsert(self, upserts: Upserts, commit: Commit, expect: Offsets) -> Receipt:
+        """Merge staged changes; where nothing changes, only the checkpoint is committed."""
+        plan: TablePlan = commit.plan
+        receipt: Receipt | None = None
+        if commit.staged.payload:
+            receipt = UpsertCommit(
+                self._catalog,
+                self.name,
+                self._job,
+                self._branch,
+                upserts,
+                commit,
+                _summary(commit),
+                self._loaded,
+                lambda metadata: self._refuse_moved(metadata, expect, commit.checkpoint.previous, plan),
+                lambda table: self._grown(table, plan.new_fields),
+            ).run()
+            self._table = None
+        receipt = receipt or self._append_files(commit, expect, ())
+        try:
+            self.discard(commit.staged)
+        except SinkUnavailable as error:  # it has landed all the same, and they are swept later
+            _log.warning("staged changes of %s are left behind: %s", self.name, error)
+        return receipt
 
     def _send(self, transaction: Transaction, append: Any, checkpoint: Checkpoint) -> Receipt:
         try:
@@ -220,6 +256,8 @@ class IcebergTable(Target):
         """Delete staged files that were certainly not committed."""
         io = self._loaded().io
         for file in staged.payload:
+            if not file.path:
+                continue
             try:
                 io.delete(file.path)
             except OSError as error:
@@ -239,6 +277,9 @@ class IcebergTable(Target):
     def audit(self) -> TargetAudit:
         found = self.found()
         table = self._table or self._loaded()
+        if self._upserts or _has_changes(table, checkpoints.key_of(self._job)):
+            # A change may replace a row, remove one, or come to nothing: rows prove nothing of changes.
+            return TargetAudit(found)
         snapshot = table.current_snapshot()
         summary = snapshot.summary.additional_properties if snapshot and snapshot.summary else {}
         return TargetAudit(
@@ -325,6 +366,16 @@ def _has_other_writers(table: Table, key: str) -> bool:
         snapshot.summary is not None
         and key not in snapshot.summary.additional_properties
         and snapshot.summary.operation.value != "replace"
+        for snapshot in table.metadata.snapshots
+    )
+
+
+def _has_changes(table: Table, key: str) -> bool:
+    """Whether the job has ever merged changes into this table, as far as its history tells."""
+    return any(
+        snapshot.summary is not None
+        and key in snapshot.summary.additional_properties
+        and snapshot.summary.operation in (Operation.OVERWRITE, Operation.DELETE)
         for snapshot in table.metadata.snapshots
     )
 

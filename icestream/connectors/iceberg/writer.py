@@ -1,4 +1,5 @@
-"""The Iceberg sink inside a task: records become rows of every table, and rows become data files.
+"""The Iceberg sink inside a task: records become rows of every table, and rows become data files; or changes
+of rows, where a table gets upserts.
 
 Opened by `pipeline.task`. A record that one table cannot take is in none: all see it before any gets it.
 """
@@ -15,6 +16,19 @@ import pyarrow.types as pt
 
 from icestream.api.batch import Failure, Staged
 from icestream.api.sink import TASK_PUT, TargetTask, WriterTask, Written
+from icestream.connectors.iceberg.changes import (
+    DELETE,
+    PUT,
+    TRUNCATE,
+    UNKNOWN,
+    ChangeKinds,
+    ChangeStage,
+    KeyRows,
+    UpsertPlan,
+    null_ids,
+    optional,
+    with_kinds,
+)
 from icestream.connectors.iceberg.stage import NewTablePlan, StageWriter, TablePlan
 from icestream.records.column import Column
 from icestream.records.origins import RowOrigins
@@ -41,15 +55,25 @@ class IcebergWriter:
             for target in task.targets
             if isinstance(target.plan, NewTablePlan)
         }
-        self._tables = [_TableWriter(target, task) for target in task.targets if target.name not in self._new]
+        self._tables = [
+            _table_writer(target, task) for target in task.targets if target.name not in self._new
+        ]
 
     def write(self, records: Sequence[Records], origins: RowOrigins) -> Written:
-        # A null value is passed over, as the Java sink does.
-        present, null = _nulls_apart(records)
+        present, absent = _nulls_apart(records)
         for shape in self._new.values():
             for group in present:
                 shape.look(group.value)
-        made = [[table.rows_of(group) for group in present] for table in self._tables]
+        # A null value is passed over, as the Java sink does; where rows have keys, it deletes one.
+        deletes = bool(self._tables) and self._tables[0].deletes
+        skipped = [] if deletes else [int(row) for group in absent for row in group.rows]
+        made = [
+            [
+                *(table.rows_of(group) for group in present),
+                *(table.deletions_of(group) for group in absent if deletes),
+            ]
+            for table in self._tables
+        ]
         failed: dict[int, Failure] = {}
         for parts in made:
             for part in parts:
@@ -59,7 +83,7 @@ class IcebergWriter:
             for part in parts if self._stages else ():
                 table.write(part.without(failed) if failed else part, origins, fresh)
         self._free_memory()
-        return Written(failed, null)
+        return Written(failed, skipped)
 
     def _free_memory(self) -> None:
         """All tables share one allowance for rows that wait to be written."""
@@ -88,20 +112,31 @@ class _Rows:
         return self if keep.all() else _Rows(self.rows.filter(pa.array(keep)), self.index[keep], self.failed)
 
 
+def _table_writer(target: TargetTask, task: WriterTask) -> _TableWriter:
+    plan: TablePlan = target.plan
+    return _TableWriter(target, task) if plan.upserts is None else _ChangeWriter(target, task, plan.upserts)
+
+
 class _TableWriter:
     """One table's part of a task."""
+
+    deletes = False
+    """Whether a record without a value deletes the row of its key."""
 
     def __init__(self, target: TargetTask, task: WriterTask) -> None:
         plan: TablePlan = target.plan
         self.name = target.name
         self.start = target.start
-        self.files = StageWriter(plan, task.batch, max(1, _OPEN_FILES // len(task.targets)))
+        self.files = self._stage(plan, task)
         self._drift = SchemaDrift(
             plan.arrow_schema, _limit(plan, task.stages), force_optional=plan.force_optional
         )
         self._grows = plan.growth is not None
         self._identifiers = frozenset(plan.schema.identifier_field_names())
         self._converter = RowConverter(plan.arrow_schema, self._drift if plan.growth is not None else None)
+
+    def _stage(self, plan: TablePlan, task: WriterTask) -> StageWriter | ChangeStage:
+        return StageWriter(plan, task.batch, max(1, _OPEN_FILES // len(task.targets)))
 
     def rows_of(self, records: Records) -> _Rows:
         """Rows of the table; the records that make none, with stage and reason."""
@@ -116,6 +151,10 @@ class _TableWriter:
             self._drift.in_nulls(in_python(records.value, those.tolist()), self._identifiers)
         failed |= {int(made.index[row]): Failure(why, stage=TASK_PUT) for row, why in lacking.items()}
         return made.without(failed)
+
+    def deletions_of(self, records: Records) -> _Rows:
+        """What records without a value are to the table."""
+        raise NotImplementedError
 
     def write(self, made: _Rows, origins: RowOrigins, fresh: Flags) -> None:
         """Write rows that the table does not have; from the first new field on, only look for more."""
@@ -132,6 +171,72 @@ class _TableWriter:
         return Staged(files, sum(file.rows for file in files), new_fields=self._drift.found)
 
 
+class _ChangeWriter(_TableWriter):
+    """One table's part of a task, if records change the rows of their keys. Its rows have the kind of each
+    change beside them."""
+
+    deletes = True
+
+    def __init__(self, target: TargetTask, task: WriterTask, upserts: UpsertPlan) -> None:
+        super().__init__(target, task)
+        self._schema = target.plan.arrow_schema
+        self._converter = RowConverter(optional(self._schema), self._converter.drift)
+        self._ids = upserts.ids
+        self._kinds = ChangeKinds(upserts.cdc_field)
+        self._keys = KeyRows(self._schema, upserts.ids)
+
+    def _stage(self, plan: TablePlan, task: WriterTask) -> ChangeStage:
+        assert plan.upserts is not None
+        places = (plan.location, plan.properties, plan.io_properties)
+        return ChangeStage(
+            plan.arrow_schema, plan.upserts.ids, *places, f"{plan.file_prefix}{task.batch}-", plan.name
+        )
+
+    def rows_of(self, records: Records) -> _Rows:
+        rows = self._converter.to_rows(records.value, len(records))
+        kinds, told = self._kinds.of(records.value, len(records))
+        failed = {int(records.rows[at]): why for at, why in rows.failed.items()}
+        for at in np.flatnonzero(kinds == UNKNOWN).tolist():
+            failed[int(records.rows[at])] = Failure(
+                f"the kind of change '{told[at]}' is none of insert, update, delete, read, create and "
+                "truncate, by its first letter",
+                stage=TASK_PUT,
+            )
+        mine = kinds[rows.index]
+        made = _Rows(with_kinds(rows.rows, mine), records.rows[rows.index], failed)
+        needs_key = np.flatnonzero(mine != TRUNCATE)
+        without_id = null_ids(rows.rows.take(pa.array(needs_key)), self._ids)
+        for row, name in without_id.items():
+            failed[int(made.index[needs_key[row]])] = self._lacks(name, "the value")
+        puts = np.flatnonzero(mine == PUT)
+        put_rows = pa.table(rows.rows.take(pa.array(puts)).columns, schema=self._schema)
+        for row, why in missing_required(put_rows).items():
+            failed.setdefault(int(made.index[puts[row]]), Failure(why, stage=TASK_PUT))
+        return made.without(failed) if failed else made
+
+    def deletions_of(self, records: Records) -> _Rows:
+        """The rows that records without a value delete, by their keys."""
+        rows = self._keys.of(records.key, len(records))
+        failed = {int(records.rows[at]): self._unkeyed(why.reason) for at, why in rows.failed.items()}
+        index = records.rows[rows.index]
+        for row, name in null_ids(rows.rows, self._ids).items():
+            failed[int(index[row])] = self._lacks(name, "the key of a record without a value")
+        kinds = np.full(rows.rows.num_rows, DELETE, np.int8)
+        made = _Rows(with_kinds(rows.rows, kinds), index, failed)
+        return made.without(failed) if failed else made
+
+    @staticmethod
+    def _lacks(name: str, where: str) -> Failure:
+        return Failure(f"id column '{name}' has no value in {where}: the row is not known", stage=TASK_PUT)
+
+    def _unkeyed(self, why: str) -> Failure:
+        return Failure(
+            f"a record without a value deletes a row, and its key does not tell the id columns "
+            f"{', '.join(self._ids)}: {why}; set key.converter to what the keys are written with",
+            stage=TASK_PUT,
+        )
+
+
 def _limit(plan: TablePlan, stages: bool) -> GrowthLimit:
     """How many columns the records may still add. A batch that is in the table adds nothing, and what was too
     much for it is too much again."""
@@ -140,16 +245,17 @@ def _limit(plan: TablePlan, stages: bool) -> GrowthLimit:
     return plan.growth.less(column_count(plan.new_fields) if stages else plan.growth.columns)
 
 
-def _nulls_apart(groups: Sequence[Records]) -> tuple[list[Records], list[int]]:
-    """The records that have a value, and the rows of those that have none."""
+def _nulls_apart(groups: Sequence[Records]) -> tuple[list[Records], list[Records]]:
+    """The records that have a value, and those that have none."""
     present: list[Records] = []
-    rows: list[int] = []
+    absent: list[Records] = []
     for records in groups:
         null = _nulls(records)
-        rows += records.rows[null].tolist()
+        if null.any():
+            absent.append(records.take(np.flatnonzero(null)))
         if not null.all():
             present.append(records.take(np.flatnonzero(~null)))
-    return present, rows
+    return present, absent
 
 
 def _nulls(records: Records) -> Flags:
