@@ -39,7 +39,12 @@ ICEBERG_SINK: Final = (
             ),
             _setting("iceberg.tables.route-field", Type.STRING, None, "The field that decides the table."),
             _setting("iceberg.tables.default-commit-branch", Type.STRING, None, "The branch to commit to."),
-            _setting("iceberg.tables.default-id-columns", Type.STRING, None, "Columns that identify a row."),
+            _setting(
+                "iceberg.tables.default-id-columns",
+                Type.STRING,
+                None,
+                "Columns that identify a row, for upserts and for tables that are created.",
+            ),
             _setting(
                 "iceberg.tables.default-partition-by", Type.STRING, None, "Partitioning of tables we create."
             ),
@@ -65,9 +70,17 @@ ICEBERG_SINK: Final = (
                 "Match columns whatever their case.",
             ),
             _setting(
-                "iceberg.tables.cdc-field", Type.STRING, None, "The field with the kind of change (Tabular)."
+                "iceberg.tables.cdc-field",
+                Type.STRING,
+                None,
+                "The field with the kind of change: records insert, update and delete rows (Tabular).",
             ),
-            _setting("iceberg.tables.upsert-mode-enabled", Type.BOOLEAN, False, "Write upserts (Tabular)."),
+            _setting(
+                "iceberg.tables.upsert-mode-enabled",
+                Type.BOOLEAN,
+                False,
+                "A record replaces the row of its id columns; one without a value deletes it (Tabular).",
+            ),
             _setting(
                 "iceberg.control.topic", Type.STRING, "control-iceberg", "The topic of the commit events."
             ),
@@ -134,7 +147,7 @@ ICEBERG_SINK: Final = (
 
 _TABLE_SETTINGS: Final = (
     ("commit-branch", "The branch to commit to."),
-    ("id-columns", "Columns that identify a row."),
+    ("id-columns", "Columns that identify a row, for upserts and if we create the table."),
     ("partition-by", "Partitioning, if we create the table."),
     ("route-regex", "Records whose route field matches go to this table."),
 )

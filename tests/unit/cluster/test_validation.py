@@ -89,8 +89,6 @@ def test_a_config_without_class_is_shown_without_its_secrets() -> None:
         ("transforms", "a,a", "Invalid value [a, a] for configuration transforms: Duplicate alias provided."),
         ("predicates", "a", 'Missing required configuration "predicates.a.type"'),
         ("iceberg.tables.dynamic-enabled", "true", "not supported by this version"),
-        ("iceberg.tables.upsert-mode-enabled", "TRUE", "not supported by this version"),
-        ("iceberg.tables.cdc-field", "_cdc.op", "not supported by this version"),
         ("iceberg.tables.route-field", "db", "not supported by this version"),
         ("iceberg.tables.schema-case-insensitive", "true", "not supported by this version"),
         ("iceberg.table.streaming.apilogs.commit-branch", "b", "not supported by this version"),
