@@ -7,7 +7,7 @@ import re
 import sys
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final, TextIO
 
@@ -61,6 +61,13 @@ def conceal(secrets: Mapping[str, str]) -> None:
     global _concealed
     more = {secret: shown for secret, shown in secrets.items() if len(secret) >= _SHORTEST_CONCEALED}
     _concealed = _concealed | more
+
+
+def concealed_in(texts: Iterable[str]) -> dict[str, str]:
+    """Of what is concealed here, what stands in these texts: for another process that gets them."""
+    known = _concealed.items()
+    joined = "\n".join(texts)
+    return {secret: shown for secret, shown in known if secret in joined}
 
 
 def for_connector(logger: logging.Logger, name: str) -> logging.LoggerAdapter[logging.Logger]:

@@ -10,14 +10,17 @@ import os
 import traceback
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeVar
 
 from icestream.api.errors import IcestreamError
+
+_E = TypeVar("_E", bound=IcestreamError)
 
 _OURS: Final = str(Path(__file__).parent) + os.sep
 _LIBRARIES: Final = (f"{os.sep}site-packages{os.sep}", f"{os.sep}dist-packages{os.sep}")
 _SPARK: Final = (f"{os.sep}pyspark{os.sep}", f"{os.sep}py4j{os.sep}")
 """What these tell is what our own code in Spark's tasks said, or Spark itself."""
+_ELSEWHERE: Final = "trace_of_another_process"
 _LEFT_OUT: Final = "(its words are in the log of the worker)"
 _CAUSE: Final = "\nThe above exception was the direct cause of the following exception:\n\n"
 _CONTEXT: Final = "\nDuring handling of the above exception, another exception occurred:\n\n"
@@ -32,7 +35,15 @@ def shown(error: BaseException) -> str:
 
 def shown_trace(error: BaseException) -> str:
     """As Python prints it, without the messages that libraries wrote."""
+    if (elsewhere := vars(error).get(_ELSEWHERE)) is not None:
+        return str(elsewhere)
     return "".join(_parts(error, set()))
+
+
+def with_trace(error: _E, trace: str) -> _E:
+    """The error, shown with the trace that it had in another process."""
+    vars(error)[_ELSEWHERE] = trace
+    return error
 
 
 def _parts(error: BaseException, seen: set[int]) -> Iterator[str]:

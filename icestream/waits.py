@@ -19,7 +19,14 @@ _UNDER_WAY: dict[int, list[Waiting]] = {}
 @contextmanager
 def waiting_for(what: str) -> Iterator[None]:
     """`what` completes "waiting for …"."""
-    thread, wait = threading.get_ident(), Waiting(what, dt.datetime.now(dt.UTC))
+    with waiting_as(Waiting(what, dt.datetime.now(dt.UTC))):
+        yield
+
+
+@contextmanager
+def waiting_as(wait: Waiting) -> Iterator[None]:
+    """The same for a wait that began elsewhere, in the process of a job."""
+    thread = threading.get_ident()
     own = _UNDER_WAY.setdefault(thread, [])
     own.append(wait)
     try:

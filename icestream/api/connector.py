@@ -74,6 +74,9 @@ class ConnectorPlugin:
     client_prefixes: ClassVar[Mapping[str, str]] = {}
     """Prefixes of settings for Kafka's clients besides `producer.override.` and the like, and the role of
     the client: `producer`, `consumer` or `admin`."""
+    may_have_process: ClassVar[bool] = True
+    """Whether `icestream.job.manager=process` is possible: what a process that is not yet dead does is
+    refused by the targets."""
     java_loggers: ClassVar[Mapping[str, Sequence[str]]] = {}
     """Names of Java loggers, and the Python loggers that say what they would say."""
     worker_settings: ClassVar[Sequence[Setting]] = ()

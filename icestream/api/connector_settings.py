@@ -5,6 +5,7 @@ The control plane validates with them, the data plane reads them.
 
 from __future__ import annotations
 
+import re
 from typing import Any, Final
 
 from icestream.api.config import REQUIRED, ConfigDef, Setting, Type
@@ -263,6 +264,62 @@ RESTARTS: Final = ConfigDef(
 )
 """Of connectors that start again by themselves after a failure."""
 
+JOB_MANAGER: Final = ConfigDef(
+    (
+        Setting(
+            "icestream.job.manager",
+            Type.STRING,
+            "thread",
+            "Where the job runs: thread, in the worker; process, in a process of its own with a Spark of its "
+            "own.",
+            check=lambda place: _place_problem(place),
+            importance="LOW",
+            group="Icestream",
+        ),
+        Setting(
+            "icestream.job.manager.driver.memory",
+            Type.STRING,
+            "",
+            "Memory of the Spark driver of a job in a process of its own, such as 2g; empty: as the worker's "
+            "'spark.driver.memory'.",
+            check=lambda memory: _memory_problem(memory),
+            importance="LOW",
+            group="Icestream",
+        ),
+        Setting(
+            "icestream.job.manager.heartbeat.timeout.ms",
+            Type.LONG,
+            60_000,
+            "A process of a job that says nothing for so long is killed, and another one is started.",
+            at_least=1_000,
+            importance="LOW",
+            group="Icestream",
+        ),
+    )
+)
+"""Of connectors, and of workers for all connectors that say nothing else."""
+_PLACES: Final = ("thread", "process")
+
+
+def _place_problem(place: str) -> str | None:
+    if place == "kubernetes":
+        return "a pod for each job is made by the operator, which this version does not have; write process"
+    return None if place in _PLACES else f"String must be one of: {', '.join(_PLACES)}"
+
+
+def _memory_problem(memory: str) -> str | None:
+    is_known = not memory or _MEMORY.fullmatch(memory)
+    return None if is_known else "write a number and its unit, such as 512m or 2g"
+
+
+def memory_bytes(memory: str) -> int:
+    """What `2g` is in bytes."""
+    number, unit = memory[:-1], memory[-1].lower()
+    return int(number) << 10 * (1 + "kmgt".index(unit))
+
+
+_MEMORY: Final = re.compile(r"[0-9]{1,9}[kKmMgGtT]")
+
 CONNECTOR: Final = (
     FRAMEWORK
     + ConfigDef(
@@ -280,6 +337,7 @@ CONNECTOR: Final = (
         ),
     )
     + RESTARTS
+    + JOB_MANAGER
 )
 
 NEW_COLUMNS: Final = Setting(

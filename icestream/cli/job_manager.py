@@ -16,13 +16,18 @@ import click
     "  130  told twice",
     short_help="Run one job on its own.",
 )
-def job_manager() -> None:
+@click.option("--channel", type=int, hidden=True, help="The socket of the worker that started it.")
+def job_manager(channel: int | None) -> None:
     """Coordinate the commits of a connector whose tasks run on workers of Kafka Connect.
 
     Environment variables configure it; docs/job-manager.md has all of them. /live, /ready and /metrics are
     at HTTP_HOST and HTTP_PORT. Ctrl-C or SIGTERM ends it after the commit under way; a second Ctrl-C ends it
     at once.
     """
+    if channel is not None:
+        from icestream.jobs.job_process import serve_worker
+
+        return serve_worker(channel)
     from icestream.cli.environment_job import parse_environment, run_job
 
     run_job(*parse_environment(os.environ))

@@ -41,6 +41,7 @@ from icestream.cluster.properties import ConnectorFile
 from icestream.cluster.restarts import NEVER, Policy
 from icestream.cluster.secrets import concealing, discreet, discreet_problem, secrets_of
 from icestream.converters.catalog import converter_from
+from icestream.jobs.job_place import job_place_problems
 from icestream.kafka.clients import override_findings
 from icestream.logs import masked
 from icestream.plugins import Connector, find_connector
@@ -194,6 +195,7 @@ CHECKS: Final[Sequence[Callable[[Candidate], Findings]]] = (
     _settings,
     _sink_or_source,
     lambda candidate: _found(task_problems(candidate.given, candidate.worker)),
+    lambda candidate: _found(job_place_problems(candidate.plugin, candidate.given, candidate.worker)),
     lambda candidate: _found(version_problems(candidate.given, candidate.connector)),
     _unknown_keys,
     _converters,

@@ -6,10 +6,12 @@ from collections.abc import Mapping
 from typing import Final
 
 from icestream.api.config import REQUIRED, ConfigDef, Setting, Type
+from icestream.api.connector_settings import JOB_MANAGER
 from icestream.cluster.allowed_hosts import ALLOWED_HOSTS
 from icestream.cluster.config_limits import TASKS_LIMIT
 from icestream.cluster.logger_levels import levels_problem
 from icestream.cluster.rest_settings import REST
+from icestream.jobs.job_place import MOST_MEMORY, PROCESSES
 
 
 def _strings(doc: str, *names: str) -> tuple[Setting, ...]:
@@ -87,6 +89,9 @@ _ICESTREAM: Final = (
     ),
     TASKS_LIMIT,
     ALLOWED_HOSTS,
+    *JOB_MANAGER.settings,
+    PROCESSES,
+    MOST_MEMORY,
 )
 
 _BOTH_MODES: Final = (

@@ -17,6 +17,9 @@ from icestream.api.offset_admin import OffsetAdmin, OffsetEntry
 from icestream.api.sink import SinkPlugin
 from icestream.api.source import SourcePlugin
 from icestream.api.status import Outage
+from icestream.jobs.child_process import ChildOptions
+from icestream.jobs.job_place import job_place, processes_allowed
+from icestream.jobs.process_manager import COMMAND, Places, ProcessManager, job_order
 from icestream.jobs.worker_resources import WorkerResources
 from icestream.plugins import find_connector
 from icestream.waits import waiting_for
@@ -32,11 +35,17 @@ def manager_maker(worker: Mapping[str, str], late: LateSpark | None = None) -> M
     """
     spark = late or LateSpark(worker)
     shared = WorkerResources()
-    if any(key.startswith("spark.") for key in worker):
+    places = Places(processes_allowed(worker))
+    has_processes = worker.get("icestream.job.manager", "").strip() == "process"
+    if any(key.startswith("spark.") for key in worker) and not has_processes:
         spark.plane()
 
     def make(name: str, config: Mapping[str, str], wake: Callable[[], None]) -> Manager:
         plugin = find_connector(config["connector.class"]).plugin
+        place = job_place(plugin, config, worker)
+        if place.has_process:
+            order = job_order(name, plugin, config, worker, place)
+            return ProcessManager(order, ChildOptions(COMMAND, place.heartbeat_seconds), wake, places)
         if isinstance(plugin, SinkPlugin):
             from icestream.jobs.build_sink import batch_runner, sink_manager
 

@@ -132,11 +132,17 @@ class JobProcess:
 class WorkerProcess(JobProcess):
     """`icestream standalone` with the connector of a pipeline; its state file outlives it."""
 
-    def __init__(self, pipeline: Pipeline) -> None:
+    def __init__(
+        self,
+        pipeline: Pipeline,
+        program: Sequence[str] = ("-m", "icestream.cli.main"),
+        settings: Mapping[str, str] | None = None,
+    ) -> None:
         folder = pipeline.folder
         converter = "org.apache.kafka.connect.json.JsonConverter"
         settings = {
             **pipeline.worker,
+            **(settings or {}),
             "listeners": "http://127.0.0.1:0",
             "key.converter": converter,
             "value.converter": converter,
@@ -147,7 +153,7 @@ class WorkerProcess(JobProcess):
         properties.write_text("".join(f"{key}={value}\n" for key, value in settings.items()))
         connector.write_text(json.dumps({"name": pipeline.name, "config": pipeline.config}))
         number = len(list(folder.glob("worker-*.log")))
-        command = ["-m", "icestream.cli.main", "standalone", str(properties), str(connector)]
+        command = [*program, "standalone", str(properties), str(connector)]
         super().__init__(folder / f"worker-{number}.log", command)
 
     @property

@@ -58,6 +58,8 @@ class FileSinkPlugin(_FilePlugin, SinkPlugin):
         JavaClass(f"{_PACKAGE}FileStreamSinkConnector", f"{_PACKAGE}FileStreamSinkTask", _KAFKA_VERSION),
     )
     settings = FILE_STREAM_SINK
+    may_have_process = False
+    """Two processes could append to the file at the same time, while the older one ends."""
     answer_seconds = None
     """The reader of a pipe may rest; to try again meanwhile would be to write all of it twice."""
     probes_kafka = False  # Kafka Connect starts it whatever it points at

@@ -1,0 +1,158 @@
+"""The job's end: makes the manager of a connector in this process and lets the worker drive it. Called by
+`icestream job-manager --channel`.
+
+One thread reads what the worker says, one makes turns, one cancels them. When the worker is gone, so is this
+process: nobody would know of it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import faulthandler
+import logging
+import os
+import queue
+import socket
+import threading
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from icestream import logs
+from icestream.api.errors import IcestreamError
+from icestream.api.manager import MakeManager, Manager
+from icestream.api.status import Progress
+from icestream.jobs.process_wire import Channel, Message, follow_levels, plain, plain_error
+from icestream.waits import oldest_wait
+
+_LOG = logging.getLogger(__name__)
+_END_SECONDS: Final = 5.0
+_SILENCE_SECONDS: Final = 300.0
+"""A worker that asks nothing for so long hangs, or this process was stopped: either way others go on."""
+_OOM_SCORE: Final = 500
+"""The kernel ends a job before its worker."""
+
+PrepareMaker = Callable[[Mapping[str, str]], MakeManager]
+
+
+def serve_worker(descriptor: int, prepare: PrepareMaker | None = None) -> None:
+    """Until the worker has closed the job, or is gone."""
+    with socket.socket(fileno=descriptor) as end:
+        # Nobody that this process starts may keep it open.
+        end.set_inheritable(False)
+        _be_the_first_to_go()
+        channel = Channel(end)
+        order = channel.receive()
+        if order is None:
+            return
+        logs.configure()
+        follow_levels(order["levels"])
+        logs.conceal(order["concealed"])
+        JobProcess(channel, order, prepare or _maker).run()
+
+
+def _maker(worker: Mapping[str, str]) -> MakeManager:
+    from icestream.jobs.build import manager_maker
+
+    return manager_maker(worker)
+
+
+def _be_the_first_to_go() -> None:
+    with contextlib.suppress(OSError):
+        Path("/proc/self/oom_score_adj").write_text(str(_OOM_SCORE))
+
+
+class JobProcess:
+    """What this process does until its end."""
+
+    def __init__(self, channel: Channel, order: Message, prepare: PrepareMaker) -> None:
+        self._channel = channel
+        self._order = order
+        self._prepare = prepare
+        self._manager: Manager | None = None
+        self._turns: queue.SimpleQueue[str] = queue.SimpleQueue()
+        self._controls: queue.Queue[str] = queue.Queue()
+        self._is_cancelled = False
+        self._turning = threading.Thread(target=self._turn_by_turn, name="job", daemon=True)
+        threading.Thread(target=self._control, name="control", daemon=True).start()
+
+    def run(self) -> None:
+        self._turning.start()
+        message: Message | None = {"do": "live"}
+        while message is not None and message["do"] != "close":
+            # Without Python's lock: a process that hangs as a whole tells where, and ends.
+            faulthandler.dump_traceback_later(_SILENCE_SECONDS, exit=True)
+            self._take(message)
+            message = self._channel.receive()
+        faulthandler.dump_traceback_later(2 * _END_SECONDS, exit=True)
+        if message is None:
+            _LOG.warning("the worker is gone; the job ends", extra=self._context())
+            self._controls.put("cancel")
+        self._turns.put("close")
+        self._turning.join(_END_SECONDS)
+        if self._turning.is_alive():
+            os._exit(1)
+
+    def _take(self, message: Message) -> None:
+        what = message["do"]
+        if what == "live":
+            follow_levels(message.get("levels", {}))
+            self._say("lives", waiting=plain(oldest_wait(self._turning)))
+        elif what == "tick":
+            self._turns.put(what)
+        elif what in ("cancel", "allow"):
+            self._controls.put(what)
+
+    # -- the thread that makes turns --
+
+    def _turn_by_turn(self) -> None:
+        while self._turns.get() == "tick":
+            try:
+                # A cancel or an allow that came before this turn has its effect first.
+                self._controls.join()
+                pause = self._ready_manager().tick()
+            except Exception as error:  # whatever it is, the worker decides
+                if not isinstance(error, IcestreamError):
+                    _LOG.error("a turn failed", exc_info=error, extra=self._context())
+                self._say("failed", error=plain_error(error), progress=plain(self._progress()))
+            else:
+                self._say("ticked", pause=pause, progress=plain(self._progress()))
+        if self._manager is not None:
+            try:
+                self._manager.close()
+            except Exception as error:  # the job has ended anyway
+                _LOG.warning("was not closed in order: %s", error, extra=self._context())
+
+    def _ready_manager(self) -> Manager:
+        if self._manager is None:
+            make = self._prepare(self._order["worker"])
+            manager = make(self._order["name"], self._order["config"], lambda: self._say("wake"))
+            # In this order: whoever cancels from now on finds it, and who did before is seen.
+            self._manager = manager
+            if self._is_cancelled:
+                manager.cancel()
+        return self._manager
+
+    def _progress(self) -> Progress:
+        return self._manager.progress if self._manager is not None else Progress()
+
+    # -- the thread that cancels --
+
+    def _control(self) -> None:
+        while True:
+            what = self._controls.get()
+            self._is_cancelled = what == "cancel"
+            manager = self._manager
+            try:
+                if manager is not None:
+                    (manager.cancel if what == "cancel" else manager.allow)()
+            except Exception:  # the turn may still end by itself
+                _LOG.exception("the turn under way was not cancelled", extra=self._context())
+            finally:
+                self._controls.task_done()
+
+    def _say(self, what: str, **more: Any) -> None:
+        self._channel.send({"said": what, **more})
+
+    def _context(self) -> dict[str, str]:
+        return {"connector": self._order["name"]}

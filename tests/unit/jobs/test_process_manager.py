@@ -1,0 +1,245 @@
+"""A job in a process of its own, from the worker's side; the process is real, its job is a toy."""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from icestream.api.errors import (
+    Cancelled,
+    CommitConflict,
+    ConfigError,
+    FatalError,
+    Fenced,
+    IcestreamError,
+    RetriableError,
+    SinkUnavailable,
+)
+from icestream.api.status import Progress
+from icestream.jobs import child_process
+from icestream.jobs.child_process import ChildOptions
+from icestream.jobs.process_manager import JobOrder, Places, ProcessManager, StartDamper
+from icestream.traces import shown_trace
+from icestream.waits import oldest_wait
+
+TOY = (sys.executable, "-m", "tests.unit.jobs.toy_job")
+Make = Callable[..., ProcessManager]
+
+
+@pytest.fixture
+def make() -> Iterator[Make]:
+    made: list[ProcessManager] = []
+
+    def started(turn: str, heartbeat: float = 60.0, wake: Callable[[], None] = lambda: None, **more: str):
+        order = JobOrder("toy", {"turn": turn, **more}, {})
+        made.append(ProcessManager(order, ChildOptions(TOY, heartbeat), wake))
+        return made[-1]
+
+    yield started
+    for one in made:
+        one.close()
+
+
+def wait_for(look: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 60
+    while not look():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+def pid_of(manager: ProcessManager) -> int:
+    assert manager._child is not None
+    return manager._child.pid
+
+
+def is_gone(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return True
+    return False
+
+
+def test_a_turn_is_made_there_and_told_here(make: Make, tmp_path: Path) -> None:
+    manager = make("well", closed=str(tmp_path / "closed"))
+    assert manager.tick() == 0.5
+    assert manager.progress == Progress(lag=3, batches=1, topics=("a", "b"))
+    manager.tick()
+    assert manager.progress.batches == 2, "it is the same process"
+    pid = pid_of(manager)
+    manager.close()
+    assert is_gone(pid)
+    assert (tmp_path / "closed").read_text() == "closed"
+
+
+@pytest.mark.parametrize("name", ["Fenced", "LostOffsets", "SourceUnavailable", "CommitUnknown"])
+def test_an_error_is_of_the_class_that_it_had_and_has_its_trace(make: Make, name: str) -> None:
+    with pytest.raises(IcestreamError, match="as it was told") as error:
+        make(f"raise {name}").tick()
+    assert type(error.value).__name__ == name
+    assert "toy_job.py" in shown_trace(error.value) and "process_manager.py" not in shown_trace(error.value)
+
+
+def test_errors_with_more_than_a_text_keep_it(make: Make) -> None:
+    with pytest.raises(ConfigError) as config:
+        make("config").tick()
+    assert config.value.problems[0].key == "topics"
+    with pytest.raises(CommitConflict) as conflict:
+        make("raise CommitConflict").tick()
+    assert conflict.value.certain
+
+
+def test_a_bug_fails_the_job_and_not_the_process(make: Make) -> None:
+    manager = make("bug")
+    for _ in range(2):
+        with pytest.raises(FatalError, match="ZeroDivisionError: no number"):
+            manager.tick()
+    assert manager.progress.batches == 2
+
+
+@pytest.mark.parametrize(
+    ("turn", "how"), [("die", "was killed by SIGKILL"), ("exit", "ended by itself with exit code 7")]
+)
+def test_a_process_that_ends_is_an_outage_and_is_replaced(make: Make, turn: str, how: str) -> None:
+    manager = make(turn)
+    with pytest.raises(SinkUnavailable, match=f"the process of the job {how}.*; another one is started"):
+        manager.tick()
+    with pytest.raises(SinkUnavailable, match=how):
+        manager.tick()
+    with pytest.raises(SinkUnavailable, match=r"2 times in a row; another one is started in \d s"):
+        manager.tick()
+
+
+def test_a_process_that_is_killed_between_two_turns_wakes_the_job(make: Make) -> None:
+    woken = threading.Event()
+    manager = make("well", wake=woken.set)
+    manager.tick()
+    pid = pid_of(manager)
+    os.kill(pid, signal.SIGKILL)
+    assert woken.wait(60)
+    with pytest.raises(SinkUnavailable, match="SIGKILL"):
+        manager.tick()
+    assert manager.tick() == 0.5
+    assert pid_of(manager) != pid
+
+
+def test_a_process_that_is_stopped_is_noticed_killed_and_replaced(make: Make) -> None:
+    manager = make("stop", heartbeat=1.0)
+    with pytest.raises(SinkUnavailable, match=r"did not answer for \d+ s and was killed"):
+        manager.tick()
+
+
+def test_a_process_that_is_stopped_between_two_turns_is_killed(make: Make) -> None:
+    manager = make("well", heartbeat=1.0)
+    manager.tick()
+    pid = pid_of(manager)
+    os.kill(pid, signal.SIGSTOP)
+    wait_for(lambda: is_gone(pid))
+
+
+def test_a_long_turn_is_cancelled(make: Make) -> None:
+    manager = make("long")
+    threading.Timer(1.0, manager.cancel).start()
+    with pytest.raises(Cancelled, match="given up"):
+        manager.tick()
+    pid = pid_of(manager)
+    manager.allow()
+    threading.Timer(0.2, manager.cancel).start()
+    with pytest.raises(Cancelled):
+        manager.tick()
+    assert pid_of(manager) == pid
+
+
+def test_a_turn_that_cannot_be_cancelled_ends_with_its_process(
+    make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(child_process, "_CANCEL_SECONDS", 0.5)
+    manager = make("hang", heartbeat=2.0)
+    threading.Timer(1.0, manager.cancel).start()
+    with pytest.raises(Cancelled, match="did not give up its batch and was killed"):
+        manager.tick()
+
+
+def test_what_the_process_waits_for_is_what_the_thread_of_the_job_waits_for(make: Make) -> None:
+    manager = make("hang", heartbeat=2.0)
+
+    def tick() -> None:
+        with pytest.raises(RetriableError):
+            manager.tick()
+
+    thread = threading.Thread(target=tick)
+    thread.start()
+    wait_for(lambda: (oldest_wait(thread) or Progress()) != Progress())
+    wait = oldest_wait(thread)
+    assert wait is not None and wait.what == "the catalog"
+    assert oldest_wait(thread) is wait
+    os.kill(pid_of(manager), signal.SIGKILL)
+    thread.join(60)
+    assert oldest_wait(thread) is None
+
+
+def test_the_process_can_wake_the_job(make: Make) -> None:
+    woken = threading.Event()
+    manager = make("wake", wake=woken.set)
+    assert manager.tick() == 600
+    assert woken.wait(60)
+
+
+def test_log_levels_follow_those_of_the_worker(make: Make) -> None:
+    logger = logging.getLogger("icestream.toy")
+    logger.setLevel(logging.ERROR)
+    manager = make("well", heartbeat=2.0, level="icestream.toy")
+    manager.tick()
+    assert manager.progress.rows == logging.ERROR
+    logger.setLevel(logging.DEBUG)
+
+    def followed() -> bool:
+        manager.tick()
+        return manager.progress.rows == logging.DEBUG
+
+    wait_for(followed)
+
+
+def test_a_job_that_was_cancelled_before_its_process_began_starts_none(make: Make) -> None:
+    manager = make("well")
+    manager.cancel()
+    with pytest.raises(Cancelled):
+        manager.tick()
+    assert manager._child is None
+    manager.allow()
+    assert manager.tick() == 0.5
+
+
+def test_a_worker_has_only_so_many_processes() -> None:
+    places = Places(1)
+    first = ProcessManager(JobOrder("a", {}, {}), ChildOptions(TOY), lambda: None, places)
+    with pytest.raises(SinkUnavailable, match=r"raise 'icestream\.job\.manager\.processes\.max'"):
+        ProcessManager(JobOrder("b", {}, {}), ChildOptions(TOY), lambda: None, places)
+    first.close()
+    first.close()
+    ProcessManager(JobOrder("b", {}, {}), ChildOptions(TOY), lambda: None, places).close()
+
+
+def test_starts_that_fail_in_a_row_wait_longer_each_time() -> None:
+    damper = StartDamper()
+    pauses = []
+    now = 0.0
+    for _ in range(9):
+        damper.ended(started=now, now=now)
+        pauses.append(damper.pause(now))
+    assert pauses == [0, 1, 2, 4, 8, 16, 30, 30, 30]
+    damper.ended(started=now, now=now + 61)
+    assert damper.pause(now + 61) == 0
+
+
+def test_a_fence_is_still_a_fence(make: Make) -> None:
+    with pytest.raises(Fenced):
+        make("raise Fenced").tick()
