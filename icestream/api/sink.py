@@ -109,7 +109,7 @@ class Commit:
     result: BatchResult = field(default_factory=BatchResult)
     """Of the whole batch, for what a target says about a commit."""
     valid_through: dt.datetime | None = None
-    """The time up to which every partition has been read."""
+    """The time up to which every partition has been read, as far as records tell; None: not known."""
 
 
 @dataclass(frozen=True)
@@ -233,6 +233,12 @@ class SinkOptions:
     transactional_prefix: str = ""
     maintenance: MaintenanceRhythm | None = None
     """When targets are maintained; None: never."""
+    commit_threads: int = 1
+    """How many targets are committed at the same time."""
+    commit_answer_seconds: float | None = None
+    """After so long the outcome of a commit is unknown, and the target is asked; None: as for other calls."""
+    most_failed_commits: int | None = None
+    """So many failed commits in a row fail the connector; None: it tries again for as long as it takes."""
 
 
 class SinkPlugin(ConnectorPlugin):

@@ -8,6 +8,8 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from icestream.api.config import Config, subset
+from icestream.api.errors import ConfigError, Problem
+from icestream.api.sink import SinkPlugin
 from icestream.jobs.limited_sink import LimitedSink
 from icestream.jobs.publisher import KafkaPublisher, Publisher, create_missing_topics
 from icestream.jobs.sink_job import sink_job
@@ -15,6 +17,7 @@ from icestream.jobs.sink_manager import SinkManager
 from icestream.jobs.staging import BatchRunner
 from icestream.jobs.worker_resources import WorkerResources
 from icestream.kafka.clients import client_settings
+from icestream.kafka.java_settings import is_connection_key
 from icestream.kafka.topics import Topics
 from icestream.pipeline.in_worker import InWorkerRunner
 from icestream.pipeline.record_path import RecordSettings
@@ -50,14 +53,19 @@ def sink_manager(
 ) -> SinkManager:
     """`shared` is what all jobs of a worker have in common; without it the job has its own and polls."""
     plugin = sink_plugin(config.get("connector.class", ""))
-    job = sink_job(name, config, plugin.options(config))
+    options = plugin.options(config)
+    job = sink_job(name, config, options)
     admin = client_settings(worker, "admin", subset(config, "admin.override."))
     topics = shared.clusters.topics(admin) if shared else Topics(admin)
     watch = shared.clusters.watch(admin) if shared else None
-    sink = LimitedSink(lambda: plugin.open_on_spark(name, config, runner.queries), plugin.answer_seconds)
+    sink = LimitedSink(
+        lambda: plugin.open_on_spark(name, config, runner.queries),
+        plugin.answer_seconds,
+        options.commit_answer_seconds,
+    )
 
     def open_publisher() -> Publisher:
-        create_missing_topics(job, sink.event_topics(), topics)
+        create_missing_topics(job, sink.event_topics(), _published_topics(plugin, config, worker, topics))
         overrides = plugin.client_overrides(config, "producer")
         return KafkaPublisher(job, client_settings(worker, "producer", overrides), between)
 
@@ -80,6 +88,30 @@ def sink_manager(
         gate,
         maintainer=lambda target: plugin.maintainer(name, config, target),
     )
+
+
+def _published_topics(
+    plugin: SinkPlugin, config: Config, worker: Mapping[str, str], topics: Topics
+) -> Topics:
+    """Kafka as the publisher sees it: a connector may give it another address or login than its readers."""
+    for prefix in plugin.client_prefixes:
+        own = {key: value for key, value in subset(config, prefix).items() if is_connection_key(key)}
+        if not own:
+            continue
+        seen = Topics(client_settings(worker, "admin", own | subset(config, "admin.override.")))
+        if seen.cluster_id() != topics.cluster_id():
+            key = f"{prefix}bootstrap.servers"
+            raise ConfigError(
+                [
+                    Problem(
+                        key,
+                        f"'{key}' leads to another Kafka than that of the topics: events and offsets are one "
+                        "transaction, which two clusters cannot share; name brokers of the same one",
+                    )
+                ]
+            )
+        return seen
+    return topics
 
 
 def _now() -> dt.datetime:

@@ -21,9 +21,13 @@ _T = TypeVar("_T")
 
 
 class LimitedSink(Sink):
-    def __init__(self, open_sink: Callable[[], Sink], seconds: float | None) -> None:
+    def __init__(
+        self, open_sink: Callable[[], Sink], seconds: float | None, commit_seconds: float | None = None
+    ) -> None:
+        """`commit_seconds`: how long a commit may take, where the config says it."""
         self._open = open_sink
         self._seconds = seconds
+        self._commit_seconds = commit_seconds
         self._sink = open_sink()
         self.writer: OpenWriter = self._sink.writer
         self.commit_seconds = self._sink.commit_seconds
@@ -42,21 +46,30 @@ class LimitedSink(Sink):
     def close(self) -> None:
         self._sink.close()
 
-    def asked(
-        self, target: str, call: Callable[[Target], _T], doing: str, at_least: float | None = None
+    @property
+    def commit_limit(self) -> float | None:
+        """How many seconds a commit may take: as the config says, or as long as it may take the sink."""
+        if self._commit_seconds is not None or self._seconds is None:
+            return self._commit_seconds
+        return max(self._seconds, self.commit_seconds or 0.0)
+
+    def asked(self, target: str, call: Callable[[Target], _T], doing: str) -> _T:
+        """What a target answers in time."""
+        return self.asked_within(self._seconds, target, call, doing)
+
+    def asked_within(
+        self, seconds: float | None, target: str, call: Callable[[Target], _T], doing: str
     ) -> _T:
-        """What a target answers in time, which is at least so many seconds."""
         mine = _named(self._sink, target)
-        if self._seconds is None:
+        if seconds is None:
             return call(mine)
-        seconds = max(self._seconds, at_least or 0.0)
         try:
             return within(seconds, lambda: call(mine), f"catalog or object store: {doing} {target}")
         except Overdue:
             # The old one is in the hands of the thread that hangs.
             self._sink = self._open()
             raise _NoAnswer(
-                f"{doing} {target}: no answer of its catalog or object store in {seconds:.0f} s"
+                f"{doing} {target}: no answer of its catalog or object store in {seconds:g} s"
             ) from None
 
     def another(self, target: str) -> Target:
@@ -84,8 +97,8 @@ class _LimitedTarget(Target):
 
     def commit(self, commit: Commit) -> Receipt:
         try:
-            return self._sink.asked(
-                self.name, lambda target: target.commit(commit), "committing to", self._sink.commit_seconds
+            return self._sink.asked_within(
+                self._sink.commit_limit, self.name, lambda target: target.commit(commit), "committing to"
             )
         except _NoAnswer as error:
             raise CommitUnknown(f"{error}; the commit may land all the same") from None

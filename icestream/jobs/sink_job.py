@@ -44,6 +44,10 @@ class SinkJob:
     begins_at: str
     """`earliest` or `latest`: where a job begins that has neither a checkpoint nor group offsets."""
     maintenance: MaintenanceRhythm | None = None
+    commit_threads: int = 1
+    """How many targets are committed at the same time."""
+    most_failed_commits: int | None = None
+    """So many in a row, and the job fails; None: never for this."""
 
 
 def sink_job(name: str, config: Config, options: SinkOptions) -> SinkJob:
@@ -75,4 +79,6 @@ def sink_job(name: str, config: Config, options: SinkOptions) -> SinkJob:
         transactional_id=f"{options.transactional_prefix}{group}-coordinator",
         begins_at=subset(config, "consumer.override.").get("auto.offset.reset", "earliest"),
         maintenance=options.maintenance,
+        commit_threads=options.commit_threads,
+        most_failed_commits=options.most_failed_commits,
     )

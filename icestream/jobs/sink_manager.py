@@ -17,12 +17,21 @@ from dataclasses import replace
 
 from icestream.api.batch import Batch, Rejected
 from icestream.api.checkpoint import Checkpoint, FoundCheckpoint, checkpoint_after
-from icestream.api.errors import CommitConflict, Fenced, RecordRejected, SourceUnavailable
+from icestream.api.errors import (
+    CommitConflict,
+    CommitUnknown,
+    FatalError,
+    Fenced,
+    RecordRejected,
+    SinkUnavailable,
+    SourceUnavailable,
+)
 from icestream.api.maintenance import Maintainer
 from icestream.api.offsets import Offsets, Partition
 from icestream.api.sink import Commit, Message, Receipt, Sink, Target
 from icestream.api.status import Progress
 from icestream.jobs import creating, planning
+from icestream.jobs.at_once import all_finished
 from icestream.jobs.consumed_topics import ConsumedTopics, KafkaFacts
 from icestream.jobs.fenced_publisher import FencedPublisher
 from icestream.jobs.idle import IdleSchedule, TopicWatch
@@ -33,6 +42,7 @@ from icestream.jobs.resume import ResumePoint
 from icestream.jobs.resume_finder import ResumeFinder
 from icestream.jobs.sink_job import SinkJob
 from icestream.jobs.staging import BatchRunner, StagedBatch, stage
+from icestream.jobs.valid_through import AskedEnds, ReadTimes
 
 _log = logging.getLogger(__name__)
 
@@ -80,6 +90,8 @@ class SinkManager:
         self._finder = ResumeFinder(job, kafka, self._topics, sink, runner, self._publisher)
         self._resume: ResumePoint | None = None
         """None: it has to be found before anything else."""
+        self._failed_commits = 0
+        """In a row."""
         self._swept_at: float | None = None
         self._maintenance = MaintenanceSchedule(
             job.maintenance, maintainer, clock, wall, aside, wake, {"connector": job.name}
@@ -87,7 +99,8 @@ class SinkManager:
         self._pace = Pace()
         self._last_turn: Partition | None = None
         """The last partition of the batch before, if not all had their turn."""
-        self._newest: dict[Partition, int] = {}
+        self._read_times = ReadTimes()
+        self._asked = AskedEnds()
         self.progress = Progress()
         """How far the job is; replaced as a whole, so other threads may read it."""
 
@@ -130,7 +143,18 @@ class SinkManager:
             _log.warning("nothing was committed: %s", conflict, extra=self._context())
             # If that was a newer manager, this one ends.
             self._finder.refuse_fenced()
+            self._refuse_more_failures(conflict)
             raise
+        except (CommitUnknown, SinkUnavailable) as error:
+            self._refuse_more_failures(error)
+            raise
+
+    def _refuse_more_failures(self, error: Exception) -> None:
+        most = self._job.most_failed_commits
+        if most is not None and self._failed_commits >= most:
+            raise FatalError(
+                f"{self._failed_commits} commits in a row failed, the most that its config allows: {error}"
+            ) from error
 
     def cancel(self) -> None:
         """Give up the batch under way, and every later one until `allow`. From another thread."""
@@ -150,7 +174,9 @@ class SinkManager:
     def _turn(self, resume: ResumePoint) -> float:
         now = self._clock()
         limits = self._job.limits
+        asked_at = self._wall()
         ends = self._kafka.ends(list(resume.start))
+        self._asked = AskedEnds(ends, asked_at)
         rows = planning.waiting(resume.start, ends)
         wait = planning.until_due(now, self._pace, limits)
         self.progress = replace(self.progress, lag=rows, next_commit_in_ms=int(wait * 1000) if rows else None)
@@ -251,15 +277,21 @@ class SinkManager:
 
     def _commit(self, staged: StagedBatch, resume: ResumePoint) -> dict[str, Receipt]:
         receipts: dict[str, Receipt] = {}
+        lacking: list[tuple[Target, FoundCheckpoint]] = []
         for target, found, start in zip(self._finder.targets, resume.found, resume.starts, strict=True):
             if all(staged.batch.end[p] <= start[p] for p in staged.batch.end):
                 # This target was ahead of the others and has all of it.
                 receipts[target.name] = Receipt(found.checkpoint)
-                continue
-            receipts[target.name] = self._commit_to(target, found, staged, resume)
-            self._publisher.knows([staged.batch.id])
-            self._reached(f"committed {target.name}")
-        return receipts
+            else:
+                lacking.append((target, found))
+        commits = [functools.partial(self._commit_to, *one, staged, resume) for one in lacking]
+        try:
+            done = all_finished(commits, self._job.commit_threads, f"commits to {len(commits)} targets")
+        except (CommitConflict, CommitUnknown, SinkUnavailable):
+            self._failed_commits += 1
+            raise
+        self._failed_commits = 0
+        return receipts | {target.name: receipt for (target, _), receipt in zip(lacking, done, strict=True)}
 
     def _commit_to(
         self, target: Target, found: FoundCheckpoint, staged: StagedBatch, resume: ResumePoint
@@ -283,15 +315,12 @@ class SinkManager:
                 target.discard(mine)
             raise
         _log.info("committed %s rows to %s", mine.rows, target.name, extra=self._context(staged.batch))
+        self._publisher.knows([staged.batch.id])
+        self._reached(f"committed {target.name}")
         return receipt
 
     def _valid_through(self, staged: StagedBatch) -> dt.datetime | None:
-        """The time up to which every partition has been read; unknown until each has had a record."""
-        newest = {**self._newest, **staged.result.newest_ms}
-        if any(partition not in newest for partition in staged.batch.end):
-            return None
-        oldest_ms = min(newest[partition] for partition in staged.batch.end)
-        return dt.datetime(1970, 1, 1, tzinfo=dt.UTC) + dt.timedelta(milliseconds=oldest_ms)
+        return self._read_times.after(staged.batch, staged.result, self._asked, self._topics.leaderless)
 
     def _events(self, staged: StagedBatch, receipts: Mapping[str, Receipt]) -> Sequence[Message]:
         return self._sink.events(staged.batch.id, receipts, self._valid_through(staged))
@@ -324,7 +353,7 @@ class SinkManager:
     ) -> None:
         batch, result = staged.batch, staged.result
         log_rejected(self._job, result.rejected)
-        self._newest.update(result.newest_ms)
+        self._read_times.committed(batch, result, self._asked, self._topics.leaderless)
         seconds = max(self._clock() - started, 0.001)
         self._pace = Pace(
             last_start=started,

@@ -85,6 +85,8 @@ class Pipeline:
             "iceberg.catalog.uri": f"jdbc:sqlite:{self.folder}/catalog.db",
             "iceberg.catalog.warehouse": f"file://{self.folder}/warehouse",
             "iceberg.control.commit.interval-ms": "200",
+            # One after the other, so that it is known which tables have a batch when the process dies.
+            "iceberg.control.commit.threads": "1",
             "errors.tolerance": "all",
             "errors.deadletterqueue.topic.name": self.dead_letter_topic,
             **self.options,

@@ -109,6 +109,20 @@ def test_a_manager_killed_between_two_tables_gives_each_table_every_row_once(
     pipeline.check()
 
 
+def test_a_manager_killed_while_tables_are_committed_at_the_same_time_gives_each_every_row_once(
+    make_pipeline: MakePipeline, start_manager: StartManager, spark: SparkPlane
+) -> None:
+    """Any of them may have the batch by then."""
+    tables = ("db.a", "db.b", "db.c", "db.d")
+    pipeline = make_pipeline(tables, **{"iceberg.control.commit.threads": "4"})
+    pipeline.produce(range(1000), spoil=range(5))
+    start_manager(pipeline, Fault("committed db.b", "kill"), on_spark=False).killed_itself()
+    assert pipeline.ids("db.b") == pipeline.sent
+    pipeline.produce(range(1000, 1500), spoil=range(5, 9))
+    pipeline.drain(spark)
+    pipeline.check()
+
+
 def test_a_manager_killed_between_two_tables_in_a_later_batch_goes_on_from_the_table_that_is_behind(
     make_pipeline: MakePipeline, start_manager: StartManager, spark: SparkPlane
 ) -> None:

@@ -5,6 +5,7 @@ Read when the worker starts, so PyIceberg is imported only by the methods that n
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Mapping
 from typing import ClassVar, Final
 
@@ -73,11 +74,17 @@ class IcebergPlugin(SinkPlugin):
 
     def options(self, config: Config) -> SinkOptions:
         values = settings.ICEBERG_SINK.parse(config)
+        milliseconds = values["iceberg.control.commit.timeout-ms"]
+        # Merges are Spark jobs, which have all cores each.
+        threads = 1 if settings.is_upsert(config) else 2 * (os.cpu_count() or 1)
         return SinkOptions(
             commit_seconds=values["iceberg.control.commit.interval-ms"] / 1000,
             needs_keys=settings.is_upsert(config),
-            group=values["iceberg.connect.group-id"] or None,
+            group=settings.own_group(config),
             transactional_prefix=values["iceberg.coordinator.transactional.prefix"] or "",
+            commit_threads=values["iceberg.control.commit.threads"] or threads,
+            commit_answer_seconds=milliseconds / 1000 if milliseconds else None,
+            most_failed_commits=values["iceberg.control.commit.max-consecutive-failures"],
             # A merge of rows is run again if files are replaced meanwhile, and the other way round.
             maintenance=rhythm_of(
                 config,

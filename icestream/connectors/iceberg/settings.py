@@ -84,51 +84,71 @@ ICEBERG_SINK: Final = (
             _setting(
                 "iceberg.control.topic", Type.STRING, "control-iceberg", "The topic of the commit events."
             ),
-            _setting("iceberg.control.group-id", Type.STRING, None, "The coordinator's group (Tabular)."),
             _setting(
-                "iceberg.control.group-id-prefix", Type.STRING, "cg-control-", "Groups of the Java workers."
+                "iceberg.control.group-id",
+                Type.STRING,
+                None,
+                "With Tabular's class: the consumer group in which the offsets of the topics are, such as "
+                "cg-control-<name>, where Tabular's sink left them. Apache's class never had it.",
+            ),
+            _setting(
+                "iceberg.control.group-id-prefix",
+                Type.STRING,
+                "cg-control-",
+                "Of the groups in which Java's tasks read the control topic.",
             ),
             _setting(
                 "iceberg.control.commit.interval-ms",
                 Type.INT,
                 300_000,
-                "Time from commit to commit.",
+                "Milliseconds from commit to commit while records come in; a batch that is full "
+                "(icestream.commit.rows, icestream.commit.bytes) is committed at once.",
                 at_least=1,
             ),
             _setting(
                 "iceberg.control.commit.timeout-ms",
                 Type.INT,
-                30_000,
-                "How long a commit may take.",
+                None,
+                "Milliseconds that the commit to one table may take; then its outcome is unknown, and the "
+                "table is asked before the batch is planned again. 300000 when absent. (In Java, 30000: how "
+                "long the coordinator waits for its workers, before it commits a part. Here a batch is "
+                "committed whole.)",
                 at_least=1,
             ),
             _setting(
-                "iceberg.control.commit.threads", Type.INT, None, "Commit threads of the Java coordinator."
+                "iceberg.control.commit.threads",
+                Type.INT,
+                None,
+                "How many tables of a batch are committed at the same time; when absent, twice the cores, "
+                "or 1 for upserts, whose commits are Spark jobs.",
+                at_least=1,
             ),
             _setting(
                 "iceberg.control.commit.max-consecutive-failures",
                 Type.INT,
-                1,
-                "Failed commits in a row before the job fails.",
+                None,
+                "After so many failed commits in a row (lost races, unknown outcomes, a catalog that is "
+                "away) the connector is FAILED. Absent, it plans again as long as it takes. (In Java: 1.)",
                 at_least=1,
             ),
             _setting(
                 "iceberg.connect.group-id",
                 Type.STRING,
                 None,
-                "The consumer group; connect-<name> when absent.",
+                "The consumer group that follows the tables; connect-<name> when absent.",
             ),
             _setting(
                 "iceberg.coordinator.transactional.prefix",
                 Type.STRING,
                 "",
-                "Prefix of our transactional ids.",
+                "Put before the transactional id of the job, which is <group>-coordinator: for clusters "
+                "that allow ids of some prefix only.",
             ),
             _setting(
                 "iceberg.coordinator-executor-keep-alive-timeout-ms",
                 Type.LONG,
                 120_000,
-                "Of the Java coordinator.",
+                "How long Java's coordinator keeps idle threads.",
             ),
             _setting("iceberg.catalog", Type.STRING, "iceberg", "The catalog's name."),
             _setting("iceberg.hadoop-conf-dir", Type.STRING, None, "Folder with Hadoop's configuration."),
@@ -164,12 +184,8 @@ _TABLE_KEYS_NOT_YET: Final = re.compile(r"iceberg\.table\..+\.(commit-branch|rou
 
 _WITHOUT_EFFECT: Final[Mapping[str, str]] = {
     "iceberg.catalog.name": "the catalog's name is that of 'iceberg.catalog', as in the Java sink",
-    "iceberg.control.group-id": "the job manager resumes from the table, not from a group of its own",
-    "iceberg.control.group-id-prefix": "tasks do not read the control topic",
-    "iceberg.control.commit.timeout-ms": "a batch is committed whole, never in part after a time-out",
-    "iceberg.control.commit.max-consecutive-failures": "a commit that lost a race is planned again",
-    "iceberg.control.commit.threads": "tables are committed one after the other",
-    "iceberg.coordinator-executor-keep-alive-timeout-ms": "there is no Java coordinator",
+    "iceberg.control.group-id-prefix": "tasks do not read the control topic, so they have no groups there",
+    "iceberg.coordinator-executor-keep-alive-timeout-ms": "threads that commit end with their commit",
 }
 
 
@@ -202,7 +218,18 @@ def id_columns(config: Config, table: str) -> list[str]:
 
 def group_of(name: str, config: Config) -> str:
     """The consumer group of a connector."""
-    return ICEBERG_SINK.parse(config)["iceberg.connect.group-id"] or f"connect-{name}"
+    return own_group(config) or f"connect-{name}"
+
+
+def own_group(config: Config) -> str | None:
+    """The consumer group that the config names: Tabular's sink keeps the offsets of the topics in its own."""
+    values = ICEBERG_SINK.parse(config)
+    of_tabular = values["iceberg.control.group-id"] if _is_tabular(config) else None
+    return values["iceberg.connect.group-id"] or of_tabular or None
+
+
+def _is_tabular(config: Config) -> bool:
+    return config.get("connector.class", "").startswith("io.tabular.")
 
 
 def write_props(config: Config) -> dict[str, str]:
@@ -227,9 +254,21 @@ def problems(config: Config) -> list[Problem]:
 def warnings(config: Config) -> list[str]:
     return [
         *(f"'{key}' has no effect: {reason}" for key, reason in _WITHOUT_EFFECT.items() if config.get(key)),
+        *_group_warnings(config),
         *key_warnings(likely_kind(subset(config, "iceberg.catalog.")), config),
         *hadoop_warnings(config),
         *write_warnings(config, WRITE_PREFIXES),
+    ]
+
+
+def _group_warnings(config: Config) -> list[str]:
+    if not config.get("iceberg.control.group-id"):
+        return []
+    if _is_tabular(config) and not config.get("iceberg.connect.group-id"):
+        return []
+    return [
+        "'iceberg.control.group-id' has no effect: it names the group of the offsets with Tabular's class "
+        "only, and unless 'iceberg.connect.group-id' does"
     ]
 
 

@@ -74,6 +74,19 @@ def test_a_commit_without_an_answer_may_have_landed(target: Target, made: list[S
     made[0].answers.set()
 
 
+def test_a_commit_has_a_limit_of_its_own(made: list[StuckTarget]) -> None:
+    def open_sink() -> Any:
+        made.append(StuckTarget())
+        return StuckSink(made[-1])
+
+    target = LimitedSink(open_sink, seconds=3600, commit_seconds=0.02).targets()[0]
+    with pytest.raises(
+        CommitUnknown, match=r"committing to db\.t: no answer .* in 0\.02 s; the commit may land"
+    ):
+        target.commit(cast(Any, None))
+    made[0].answers.set()
+
+
 def test_a_pipe_whose_reader_rests_is_waited_for(tmp_path: Path) -> None:
     path = tmp_path / "pipe"
     os.mkfifo(path)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import sys
+import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import FrameType
@@ -13,7 +14,14 @@ import pytest
 
 from icestream.api.batch import Batch, BatchResult, Counts, Rejected, Staged
 from icestream.api.checkpoint import Checkpoint, FoundCheckpoint, TopicIds, checkpoint_after
-from icestream.api.errors import CommitConflict, Fenced, RecordRejected, SourceRecreated, SourceUnavailable
+from icestream.api.errors import (
+    CommitConflict,
+    FatalError,
+    Fenced,
+    RecordRejected,
+    SourceRecreated,
+    SourceUnavailable,
+)
 from icestream.api.offsets import Offsets, Partition
 from icestream.api.sink import Commit, Message, Receipt, Sink, SinkPlan, Target
 from icestream.jobs.sink_job import DeadLetterSettings, Limits, SinkJob
@@ -783,3 +791,73 @@ def test_a_manager_that_followed_the_group_is_no_rival_of_its_own() -> None:
         world.tick(1.0)
     world.tick(1.0)
     assert (world.table.rows, world.kafka.group[Partition("t", 0)].next) == (6, 10)
+
+
+@pytest.mark.parametrize("most", [1, 3])
+def test_so_many_failed_commits_in_a_row_fail_the_job(most: int) -> None:
+    world = World({0: 10}, most_failed_commits=most)
+    for round_ in range(2):
+        # One less is planned again, and a commit that lands begins the count anew.
+        world.table.conflicts = most - 1
+        for _ in range(most - 1):
+            with pytest.raises(CommitConflict):
+                world.tick(2.0)
+        world.tick(2.0)
+        assert world.table.rows == 10 * (round_ + 1)
+        world.kafka.end[0] += 10
+    world.table.conflicts = most
+    for _ in range(most - 1):
+        with pytest.raises(CommitConflict):
+            world.tick(2.0)
+    with pytest.raises(FatalError, match=f"{most} commits in a row failed, .* allows: somebody else"):
+        world.tick(2.0)
+
+
+def test_conflicts_of_a_job_without_that_limit_are_planned_again() -> None:
+    world = World({0: 10})
+    world.table.conflicts = 30
+    for _ in range(30):
+        with pytest.raises(CommitConflict):
+            world.tick(2.0)
+    world.tick(2.0)
+    assert world.table.rows == 10
+
+
+@dataclass
+class MeetingTable(FakeTable):
+    """Its commit ends when as many others are under way."""
+
+    meeting: threading.Barrier | None = None
+
+    def commit(self, commit: Commit) -> Receipt:
+        if self.meeting:
+            self.meeting.wait(60)
+        return super().commit(commit)
+
+
+def test_tables_of_a_batch_are_committed_at_the_same_time() -> None:
+    world = World({0: 10}, commit_threads=3)
+    meeting = threading.Barrier(3)
+    world.tables[:] = [MeetingTable(name=f"ns.{number}", meeting=meeting) for number in range(6)]
+    world.manager = world.new_manager()
+    world.tick()
+    assert [table.rows for table in world.tables] == [10] * 6
+    assert len(world.kafka.published) == 1
+
+
+def test_the_commits_under_way_are_finished_when_one_fails() -> None:
+    world = World({0: 10}, commit_threads=2)
+    meeting = threading.Barrier(2)
+    bad, good = MeetingTable(name="a", meeting=meeting, conflicts=1), MeetingTable(name="b", meeting=meeting)
+    late = FakeTable(name="c")
+    world.tables[:] = [bad, good, late]
+    reached: list[str] = []
+    world.manager = world.new_manager(reached.append)
+    with pytest.raises(CommitConflict):
+        world.tick()
+    assert (bad.rows, good.rows, bad.discarded) == (0, 10, 1)
+    assert not any(commit for commit, *_ in world.kafka.published)
+    bad.meeting = good.meeting = None
+    world.tick(2.0)
+    assert [table.rows for table in world.tables] == [10, 10, 10]
+    assert reached.count("committed b") == 1
