@@ -23,6 +23,12 @@ _OUR_PROPERTIES: Final = "icestream."
 _PARTITION_BY: Final = re.compile(r"iceberg\.tables\.default-partition-by|iceberg\.table\..+\.partition-by")
 
 
+def _only_kafka_facts(names: list[str]) -> str | None:
+    known = ("topic", "partition", "offset", "timestamp")
+    strange = [name for name in names if name not in known]
+    return f"'{strange[0]}' is none of {', '.join(known)}" if strange else None
+
+
 def _setting(name: str, type_: Type, default: object, doc: str, *, at_least: int | None = None) -> Setting:
     return Setting(name, type_, default, doc, at_least=at_least)
 
@@ -151,6 +157,13 @@ ICEBERG_SINK: Final = (
                 "How long Java's coordinator keeps idle threads.",
             ),
             _setting("iceberg.catalog", Type.STRING, "iceberg", "The catalog's name."),
+            Setting(
+                "icestream.iceberg.kafka-columns",
+                Type.LIST,
+                [],
+                "What columns named _kafka_metadata_… tell of each row: topic, partition, offset, timestamp.",
+                check=_only_kafka_facts,
+            ),
             _setting("iceberg.hadoop-conf-dir", Type.STRING, None, "Folder with Hadoop's configuration."),
         ),
         prefixes=(

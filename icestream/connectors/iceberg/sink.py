@@ -57,6 +57,7 @@ def table_from(
         limit=limit,
         force_optional=settings["iceberg.tables.schema-force-optional"],
         upserts=upserts_of(config, table, queries),
+        kafka_columns=settings["icestream.iceberg.kafka-columns"],
     )
 
 

@@ -84,6 +84,8 @@ class TablePlan:
     """Whether fields inside of new columns are optional, whatever the schema of a record says."""
     upserts: UpsertPlan | None = None
     """None: every record is a row of its own."""
+    kafka_columns: Sequence[str] = ()
+    """What the rows tell of where they are from; the schema has these columns."""
 
     @functools.cached_property
     def schema(self) -> Schema:

@@ -48,6 +48,7 @@ from icestream.connectors.iceberg.catalogs import sink_errors
 from icestream.connectors.iceberg.checkpoint_text import TableCheckpoint, property_text, summary_text
 from icestream.connectors.iceberg.file_origins import Origins
 from icestream.connectors.iceberg.guarded_append import guarded_append
+from icestream.connectors.iceberg.kafka_columns import columns_of, with_columns_of
 from icestream.connectors.iceberg.light_metadata import LightTransaction, share_history
 from icestream.connectors.iceberg.manifest_lists import KeptManifestList
 from icestream.connectors.iceberg.new_table import NewTable
@@ -84,6 +85,7 @@ class IcebergTable(Target):
         limit: GrowthLimit | None = None,
         force_optional: bool = False,
         upserts: Upserts | None = None,
+        kafka_columns: Sequence[str] = (),
     ) -> None:
         share_history()
         self._catalog = catalog
@@ -98,6 +100,7 @@ class IcebergTable(Target):
         self._force_optional = force_optional
         self._upserts = upserts
         """None: every record is a row of its own."""
+        self._kafka_columns = kafka_columns
         self.name = name
         self._table: Table | None = None
         self._manifest_list = KeptManifestList()
@@ -117,7 +120,8 @@ class IcebergTable(Target):
 
     def create(self, fields: NewFields) -> None:
         assert self._new_table is not None
-        self._new_table.create(self._catalog, self.name, fields[WHOLE])
+        record = with_columns_of(fields[WHOLE], self._kafka_columns)
+        self._new_table.create(self._catalog, self.name, record)
 
     def plan(self, new_fields: NewFields) -> TablePlan | NewTablePlan:
         """How to write files for the table as it is, or as it will be with new fields."""
@@ -129,6 +133,7 @@ class IcebergTable(Target):
         if self._growth is not None:
             # Each task kept to the limit by itself; together they may be beyond it.
             new_fields = limited_to(arrow_schema(table.schema()), new_fields, self._growth)
+        new_fields = {**new_fields, **self._lacking_kafka_columns(table)}
         metadata = self._grown(table, new_fields).table_metadata if new_fields else table.metadata
         properties = {**metadata.properties, **self._write_props}
         self._refuse_bad_properties(properties)
@@ -144,7 +149,24 @@ class IcebergTable(Target):
             growth=self._growth,
             force_optional=self._force_optional,
             upserts=self._upserts.plan(self.name, metadata) if self._upserts else None,
+            kafka_columns=self._kafka_columns,
         )
+
+    def _lacking_kafka_columns(self, table: Table) -> NewFields:
+        wanted = columns_of(self._kafka_columns)
+        lacking = {path: kind for path, kind in wanted.items() if path[0] not in table.schema().column_names}
+        if lacking and self._growth is None:
+            names = ", ".join(path[0] for path in lacking)
+            raise ConfigError(
+                [
+                    Problem(
+                        "icestream.iceberg.kafka-columns",
+                        f"Table '{self.name}' lacks {names}, which icestream.iceberg.kafka-columns asks for; "
+                        "add them, or set iceberg.tables.evolve-schema-enabled=true.",
+                    )
+                ]
+            )
+        return lacking
 
     def _refuse_bad_properties(self, properties: Mapping[str, str]) -> None:
         problems = [

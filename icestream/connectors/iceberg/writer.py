@@ -7,7 +7,7 @@ Opened by `pipeline.task`. A record that one table cannot take is in none: all s
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
@@ -29,6 +29,7 @@ from icestream.connectors.iceberg.changes import (
     optional,
     with_kinds,
 )
+from icestream.connectors.iceberg.kafka_columns import with_kafka_columns, with_source_topics
 from icestream.connectors.iceberg.stage import NewTablePlan, StageWriter, TablePlan
 from icestream.records.column import Column
 from icestream.records.origins import RowOrigins
@@ -38,7 +39,7 @@ from icestream.records.values import Fields
 from icestream.rows.new_columns import GrowthLimit, column_count
 from icestream.rows.record_shape import RecordShape
 from icestream.rows.schema_drift import SchemaDrift
-from icestream.rows.to_rows import RowConverter, in_python
+from icestream.rows.to_rows import RowConverter, Rows, in_python
 
 _BUFFER_BYTES = 192 * 1024 * 1024
 _OPEN_FILES = 200
@@ -131,6 +132,7 @@ class _TableWriter:
         self._drift = SchemaDrift(
             plan.arrow_schema, _limit(plan, task.stages), force_optional=plan.force_optional
         )
+        self._kafka_columns = plan.kafka_columns
         self._grows = plan.growth is not None
         self._identifiers = frozenset(plan.schema.identifier_field_names())
         self._converter = RowConverter(plan.arrow_schema, self._drift if plan.growth is not None else None)
@@ -140,7 +142,7 @@ class _TableWriter:
 
     def rows_of(self, records: Records) -> _Rows:
         """Rows of the table; the records that make none, with stage and reason."""
-        rows = self._converter.to_rows(records.value, len(records))
+        rows = self._converted(records)
         failed = {int(records.rows[at]): why for at, why in rows.failed.items()}
         made = _Rows(rows.rows, records.rows[rows.index], failed)
         lacking = missing_required(rows.rows)
@@ -151,6 +153,14 @@ class _TableWriter:
             self._drift.in_nulls(in_python(records.value, those.tolist()), self._identifiers)
         failed |= {int(made.index[row]): Failure(why, stage=TASK_PUT) for row, why in lacking.items()}
         return made.without(failed)
+
+    def _converted(self, records: Records) -> Rows:
+        rows = self._converter.to_rows(records.value, len(records))
+        if not self._kafka_columns:
+            return rows
+        return replace(
+            rows, rows=with_kafka_columns(rows.rows, self._kafka_columns, records, rows.index)
+        )
 
     def deletions_of(self, records: Records) -> _Rows:
         """What records without a value are to the table."""
@@ -164,7 +174,10 @@ class _TableWriter:
         mine = fresh[index]
         if not mine.all():
             rows, index = rows.filter(pa.array(mine)), index[mine]
-        self.files.write(rows, origins.take(index))
+        mine_are_from = origins.take(index)
+        if "topic" in self._kafka_columns:
+            rows = with_source_topics(rows, mine_are_from)
+        self.files.write(rows, mine_are_from)
 
     def close(self) -> Staged:
         files = self.files.close()
@@ -193,7 +206,7 @@ class _ChangeWriter(_TableWriter):
         )
 
     def rows_of(self, records: Records) -> _Rows:
-        rows = self._converter.to_rows(records.value, len(records))
+        rows = self._converted(records)
         kinds, told = self._kinds.of(records.value, len(records))
         failed = {int(records.rows[at]): why for at, why in rows.failed.items()}
         for at in np.flatnonzero(kinds == UNKNOWN).tolist():
