@@ -185,10 +185,7 @@ _TABLE_SETTINGS: Final = (
     ("route-regex", "Records whose route field matches go to this table."),
 )
 
-_SWITCHES_NOT_YET: Final = (
-    "iceberg.tables.dynamic-enabled",
-    "iceberg.tables.schema-case-insensitive",
-)
+_SWITCHES_NOT_YET: Final = ("iceberg.tables.dynamic-enabled",)
 _KEYS_NOT_YET: Final = (
     "iceberg.tables.route-field",
     "iceberg.tables.default-commit-branch",

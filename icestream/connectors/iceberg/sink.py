@@ -45,19 +45,21 @@ def table_from(
     """One table as a config has it written."""
     settings = ICEBERG_SINK.parse(config)
     limit = GrowthLimit.from_config(config, RESERVED)
+    any_case = settings["iceberg.tables.schema-case-insensitive"]
     return IcebergTable(
         catalog,
         table,
         job,
         write_props=write_props(config),
         growth=limit if settings["iceberg.tables.evolve-schema-enabled"] else None,
-        new_table=NewTable.from_config(config, table)
+        new_table=NewTable.from_config(config, table, any_case=any_case)
         if settings["iceberg.tables.auto-create-enabled"]
         else None,
         limit=limit,
         force_optional=settings["iceberg.tables.schema-force-optional"],
         upserts=upserts_of(config, table, queries),
         kafka_columns=settings["icestream.iceberg.kafka-columns"],
+        any_case=any_case,
     )
 
 

@@ -86,6 +86,8 @@ class TablePlan:
     """None: every record is a row of its own."""
     kafka_columns: Sequence[str] = ()
     """What the rows tell of where they are from; the schema has these columns."""
+    any_case: bool = False
+    """Whether names of fields match those of columns whatever their case."""
 
     @functools.cached_property
     def schema(self) -> Schema:

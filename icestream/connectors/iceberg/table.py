@@ -57,6 +57,7 @@ from icestream.connectors.iceberg.stage import NewFields, NewTablePlan, TablePla
 from icestream.connectors.iceberg.sweep import file_prefix, sweep
 from icestream.connectors.iceberg.upserts import UpsertCommit, Upserts
 from icestream.connectors.iceberg.write_properties import property_problems, taken_properties
+from icestream.rows.any_case import ambiguous_columns, folded, folded_paths
 from icestream.rows.new_columns import GrowthLimit
 from icestream.rows.record_shape import WHOLE
 from icestream.rows.schema_drift import limited_to
@@ -86,6 +87,7 @@ class IcebergTable(Target):
         force_optional: bool = False,
         upserts: Upserts | None = None,
         kafka_columns: Sequence[str] = (),
+        any_case: bool = False,
     ) -> None:
         share_history()
         self._catalog = catalog
@@ -101,6 +103,8 @@ class IcebergTable(Target):
         self._upserts = upserts
         """None: every record is a row of its own."""
         self._kafka_columns = kafka_columns
+        self._any_case = any_case
+        """Whether names of fields match those of columns whatever their case."""
         self.name = name
         self._table: Table | None = None
         self._manifest_list = KeptManifestList()
@@ -120,7 +124,8 @@ class IcebergTable(Target):
 
     def create(self, fields: NewFields) -> None:
         assert self._new_table is not None
-        record = with_columns_of(fields[WHOLE], self._kafka_columns)
+        record = folded(fields[WHOLE]) if self._any_case else fields[WHOLE]
+        record = with_columns_of(record, self._kafka_columns)
         self._new_table.create(self._catalog, self.name, record)
 
     def plan(self, new_fields: NewFields) -> TablePlan | NewTablePlan:
@@ -130,6 +135,9 @@ class IcebergTable(Target):
         table = self._table or self._loaded()
         if runs_out(table.io.properties, dt.datetime.now(dt.UTC)):
             table = self._loaded()
+        if self._any_case:
+            self._refuse_ambiguous(table)
+            new_fields = folded_paths(new_fields)
         if self._growth is not None:
             # Each task kept to the limit by itself; together they may be beyond it.
             new_fields = limited_to(arrow_schema(table.schema()), new_fields, self._growth)
@@ -150,7 +158,21 @@ class IcebergTable(Target):
             force_optional=self._force_optional,
             upserts=self._upserts.plan(self.name, metadata) if self._upserts else None,
             kafka_columns=self._kafka_columns,
+            any_case=self._any_case,
         )
+
+    def _refuse_ambiguous(self, table: Table) -> None:
+        if (both := ambiguous_columns(arrow_schema(table.schema()))) is not None:
+            key = "iceberg.tables.schema-case-insensitive"
+            raise ConfigError(
+                [
+                    Problem(
+                        key,
+                        f"Table '{self.name}' has the columns {both}, which differ in their case alone; "
+                        f"rename one, or set {key}=false.",
+                    )
+                ]
+            )
 
     def _lacking_kafka_columns(self, table: Table) -> NewFields:
         wanted = columns_of(self._kafka_columns)

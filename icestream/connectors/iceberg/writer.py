@@ -36,6 +36,7 @@ from icestream.records.origins import RowOrigins
 from icestream.records.records import Records
 from icestream.records.rows import Flags, Indexes
 from icestream.records.values import Fields
+from icestream.rows.any_case import AnyCase
 from icestream.rows.new_columns import GrowthLimit, column_count
 from icestream.rows.record_shape import RecordShape
 from icestream.rows.schema_drift import SchemaDrift
@@ -133,6 +134,7 @@ class _TableWriter:
             plan.arrow_schema, _limit(plan, task.stages), force_optional=plan.force_optional
         )
         self._kafka_columns = plan.kafka_columns
+        self._any_case = AnyCase(plan.arrow_schema) if plan.any_case else None
         self._grows = plan.growth is not None
         self._identifiers = frozenset(plan.schema.identifier_field_names())
         self._converter = RowConverter(plan.arrow_schema, self._drift if plan.growth is not None else None)
@@ -142,6 +144,15 @@ class _TableWriter:
 
     def rows_of(self, records: Records) -> _Rows:
         """Rows of the table; the records that make none, with stage and reason."""
+        if self._any_case is None:
+            return self._spelled_rows_of(records)
+        respelled = self._any_case.respelled(records.value, len(records))
+        kept = records if respelled.kept is None else records.take(respelled.kept)
+        made = self._spelled_rows_of(replace(kept, value=respelled.value))
+        failed = {int(records.rows[at]): Failure(why, stage=TASK_PUT) for at, why in respelled.failed.items()}
+        return replace(made, failed={**failed, **made.failed})
+
+    def _spelled_rows_of(self, records: Records) -> _Rows:
         rows = self._converted(records)
         failed = {int(records.rows[at]): why for at, why in rows.failed.items()}
         made = _Rows(rows.rows, records.rows[rows.index], failed)
@@ -158,9 +169,7 @@ class _TableWriter:
         rows = self._converter.to_rows(records.value, len(records))
         if not self._kafka_columns:
             return rows
-        return replace(
-            rows, rows=with_kafka_columns(rows.rows, self._kafka_columns, records, rows.index)
-        )
+        return replace(rows, rows=with_kafka_columns(rows.rows, self._kafka_columns, records, rows.index))
 
     def deletions_of(self, records: Records) -> _Rows:
         """What records without a value are to the table."""
@@ -205,7 +214,7 @@ class _ChangeWriter(_TableWriter):
             plan.arrow_schema, plan.upserts.ids, *places, f"{plan.file_prefix}{task.batch}-", plan.name
         )
 
-    def rows_of(self, records: Records) -> _Rows:
+    def _spelled_rows_of(self, records: Records) -> _Rows:
         rows = self._converted(records)
         kinds, told = self._kinds.of(records.value, len(records))
         failed = {int(records.rows[at]): why for at, why in rows.failed.items()}
@@ -229,7 +238,8 @@ class _ChangeWriter(_TableWriter):
 
     def deletions_of(self, records: Records) -> _Rows:
         """The rows that records without a value delete, by their keys."""
-        rows = self._keys.of(records.key, len(records))
+        key = self._any_case.respelled(records.key, len(records)) if self._any_case else None
+        rows = self._keys.of(key.value if key and not key.failed else records.key, len(records))
         failed = {int(records.rows[at]): self._unkeyed(why.reason) for at, why in rows.failed.items()}
         index = records.rows[rows.index]
         for row, name in null_ids(rows.rows, self._ids).items():
