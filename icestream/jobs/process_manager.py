@@ -179,7 +179,11 @@ class ProcessManager:
         return self._started()
 
     def _started(self) -> ChildProcess:
-        child = ChildProcess(self._options, self._order.message(), self._wake)
+        try:
+            child = ChildProcess(self._options, self._order.message(), self._wake)
+        except OSError as error:
+            reason = error.strerror or str(error)
+            raise SinkUnavailable(f"a process for the job cannot be started: {reason}") from error
         self._log.info("runs in process %d", child.pid)
         self._child = child
         if self._is_cancelled:

@@ -84,10 +84,11 @@ def is_even(counts: Counter[str], connectors: int) -> bool:
 
 
 @pytest.mark.parametrize(
-    ("connectors", "disturbances", "seconds"),
+    ("connectors", "disturbances", "seconds", "place"),
     [
-        pytest.param(3, 3, 0, id="short"),
-        pytest.param(12, 1, SECONDS, id="long", marks=pytest.mark.long),
+        pytest.param(3, 3, 0, "thread", id="short"),
+        pytest.param(12, 1, SECONDS, "thread", id="long", marks=pytest.mark.long),
+        pytest.param(3, 8, 0, "process", id="processes", marks=pytest.mark.long),
     ],
 )
 def test_kills_at_random(
@@ -98,8 +99,10 @@ def test_kills_at_random(
     connectors: int,
     disturbances: int,
     seconds: float,
+    place: str,
 ) -> None:
-    """At least so many disturbances, and for so long."""
+    """At least so many disturbances, and for so long. The process of a job is not frozen with its worker, and
+    lives a moment longer."""
     seed = random.randrange(10_000)
     print(f"seed {seed}")
     chance = random.Random(seed)
@@ -110,6 +113,7 @@ def test_kills_at_random(
         options = {"iceberg.control.commit.interval-ms": "2000", "tasks.max": "1"}
         pipelines.append(Pipeline(broker.bootstrap, folder, f"{group}-c{number}", options=options).create())
     settings = {key.replace(".", "_"): value for key, value in SPARK.items()}
+    settings["icestream_job_manager"] = place
     workers = [start_worker(waits=False, **settings) for _ in range(WORKERS)]
     for worker in workers:
         eventually(worker.is_ready, worker.text)

@@ -3,6 +3,7 @@ and killed together with it. Nothing is lost, nothing is there twice."""
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
@@ -29,7 +30,7 @@ SOME_POINTS = {
 BY_DEFAULT = {"icestream.job.manager": "process"}
 """Of a worker: it needs no Spark of its own then."""
 PROCESS = {
-    "icestream.job.manager.heartbeat.timeout.ms": "4000",
+    "icestream.job.manager.heartbeat.timeout.ms": "8000",
     "icestream.job.manager.driver.memory": "512m",
 }
 Start = Callable[..., WorkerProcess]
@@ -84,6 +85,20 @@ def is_gone(pid: int) -> bool:
         return True
 
 
+def jvm_of(child: int) -> int:
+    """The Spark of a job's process: of its session."""
+    for folder in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            name, _, told = (folder / "stat").read_text().partition("(")[2].rpartition(")")
+            if name == "java" and int(told.split()[3]) == child:
+                return int(folder.name)
+    raise AssertionError(f"process {child} has no Spark")
+
+
+def command_of(pid: int) -> str:
+    return Path(f"/proc/{pid}/cmdline").read_text(errors="replace")
+
+
 def rest(worker: WorkerProcess, verb: str, path: str) -> None:
     answer = httpx.request(verb, worker.url + path, trust_env=False, timeout=90)
     assert answer.status_code < 300, answer.text
@@ -115,17 +130,17 @@ def test_whoever_is_killed_between_two_steps_each_record_lands_once(
     assert [point for _, point in killed if f" {who} {point}\n" not in said] == []
 
 
-def test_a_job_in_a_process_is_replaced_when_it_dies_or_hangs_and_obeys_as_any_other(
+def test_a_job_in_a_process_is_replaced_when_it_dies_or_hangs_and_ends_with_its_worker(
     make_pipeline: MakePipeline, start: Start
 ) -> None:
     pipeline = make_pipeline(**PROCESS, **{"iceberg.catalog.jdbc.password": SECRET})
     worker = start(pipeline, settings=BY_DEFAULT)
-    status = f"/connectors/{pipeline.name}/status"
     pipeline.produce(range(500), spoil=range(3))
     worker.wait_settled(pipeline)
     pipeline.check()
     first = children(pipeline.folder)[-1]
     assert worker.jvm() is None, "the worker needs no Spark of its own"
+    assert "-Xmx512m" in command_of(jvm_of(first))
     for file in ("cmdline", "environ"):
         assert SECRET not in Path(f"/proc/{first}/{file}").read_text(errors="replace")
     assert int(Path(f"/proc/{first}/oom_score_adj").read_text()) > 0
@@ -141,32 +156,57 @@ def test_a_job_in_a_process_is_replaced_when_it_dies_or_hangs_and_obeys_as_any_o
     worker.wait_settled(pipeline)
     assert is_gone(second)
     pipeline.check()
-    third = children(pipeline.folder)[-1]
 
-    rest(worker, "PUT", f"/connectors/{pipeline.name}/pause")
-    wait_for(lambda: worker.state(pipeline) == "PAUSED" or None, 60, lambda: worker.text)
-    rest(worker, "PUT", f"/connectors/{pipeline.name}/resume")
-    pipeline.produce(range(1500, 1600))
-    worker.wait_settled(pipeline)
-    assert children(pipeline.folder)[-1] == third, "a pause keeps the process"
-    rest(worker, "PUT", f"/connectors/{pipeline.name}/stop")
-    wait_for(lambda: is_gone(third) or None, 60, lambda: worker.text)
-    assert worker.get(status)["connector"]["state"] == "STOPPED"
-    rest(worker, "DELETE", f"/connectors/{pipeline.name}/offsets")
+    orphan = children(pipeline.folder)[-1]
+    spark = jvm_of(orphan)
+    os.kill(worker.process.pid, signal.SIGKILL)
+    wait_for(lambda: (is_gone(orphan) and is_gone(spark)) or None, 60, lambda: worker.text)
     assert SECRET not in worker.text
 
 
-def test_a_job_ends_when_its_worker_is_gone_and_the_next_worker_goes_on(
+def test_a_job_in_a_process_obeys_as_any_other(pipeline: Pipeline, start: Start) -> None:
+    spec = pipeline.folder / "children.json"
+    spec.write_text("[]")
+    worker = start(pipeline, ("-m", "tests.crashes.process_worker", str(spec)), BY_DEFAULT)
+    path = f"/connectors/{pipeline.name}"
+    pipeline.produce(range(100), spoil=range(2))
+    worker.wait_settled(pipeline)
+    first = children(pipeline.folder)[-1]
+
+    rest(worker, "PUT", f"{path}/pause")
+    wait_for(lambda: worker.state(pipeline) == "PAUSED" or None, 60, lambda: worker.text)
+    rest(worker, "PUT", f"{path}/resume")
+    pipeline.produce(range(100, 200))
+    worker.wait_settled(pipeline)
+    assert children(pipeline.folder)[-1] == first, "a pause keeps the process"
+
+    rest(worker, "POST", f"{path}/restart?includeTasks=true")
+    pipeline.produce(range(200, 300))
+    worker.wait_settled(pipeline)
+    second = children(pipeline.folder)[-1]
+    assert second != first and is_gone(first)
+    pipeline.check()
+
+    rest(worker, "PUT", f"{path}/stop")
+    wait_for(lambda: is_gone(second) or None, 60, lambda: worker.text)
+    assert worker.state(pipeline) == "STOPPED"
+    rest(worker, "DELETE", f"{path}/offsets")
+    rest(worker, "PUT", f"{path}/resume")
+    pipeline.sent += pipeline.sent
+    pipeline.spoiled += pipeline.spoiled
+    worker.wait_settled(pipeline)
+    wait_for(lambda: pipeline.ids() == pipeline.sent or None, 60, lambda: worker.text)
+    pipeline.check()
+
+
+def test_an_error_of_a_job_in_a_process_is_in_the_status_with_its_trace(
     make_pipeline: MakePipeline, start: Start
 ) -> None:
-    pipeline = make_pipeline(**PROCESS)
-    worker = start(pipeline, settings=BY_DEFAULT)
-    pipeline.produce(range(500), spoil=range(3))
-    worker.wait_settled(pipeline)
-    orphan = children(pipeline.folder)[-1]
-    os.kill(worker.process.pid, signal.SIGKILL)
-    following = start(pipeline, settings=BY_DEFAULT)
-    pipeline.produce(range(500, 1000))
-    following.wait_settled(pipeline)
-    wait_for(lambda: is_gone(orphan) or None, 60, lambda: worker.text)
-    pipeline.check()
+    pipeline = make_pipeline(**{"errors.tolerance": "none", "errors.deadletterqueue.topic.name": ""})
+    spec = pipeline.folder / "children.json"
+    spec.write_text("[]")
+    worker = start(pipeline, ("-m", "tests.crashes.process_worker", str(spec)), BY_DEFAULT)
+    pipeline.produce(range(3), spoil=range(1))
+    wait_for(lambda: worker.state(pipeline) == "FAILED" or None, 60, lambda: worker.text)
+    trace = worker.get(f"/connectors/{pipeline.name}/status")["connector"]["trace"]
+    assert "RecordRejected" in trace and "sink_manager.py" in trace and "process_manager" not in trace

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import datetime as dt
+import json
 import logging
 import os
 import signal
@@ -9,6 +11,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
@@ -23,10 +26,11 @@ from icestream.api.errors import (
     RetriableError,
     SinkUnavailable,
 )
-from icestream.api.status import Progress
+from icestream.api.status import Progress, Waiting
 from icestream.jobs import child_process
 from icestream.jobs.child_process import ChildOptions
 from icestream.jobs.process_manager import JobOrder, Places, ProcessManager, StartDamper
+from icestream.jobs.process_wire import fact, plain
 from icestream.traces import shown_trace
 from icestream.waits import oldest_wait
 
@@ -243,3 +247,18 @@ def test_starts_that_fail_in_a_row_wait_longer_each_time() -> None:
 def test_a_fence_is_still_a_fence(make: Make) -> None:
     with pytest.raises(Fenced):
         make("raise Fenced").tick()
+
+
+def test_every_fact_of_a_progress_arrives_as_it_was() -> None:
+    progress = Progress(1, 2, 3, 4, 5, 6, 7, ("w",), ("a", "b"), ({"target": "t", "ms": 5, "more": [1]},))
+    assert [field.name for field in fields(Progress) if getattr(progress, field.name) == field.default] == []
+    assert fact(Progress, json.loads(json.dumps(plain(progress)))) == progress
+    waiting = Waiting("the catalog", dt.datetime.now(dt.UTC))
+    assert fact(Waiting, json.loads(json.dumps(plain(waiting)))) == waiting
+
+
+def test_a_process_that_cannot_be_started_is_an_outage() -> None:
+    manager = ProcessManager(JobOrder("a", {}, {}), ChildOptions(("/no/such/program",)), lambda: None)
+    with pytest.raises(SinkUnavailable, match="a process for the job cannot be started: No such file"):
+        manager.tick()
+    manager.close()
