@@ -15,6 +15,9 @@ from pyiceberg.schema import Schema
 from pyiceberg.transforms import IdentityTransform
 from pyiceberg.types import LongType, NestedField, StringType
 
+from icestream.connectors.iceberg.java_catalogs import java_catalog
+from icestream.jobs.build_sink import batch_runner
+from icestream.pipeline.spark_runner import SparkPlane
 from tests.crashes.pipeline import PARTITIONS, Pipeline
 
 SCHEMA = Schema(
@@ -81,10 +84,29 @@ class UpsertPipeline(Pipeline):
         assert producer.flush(120) == 0
         producer.close()
 
+    def send_bad(self, records: Iterable[tuple[bytes | None, bytes | None]]) -> None:
+        """Records that change no row: values with keys."""
+        producer = Producer({"bootstrap.servers": self.bootstrap})
+        for value, key in records:
+            producer.produce(self.name, value, key, partition=0)
+        assert producer.flush(120) == 0
+        producer.close()
+
+    def staged_files(self) -> list[Path]:
+        return list((self.folder / "warehouse").rglob("*.changes"))
+
     def rows(self) -> list[Row]:
         """The table as PyIceberg reads it."""
         found = self.table().scan().to_arrow().select(["id", "region", "amount"])
         return sorted(zip(*(column.to_pylist() for column in found.columns), strict=True))
+
+    def rows_in_spark(self, spark: SparkPlane) -> list[Row]:
+        """The table as Spark reads it."""
+        runner = batch_runner(self.name, self.config, self.worker, lambda: spark)
+        assert runner.queries is not None
+        text = "SELECT id, region, amount FROM crashes.db.t"
+        rows = runner.queries.work(java_catalog(self.config), {}, lambda query: query.run(text), "a test")
+        return sorted(tuple(row) for row in rows)
 
     def check(self) -> None:
         rows = self.rows()

@@ -1,4 +1,4 @@
-"""Removes data files of batches that never landed: of a process that was killed, of a lost Spark job.
+"""Removes files of batches that never landed: of a process that was killed, of a lost Spark job.
 
 Called by the job manager after a commit of its own has landed. From then on the catalog refuses every commit
 that was under way before, so what is not in the table by now will never be. docs/exactly-once.md has the
@@ -17,7 +17,10 @@ from typing import Final
 import pyarrow.fs as pf
 from pyiceberg.io.pyarrow import PyArrowFileIO
 from pyiceberg.table import Table
+from pyiceberg.table.snapshots import Operation
 from pyiceberg.utils.properties import property_as_bool
+
+from icestream.connectors.iceberg.changes import CHANGES_SUFFIX
 
 _log = logging.getLogger(__name__)
 
@@ -57,11 +60,17 @@ def sweep(table: Table, data_path: str, job: str, landed: str, now: dt.datetime)
     prefix = file_prefix(job, metadata.table_uuid)
     scheme, netloc, folder = PyArrowFileIO.parse_location(data_path, table.io.properties)
     storage = table.io.fs_by_scheme(scheme, netloc)
+    # No snapshot ever has a file of changes: what the landed batches had of them is left over.
     files = [
-        file for file in _files(storage, folder, prefix) if file.batch == landed or file.batch not in commits
+        file
+        for file in _files(storage, folder, prefix)
+        if file.batch == landed or file.batch not in commits or file.name.endswith(CHANGES_SUFFIX)
     ]
     # By the clock of the storage, too: ours may be wrong, and the next batch is on its way by now.
-    before = min((file.written for file in files if file.batch == landed), default=since)
+    before = min((file.written for file in files if file.batch == landed), default=None)
+    if before is None:
+        # A batch of changes leaves no file of its own.
+        before = _manifests_written(table, storage, landed) or since
     suspects = [
         file for file in files if file.batch != landed and since < file.written < min(before, now - _YOUNGEST)
     ]
@@ -74,12 +83,28 @@ def sweep(table: Table, data_path: str, job: str, landed: str, now: dt.datetime)
     return len(dead)
 
 
+def _manifests_written(table: Table, storage: pf.FileSystem, commit: str) -> dt.datetime | None:
+    """When the storage took the manifest list of a merge of changes; None: it was none, or nobody knows."""
+    for snapshot in reversed(table.metadata.snapshots):
+        if snapshot.summary and snapshot.summary[_COMMIT_ID] == commit:
+            if snapshot.summary.operation is Operation.APPEND:
+                return None
+            _, _, path = PyArrowFileIO.parse_location(snapshot.manifest_list, table.io.properties)
+            return _mtime(storage.get_file_info(path))
+    return None
+
+
+def _mtime(info: pf.FileInfo) -> dt.datetime | None:
+    written: dt.datetime | None = info.mtime
+    return written if written is None or written.tzinfo else written.replace(tzinfo=dt.UTC)
+
+
 def _files(storage: pf.FileSystem, folder: str, prefix: str) -> Iterator[_Found]:
     for info in storage.get_file_info(pf.FileSelector(folder, allow_not_found=True, recursive=True)):
         name = info.base_name
-        if info.type is pf.FileType.File and name.startswith(prefix) and info.mtime is not None:
+        written = _mtime(info)
+        if info.type is pf.FileType.File and name.startswith(prefix) and written is not None:
             batch = name.removeprefix(prefix)[:_UUID_CHARS]
-            written = info.mtime if info.mtime.tzinfo else info.mtime.replace(tzinfo=dt.UTC)
             yield _Found(info.path, name, batch, written)
 
 
