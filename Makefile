@@ -6,7 +6,7 @@ BIN    := $(VENV)/bin
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test test-long unit check format docs bench bench-task bench-records bench-commits bench-scale \
-	bench-steady bench-partitions lock machine
+	bench-steady bench-partitions bench-maintenance lock machine
 
 help: ## Show this help
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -59,6 +59,9 @@ bench-steady: machine $(VENV)/.dev ## Even rates with a commit every second, us 
 
 bench-partitions: machine $(VENV)/.dev ## What a thousand partitions cost
 	@$(BIN)/python -m bench.partitions $(ARGS)
+
+bench-maintenance: machine $(VENV)/.dev ## What maintenance keeps a table at after 500 batches, and what it costs
+	@$(BIN)/python -m bench.maintenance $(ARGS)
 
 lock: ## Pin the versions that pyproject.toml allows, with the hashes of their files (needs uv)
 	@command -v uv >/dev/null || { echo "make: lock needs uv; install it with: pip install uv" >&2; exit 1; }

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass
 from typing import Protocol
 
@@ -105,10 +106,13 @@ class Maintainer(Protocol):
     All but `run` may raise an IcestreamError; with `dry_run` nothing is changed.
     """
 
-    def run(self, now: dt.datetime, *, thorough: bool) -> MaintenanceRun:
+    def run(
+        self, now: dt.datetime, *, thorough: bool, turn: AbstractContextManager[object]
+    ) -> MaintenanceRun:
         """What is due by the config, with `thorough` also what takes long; no step if it is not switched on.
 
-        What fails is in the steps.
+        Its commits are made within `turn`, as those of the job are: so neither has to be made again because
+        of the other. What fails is in the steps.
         """
 
     def compact(self, options: Mapping[str, int], *, dry_run: bool) -> Sequence[MaintenanceStep]: ...

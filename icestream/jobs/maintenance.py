@@ -21,6 +21,23 @@ _log = logging.getLogger(__name__)
 _THOROUGH_SECONDS: Final = 24 * 3600.0
 """How often what takes long is done as well."""
 _MOST_SHOWN: Final = 20
+_LONGEST_TURN: Final = 10.0
+
+
+class Turn:
+    """Lets the commits of a job and of its maintenance wait for each other, but never long: who loses a race
+    only commits again."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._mine = threading.local()
+
+    def __enter__(self) -> None:
+        self._mine.is_held = self._lock.acquire(timeout=_LONGEST_TURN)
+
+    def __exit__(self, *error: object) -> None:
+        if self._mine.is_held:
+            self._lock.release()
 
 
 @dataclass
@@ -51,6 +68,7 @@ class MaintenanceSchedule:
         self._aside = aside
         self._wake = wake
         self._context = dict(context or {})
+        self.turn = Turn()
         self._lock = threading.Lock()
         self._targets: dict[str, _Target] = {}
         self._is_busy = False
@@ -109,7 +127,9 @@ class MaintenanceSchedule:
         at = self._wall()
         try:
             maintainer = self._maintainer(name)
-            done = maintainer.run(at, thorough=is_thorough) if maintainer is not None else None
+            done = (
+                maintainer.run(at, thorough=is_thorough, turn=self.turn) if maintainer is not None else None
+            )
         except Exception as error:  # the edge of its thread; nothing depends on it, and it is tried again
             _log.warning("%s was not maintained: %s", name, error, extra=self._context)
             done = MaintenanceRun(name, at, [MaintenanceStep("start", "", error=str(error))])

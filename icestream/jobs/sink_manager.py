@@ -234,7 +234,8 @@ class SinkManager:
             self._run_before(batch, resume, staged.result.rejected, started)
             return
         self._refuse_topics_recreated(staged)
-        receipts = self._commit(staged, resume)
+        with self._maintenance.turn:
+            receipts = self._commit(staged, resume)
         self._publisher.publish(batch.id, staged.result.rejected, self._events(staged, receipts), batch.end)
         self._reached("published")
         self._note(staged, receipts, resume, started, behind)

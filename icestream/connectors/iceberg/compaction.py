@@ -15,7 +15,7 @@ import time
 import uuid
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, field
 from typing import Any, Final, cast
 
@@ -100,10 +100,11 @@ def compact(
     branch: str = MAIN_BRANCH,
     merge_manifests: int | None = None,
     dry_run: bool = False,
+    turn: AbstractContextManager[object] | None = None,
     reached: Callable[[str], None] = lambda point: None,
     clock: Callable[[], float] = time.monotonic,
 ) -> CompactionResult:
-    """Merge what is small and apply what is deleted, in one commit; nothing to do is no commit.
+    """Merge what is small and apply what is deleted, in one commit within `turn`; nothing to do is no commit.
 
     CommitConflict: somebody else has replaced the files or deleted from them meanwhile; nothing is changed.
     """
@@ -141,7 +142,7 @@ def compact(
             added=[data_file(file) for file in writer.files],
             merge_manifests=merge_manifests,
         )
-        replaced = replace_files(table, replacement, branch)
+        replaced = replace_files(table, replacement, branch, turn)
     except CommitConflict as conflict:
         if conflict.certain:
             writer.discard()

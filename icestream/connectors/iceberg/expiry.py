@@ -12,6 +12,7 @@ import datetime as dt
 import logging
 import re
 from collections.abc import Callable, Collection, Iterable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Final
 
@@ -70,30 +71,45 @@ def expire(
     *,
     least: int = 1,
     dry_run: bool = False,
+    turn: AbstractContextManager[object] | None = None,
     reached: Callable[[str], None] = lambda point: None,
 ) -> ExpiryResult:
-    """Expire what the limits let go, if it is at least so many; CommitConflict if the table does not rest."""
-    for attempt in range(_ATTEMPTS):
+    """Expire what the limits let go, if it is at least so many, in a commit within `turn`.
+
+    CommitConflict: others have changed the table again and again meanwhile.
+    """
+    for _ in range(_ATTEMPTS):
         table = load()
         before = len(table.metadata.snapshots)
         expired = to_expire(table.metadata, limits, now)
         if len(expired) < max(1, least):
             return ExpiryResult(before, before)
-        if dry_run:
-            unused = _unused_files(table, expired)
-            return ExpiryResult(before, before - len(expired), len(unused))
-        if _carry_checkpoints(table, expired):
-            # The head is another one now.
-            continue
         with sink_errors(f"reading manifests of {_named(table)}"):
             unused = _unused_files(table, expired)
-        if not _remove_snapshots(table, expired, is_last=attempt == _ATTEMPTS - 1):
-            continue
+        if dry_run:
+            return ExpiryResult(before, before - len(expired), len(unused))
+        _carry_checkpoints(table, expired, turn)
+        with turn or nullcontext():
+            # Whoever has committed meanwhile may have made one of them current again.
+            fresh = load()
+            added = _added_since(table.metadata, fresh.metadata)
+            if not expired <= to_expire(fresh.metadata, limits, now) or _any_loses(fresh.metadata, expired):
+                continue
+            used = _used_files(fresh, added) if unused else set()
+            if not _remove_snapshots(fresh, expired):
+                continue
         reached("expired")
+        unused = [path for path in unused if path not in used]
         left = _removed(table, unused)
         _log.info("expired %s snapshots of %s, removed %s files", len(expired), _named(table), len(unused))
-        return ExpiryResult(before, before - len(expired), len(unused) - left, left)
+        after = len(fresh.metadata.snapshots) - len(expired)
+        return ExpiryResult(before, after, len(unused) - left, left)
     raise CommitConflict(f"{_named(load())} changed again and again while snapshots were expired")
+
+
+def _added_since(old: TableMetadata, new: TableMetadata) -> list[Snapshot]:
+    known = {snapshot.snapshot_id for snapshot in old.snapshots}
+    return [snapshot for snapshot in new.snapshots if snapshot.snapshot_id not in known]
 
 
 def to_expire(metadata: TableMetadata, limits: ExpiryLimits, now: dt.datetime) -> frozenset[int]:
@@ -133,18 +149,24 @@ def _ancestors(by_id: dict[int, Snapshot], id_: int | None) -> Iterable[Snapshot
 # -- checkpoints --
 
 
-def _carry_checkpoints(table: Table, expired: Collection[int]) -> bool:
-    """See to it that every job finds afterwards what it finds now; whether that took a commit."""
-    lost = [branch for branch in _branches(table.metadata) if _loses(table.metadata, branch, expired)]
-    for branch in lost:
-        replace_files(table, Replacement("checkpoints"), branch)
+def _carry_checkpoints(
+    table: Table, expired: Collection[int], turn: AbstractContextManager[object] | None
+) -> None:
+    """See to it that every job finds afterwards what it finds now."""
+    for branch in _branches(table.metadata):
+        if not _loses(table.metadata, branch, expired):
+            continue
+        replace_files(table, Replacement("checkpoints"), branch, turn)
         again = table.catalog.load_table(table.name()).metadata
         if _loses(again, branch, expired):
             raise FatalError(
                 f"{_named(table)}: expiring {len(expired)} snapshots would lose where a job is on branch "
                 f"{branch}, which was rolled back; nothing was expired: let the job commit first"
             )
-    return bool(lost)
+
+
+def _any_loses(metadata: TableMetadata, expired: Collection[int]) -> bool:
+    return any(_loses(metadata, branch, expired) for branch in _branches(metadata))
 
 
 def _branches(metadata: TableMetadata) -> list[str]:
@@ -186,7 +208,7 @@ def _afterwards(metadata: TableMetadata, expired: Collection[int]) -> Iterable[T
 # -- the commit --
 
 
-def _remove_snapshots(table: Table, expired: Collection[int], *, is_last: bool) -> bool:
+def _remove_snapshots(table: Table, expired: Collection[int]) -> bool:
     """False: somebody else has committed in between; nothing landed."""
     metadata = table.metadata
     # No branch or tag may have moved: one could lead to an expired snapshot by now.
@@ -206,8 +228,8 @@ def _remove_snapshots(table: Table, expired: Collection[int], *, is_last: bool) 
             raise CommitUnknown(f"{_named(table)}: an expiry may have landed: {unavailable}") from error
         if not any(now.snapshot_by_id(id_) for id_ in expired):
             return True
-        if is_last or not isinstance(error, CommitFailedException):
-            raise CommitConflict(f"{_named(table)}: nothing was expired: {error}") from error
+        if not isinstance(error, CommitFailedException):
+            raise CommitConflict(f"{_named(table)}: nothing was expired: {error}", certain=False) from error
         return False
     return True
 
@@ -229,6 +251,12 @@ def _unused_files(table: Table, expired: Collection[int]) -> list[str]:
         files -= _files(table, kept.values())
     lists = {one.manifest_list for one in goes} - {one.manifest_list for one in stays}
     return [*sorted(files), *sorted(gone), *sorted(lists)]
+
+
+def _used_files(table: Table, snapshots: Sequence[Snapshot]) -> set[str]:
+    """Paths of all files that these snapshots have."""
+    manifests = _manifests(table, snapshots)
+    return {*_files(table, manifests.values()), *manifests, *(one.manifest_list for one in snapshots)}
 
 
 def _manifests(table: Table, snapshots: Sequence[Snapshot]) -> dict[str, ManifestFile]:

@@ -10,6 +10,7 @@ import datetime as dt
 import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from typing import Final
 
@@ -58,13 +59,17 @@ class TableMaintainer(Maintainer):
         self._branch = branch
         self._reached = reached
         self._clock = clock
+        self._turn: AbstractContextManager[object] = nullcontext()
 
-    def run(self, now: dt.datetime, *, thorough: bool) -> MaintenanceRun:
+    def run(
+        self, now: dt.datetime, *, thorough: bool, turn: AbstractContextManager[object]
+    ) -> MaintenanceRun:
         """All that is due; with `thorough` orphans, too: to list a large table takes long."""
         chosen = self._settings
         steps: list[MaintenanceStep] = []
         if not chosen.enabled:
             return MaintenanceRun(self._name, now)
+        self._turn = turn
         if chosen.compaction:
             steps.append(self._step("compaction", "data files", self._compact))
         steps.append(self._step("manifests", "manifests", self._merge_manifests))
@@ -170,6 +175,7 @@ class TableMaintainer(Maintainer):
             branch=self._branch,
             merge_manifests=chosen.min_manifests,
             dry_run=dry_run,
+            turn=self._turn,
             reached=self._reached,
             clock=self._clock,
         )
@@ -199,14 +205,25 @@ class TableMaintainer(Maintainer):
         if len(small) < self._settings.min_manifests:
             return MaintenanceStep("", "", len(manifests), len(manifests))
         merged = replace_files(
-            table, Replacement("manifests", merge_manifests=self._settings.min_manifests), self._branch
+            table,
+            Replacement("manifests", merge_manifests=self._settings.min_manifests),
+            self._branch,
+            self._turn,
         )
         return MaintenanceStep("", "", merged.manifests_before, merged.manifests_after)
 
     def _expire(
         self, limits: ExpiryLimits, now: dt.datetime, *, least: int = 1, dry_run: bool = False
     ) -> MaintenanceStep:
-        done = expire(self._load, limits, now, least=least, dry_run=dry_run, reached=self._reached)
+        done = expire(
+            self._load,
+            limits,
+            now,
+            least=least,
+            dry_run=dry_run,
+            turn=self._turn,
+            reached=self._reached,
+        )
         note = f"{done.files_left:,} files could not be removed" if done.files_left else ""
         return MaintenanceStep(
             "", "", done.snapshots_before, done.snapshots_after, removed_files=done.files_removed, note=note

@@ -13,6 +13,7 @@ from __future__ import annotations
 import logging
 import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -76,9 +77,21 @@ class Replaced:
     manifests_after: int
 
 
-def replace_files(table: Table, replacement: Replacement, branch: str = MAIN_BRANCH) -> Replaced:
-    """Make the replacement visible. CommitConflict: it did not land, and nobody refers to the added files if
-    the conflict is certain. CommitUnknown: nobody knows."""
+def replace_files(
+    table: Table,
+    replacement: Replacement,
+    branch: str = MAIN_BRANCH,
+    turn: AbstractContextManager[object] | None = None,
+) -> Replaced:
+    """Make the replacement visible, within `turn`. CommitConflict: it did not land, and nobody refers to the
+    added files if the conflict is certain. CommitUnknown: nobody knows."""
+    with turn or nullcontext():
+        with sink_errors(f"loading table {'.'.join(table.name())}"):
+            table.refresh()
+        return _replaced(table, replacement, branch)
+
+
+def _replaced(table: Table, replacement: Replacement, branch: str) -> Replaced:
     transaction = LightTransaction(table)
     producer = _Replace(replacement, transaction, branch)
     name = ".".join(table.name())

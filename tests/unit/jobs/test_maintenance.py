@@ -24,7 +24,7 @@ class FakeMaintainer(Maintainer):
     runs: list[tuple[str, bool]]
     fails: bool = False
 
-    def run(self, now: dt.datetime, *, thorough: bool) -> MaintenanceRun:
+    def run(self, now: dt.datetime, *, thorough: bool, turn: object) -> MaintenanceRun:
         self.runs.append((self.name, thorough))
         if self.fails:
             raise RuntimeError("the catalog is away")
