@@ -210,12 +210,12 @@ def _bins(tasks: Sequence[FileScanTask], limits: CompactionLimits, spec: int) ->
 def _bins_of(
     tasks: Sequence[FileScanTask], deleted: Mapping[str, float], limits: CompactionLimits
 ) -> Iterator[_Bin]:
-    worn = [task for task in tasks if _is_worn(task, deleted, limits)]
     small_bytes = limits.target_bytes * 3 // 4
-    small = [task for task in tasks if task not in worn and task.file.file_size_in_bytes < small_bytes]
+    small = [task for task in tasks if task.file.file_size_in_bytes < small_bytes]
     merged = growing(small, lambda task: task.file.file_size_in_bytes)
     if len(merged) < max(2, limits.min_files):
         merged = []
+    worn = [task for task in tasks if task not in merged and _is_worn(task, deleted, limits)]
     # In the order in which they were written, as far as names and sizes tell: oldest rows first.
     merged.sort(key=lambda task: task.file.file_path)
     yield from _packed(merged, limits.target_bytes, alone=False)

@@ -73,13 +73,16 @@ def expire(
     dry_run: bool = False,
     turn: AbstractContextManager[object] | None = None,
     reached: Callable[[str], None] = lambda point: None,
+    known: Table | None = None,
 ) -> ExpiryResult:
     """Expire what the limits let go, if it is at least so many, in a commit within `turn`.
+
+    `known` is the table as it was loaded a moment ago.
 
     CommitConflict: others have changed the table again and again meanwhile.
     """
     for _ in range(_ATTEMPTS):
-        table = load()
+        table, known = known or load(), None
         before = len(table.metadata.snapshots)
         expired = to_expire(table.metadata, limits, now)
         if len(expired) < max(1, least):

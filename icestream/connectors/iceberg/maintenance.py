@@ -60,6 +60,9 @@ class TableMaintainer(Maintainer):
         self._reached = reached
         self._clock = clock
         self._turn: AbstractContextManager[object] = nullcontext()
+        self._known: Table | None = None
+        """The table as the step before has left it: to load one with a long history takes its time, and
+        whoever commits looks again."""
 
     def run(
         self, now: dt.datetime, *, thorough: bool, turn: AbstractContextManager[object]
@@ -166,7 +169,7 @@ class TableMaintainer(Maintainer):
 
     def _compact(self, *, dry_run: bool = False) -> MaintenanceStep:
         chosen = self._settings
-        table = self._load()
+        table = self._known = self._load()
         done = compact(
             table,
             CompactionLimits(chosen.min_files, chosen.target_bytes, chosen.deletes_percent),
@@ -189,7 +192,7 @@ class TableMaintainer(Maintainer):
         )
 
     def _merge_manifests(self) -> MaintenanceStep:
-        table = self._load()
+        table = self._known = self._known or self._load()
         head = table.metadata.snapshot_by_name(self._branch)
         manifests = head.manifests(table.io) if head is not None else []
         small = growing(
@@ -223,6 +226,7 @@ class TableMaintainer(Maintainer):
             dry_run=dry_run,
             turn=self._turn,
             reached=self._reached,
+            known=self._known,
         )
         note = f"{done.files_left:,} files could not be removed" if done.files_left else ""
         return MaintenanceStep(
