@@ -192,6 +192,30 @@ class Message:
     value: bytes
 
 
+@dataclass(frozen=True)
+class Inheritance:
+    """Where a program that may have had the job before tells what its workers have written."""
+
+    topic: str
+    group: str
+    """Its own; what is before the offsets of this group is done with."""
+
+
+@dataclass(frozen=True)
+class LeftRecord:
+    partition: int
+    offset: int
+    value: bytes | None
+
+
+@dataclass(frozen=True)
+class LeftBehind:
+    """What that program has told since, and how far its topic was read."""
+
+    records: Sequence[LeftRecord]
+    positions: Mapping[int, int]
+
+
 class Sink(Protocol):
     """The open sink of one job. Implementations inherit from it."""
 
@@ -211,6 +235,15 @@ class Sink(Protocol):
     ) -> Sequence[Message]:
         """What is told of a batch; without receipts it was in all targets before, and is published late."""
         return ()
+
+    def inheritance(self) -> Inheritance | None:
+        """Where another program may have left work of this job unfinished; None: nowhere."""
+        return None
+
+    def inherit(self, left: LeftBehind) -> None:
+        """Make visible what its workers have written and it has not; what is visible already stays as it is.
+        Called before the first batch of a job that takes over, perhaps several times."""
+        return
 
     def close(self) -> None:
         """The job has ended."""

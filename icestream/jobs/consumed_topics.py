@@ -10,6 +10,7 @@ from typing import Protocol
 from icestream.api.checkpoint import Checkpoint, FoundCheckpoint, TopicIds
 from icestream.api.errors import FatalError, SourceUnavailable
 from icestream.api.offsets import NOTHING, Offsets, Partition, named
+from icestream.jobs.inheritance import KafkaOfOthers
 from icestream.jobs.resume import refuse_other_source
 from icestream.jobs.sink_job import SinkJob
 from icestream.kafka.topics import GroupOffset, TopicFacts
@@ -17,7 +18,7 @@ from icestream.kafka.topics import GroupOffset, TopicFacts
 _log = logging.getLogger(__name__)
 
 
-class KafkaFacts(Protocol):
+class KafkaFacts(KafkaOfOthers, Protocol):
     """What a job asks Kafka. `icestream.kafka.topics.Topics` is the real one."""
 
     def cluster_id(self) -> str: ...

@@ -14,7 +14,17 @@ from typing import Any, TypeVar
 from icestream.api.batch import Staged
 from icestream.api.checkpoint import FoundCheckpoint
 from icestream.api.errors import CommitUnknown, SinkUnavailable
-from icestream.api.sink import Commit, Message, OpenWriter, Receipt, Sink, Target, TargetAudit
+from icestream.api.sink import (
+    Commit,
+    Inheritance,
+    LeftBehind,
+    Message,
+    OpenWriter,
+    Receipt,
+    Sink,
+    Target,
+    TargetAudit,
+)
 from icestream.deadlines import Overdue, within
 
 _T = TypeVar("_T")
@@ -42,6 +52,13 @@ class LimitedSink(Sink):
         self, commit: str, receipts: Mapping[str, Receipt] | None, valid_through: dt.datetime | None
     ) -> Sequence[Message]:
         return self._sink.events(commit, receipts, valid_through)
+
+    def inheritance(self) -> Inheritance | None:
+        return self._sink.inheritance()
+
+    def inherit(self, left: LeftBehind) -> None:
+        # It limits each of its own calls: how many there are depends on what was left.
+        self._sink.inherit(left)
 
     def close(self) -> None:
         self._sink.close()

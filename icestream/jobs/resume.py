@@ -70,7 +70,7 @@ def resume_point(
     known = [item.checkpoint for item in found if item.checkpoint]
     rolled_back = [item.rolled_back_from for item in found if item.rolled_back_from]
     forgets = all(item.follows_group for item in found)
-    if not known and not rolled_back and not forgets and any(map(_is_ours, group.values())):
+    if not known and not rolled_back and not forgets and any(map(is_ours, group.values())):
         raise LostOffsets(
             f"group '{job}' has committed offsets of this job, but no table says how far it is: was the "
             "table dropped and created again? To read everything again, reset the connector's offsets; "
@@ -79,7 +79,7 @@ def resume_point(
     return ResumePoint(found, [_target_start(job, item, known, group, fresh) for item in found])
 
 
-def _is_ours(offset: GroupOffset) -> bool:
+def is_ours(offset: GroupOffset) -> bool:
     return offset.note.startswith(NOTE_PREFIX)
 
 
@@ -188,7 +188,7 @@ def moved_by_others(
     """Where a group that targets follow was set by somebody else."""
     if not any(item.follows_group for item in found):
         return {}
-    return {p: at.next for p, at in group.items() if not _is_ours(at)}
+    return {p: at.next for p, at in group.items() if not is_ours(at)}
 
 
 def unpublished_batch(

@@ -16,7 +16,7 @@ from icestream.api.checkpoint import Checkpoint, FoundCheckpoint, checkpoint_mov
 from icestream.api.errors import SourceRecreated, SourceUnavailable
 from icestream.api.offsets import Offsets, Partition, named
 from icestream.api.sink import Commit, Sink
-from icestream.jobs import planning
+from icestream.jobs import inheritance, planning
 from icestream.jobs.consumed_topics import ConsumedTopics, KafkaFacts
 from icestream.jobs.fenced_publisher import FencedPublisher, commits_in
 from icestream.jobs.publisher import publish_missing
@@ -69,6 +69,9 @@ class ResumeFinder:
         # A group's offsets are there whether a partition has a leader or not.
         all_partitions = [*partitions, *self._topics.leaderless]
         group = self._kafka.group_offsets(self._job.group, all_partitions)
+        if inheritance.takes_over(group) and inheritance.settle(self._job, self._kafka, self._sink):
+            found = [target.found() for target in self.targets]
+            group = self._kafka.group_offsets(self._job.group, all_partitions)
         self._publisher.refuse_taken_over(group, all_partitions)
         self._refuse_unpublished_without_leader([item.checkpoint for item in found if item.checkpoint], group)
         if moved := moved_by_others(found, group):

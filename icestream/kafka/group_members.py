@@ -19,6 +19,9 @@ class GroupMembers:
         with kafka_errors("connecting to Kafka"):
             self._admin = AdminClient(quiet(settings))
 
+    def count(self) -> int:
+        return len(self.assignments())
+
     def assignments(self) -> list[frozenset[Partition]]:
         """The partitions of each member; empty for a group without members, or one that does not exist."""
         with kafka_errors(f"asking for the members of group {self._group}", self._admin.poll):

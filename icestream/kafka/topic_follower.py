@@ -5,14 +5,16 @@ No group: whoever reads keeps the positions. Used by coordinators that follow a 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import cast
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
-from icestream.api.errors import FatalError
-from icestream.kafka.clients import kafka_errors, quiet
+from icestream.api.errors import FatalError, SourceUnavailable
+from icestream.api.offsets import Offsets, Partition
+from icestream.api.sink import LeftBehind, LeftRecord
+from icestream.kafka.clients import ANSWER_SECONDS, kafka_errors, quiet
 
 _RECORDS_A_CALL = 500
 
@@ -78,3 +80,29 @@ class TopicFollower:
 
     def close(self) -> None:
         self._consumer.close()
+
+
+def read_to_end(
+    settings: Mapping[str, str],
+    topic: str,
+    start: Mapping[Partition, int],
+    ends: Offsets,
+    clock: Callable[[], float],
+) -> LeftBehind:
+    """All records up to `ends`. SourceUnavailable if nothing comes for a while: a transaction is open."""
+    follower = TopicFollower(settings, topic, {partition.number: at for partition, at in start.items()})
+    records: list[LeftRecord] = []
+    try:
+        before, moved = dict(follower.positions), clock()
+        while any(follower.positions[partition.number] < ends[partition] for partition in ends):
+            records += [LeftRecord(one.partition, one.offset, one.value) for one in follower.read(1.0)]
+            if before != follower.positions:
+                before, moved = dict(follower.positions), clock()
+            elif clock() - moved > ANSWER_SECONDS:
+                raise SourceUnavailable(
+                    f"topic '{topic}' has a transaction that is not over: somebody still writes, or was "
+                    "killed; Kafka ends it after its transaction.timeout.ms"
+                )
+        return LeftBehind(records, dict(follower.positions))
+    finally:
+        follower.close()

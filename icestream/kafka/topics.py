@@ -29,6 +29,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]
 from icestream.api.errors import SourceUnavailable
 from icestream.api.java_regex import java_pattern
 from icestream.api.offsets import Offsets, Partition
+from icestream.api.sink import LeftBehind
 from icestream.kafka.clients import ANSWER_SECONDS, kafka_errors, quiet
 
 _log = logging.getLogger(__name__)
@@ -136,16 +137,23 @@ class Topics:
         """Where each partition ends for a reader of committed records."""
         return self._offsets(partitions, OffsetSpec.latest())  # type: ignore[no-untyped-call]
 
+    def ends_with_open(self, partitions: Iterable[Partition]) -> Offsets:
+        """Where each partition ends, records of open transactions included."""
+        return self._offsets(partitions, OffsetSpec.latest(), with_open=True)  # type: ignore[no-untyped-call]
+
     def beginnings(self, partitions: Iterable[Partition]) -> Offsets:
         return self._offsets(partitions, OffsetSpec.earliest())  # type: ignore[no-untyped-call]
 
-    def _offsets(self, partitions: Iterable[Partition], spec: OffsetSpec) -> Offsets:
+    def _offsets(
+        self, partitions: Iterable[Partition], spec: OffsetSpec, *, with_open: bool = False
+    ) -> Offsets:
+        isolation = IsolationLevel.READ_UNCOMMITTED if with_open else IsolationLevel.READ_COMMITTED
         asked = {TopicPartition(topic, number): spec for topic, number in partitions}
         if not asked:
             return Offsets({})
         with self._asking("asking for offsets"):
             futures = self._admin.list_offsets(
-                asked, isolation_level=IsolationLevel.READ_COMMITTED, request_timeout=ANSWER_SECONDS
+                asked, isolation_level=isolation, request_timeout=ANSWER_SECONDS
             )
             return Offsets(
                 {
@@ -202,6 +210,25 @@ class Topics:
                 }
             )
         )
+
+    def has_members(self, group: str) -> bool:
+        from icestream.kafka.group_members import GroupMembers
+
+        return GroupMembers(self._settings, group).count() > 0
+
+    def left_behind(self, topic: str, group: str) -> LeftBehind:
+        """The committed records of a topic behind the offsets of a group, once no transaction is open in it;
+        from the beginning if the group has none."""
+        from icestream.kafka.topic_follower import read_to_end
+
+        facts = self.describe([topic]).get(topic)
+        if facts is None:
+            return LeftBehind((), {})
+        partitions = [Partition(topic, number) for number in range(facts.partitions)]
+        done, beginnings = self.group_offsets(group, partitions), self.beginnings(partitions)
+        start = {p: max(done[p].next if p in done else 0, beginnings[p]) for p in partitions}
+        ends = self.ends_with_open(partitions)
+        return read_to_end(self._settings, topic, start, ends, self._clock)
 
     def create(
         self, name: str, partitions: int, replication: int, config: Mapping[str, str] | None = None

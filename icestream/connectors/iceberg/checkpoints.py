@@ -6,6 +6,7 @@ because other people's `expire_snapshots` can remove the snapshot. docs/exactly-
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from icestream.api.checkpoint import FoundCheckpoint
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from pyiceberg.table.snapshots import Snapshot
 
 _PREFIX = "icestream.job."
+_JAVAS = "kafka.connect.offsets."
 
 
 def key_of(job: str) -> str:
@@ -47,6 +49,27 @@ def find(metadata: TableMetadata, job: str, branch: str) -> FoundCheckpoint:
             return FoundCheckpoint(remembered)
     # No snapshot on this branch: a rollback leaves one, so only expiry or a fresh table can be the reason.
     return FoundCheckpoint(remembered)
+
+
+def has_java_since(metadata: TableMetadata, job: str, branch: str, group: str) -> bool:
+    """Whether Java's workers with this group have committed after the job did: it had them take over again,
+    and goes on where their group is."""
+    snapshot = metadata.snapshot_by_name(branch)
+    by_id: dict[int, Snapshot] | None = None
+    is_since = False
+    while snapshot is not None:
+        summary = snapshot.summary.additional_properties if snapshot.summary else {}
+        if key_of(job) in summary:
+            return is_since
+        is_since = is_since or is_of_java(summary, group)
+        by_id = by_id or {one.snapshot_id: one for one in metadata.snapshots}
+        snapshot = by_id.get(snapshot.parent_snapshot_id or -1)
+    return is_since and key_of(job) in metadata.properties
+
+
+def is_of_java(summary: Mapping[str, str], group: str) -> bool:
+    """Whether a snapshot is of Java's workers with this group."""
+    return any(key.startswith(_JAVAS) and key.endswith(f".{group}") for key in summary)
 
 
 def _without_checkpoint(remembered: TableCheckpoint | None, oldest: Snapshot) -> FoundCheckpoint:

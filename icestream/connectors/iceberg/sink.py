@@ -11,8 +11,9 @@ from pyiceberg.catalog import Catalog
 
 from icestream.api.config import Config
 from icestream.api.queries import SparkQueries
-from icestream.api.sink import Message, OpenWriter, Receipt, Sink
+from icestream.api.sink import Inheritance, LeftBehind, Message, OpenWriter, Receipt, Sink
 from icestream.connectors.iceberg.catalogs import open_catalog
+from icestream.connectors.iceberg.coordinator.takeover import commit_left_behind, java_job_of
 from icestream.connectors.iceberg.events import (
     CommitComplete,
     CommitToTable,
@@ -50,6 +51,7 @@ def table_from(
         catalog,
         table,
         job,
+        group=group_of(job, config),
         write_props=write_props(config),
         growth=limit if settings["iceberg.tables.evolve-schema-enabled"] else None,
         new_table=NewTable.from_config(config, table, any_case=any_case)
@@ -86,6 +88,14 @@ class IcebergSink(Sink):
         self._control_topic = settings["iceberg.control.topic"]
         self._group = group_of(name, config)
         self._producer = str(uuid.uuid4()).encode()
+        self._java_job = java_job_of(name, self._group, self._control_topic, config)
+        self._open_catalog = catalog
+
+    def inheritance(self) -> Inheritance:
+        return Inheritance(self._control_topic, f"{self._group}-coord")
+
+    def inherit(self, left: LeftBehind) -> None:
+        commit_left_behind(self._open_catalog, self._java_job, left)
 
     def targets(self) -> Sequence[IcebergTable]:
         return self._tables

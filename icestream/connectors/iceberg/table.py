@@ -88,8 +88,10 @@ class IcebergTable(Target):
         upserts: Upserts | None = None,
         kafka_columns: Sequence[str] = (),
         any_case: bool = False,
+        group: str = "",
     ) -> None:
         share_history()
+        self._group = group or f"connect-{job}"
         self._catalog = catalog
         self._job = job
         self._branch = branch
@@ -120,7 +122,12 @@ class IcebergTable(Target):
             return FoundCheckpoint(None, target=self.name, is_missing=True)
         metadata = (self._table if self._new_table and self._table else self._loaded()).metadata
         found = checkpoints.find(metadata, self._job, self._branch)
-        return replace(found, target=self.name, target_id=str(metadata.table_uuid))
+        return replace(
+            found,
+            target=self.name,
+            target_id=str(metadata.table_uuid),
+            follows_group=checkpoints.has_java_since(metadata, self._job, self._branch, self._group),
+        )
 
     def create(self, fields: NewFields) -> None:
         assert self._new_table is not None

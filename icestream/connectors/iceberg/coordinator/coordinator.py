@@ -35,7 +35,9 @@ from icestream.kafka.topic_follower import TopicRecord
 
 _log = logging.getLogger(__name__)
 
-ASK_AGAIN_SECONDS = 10.0
+ASK_AGAIN_SECONDS = 5.0
+LOOK_SECONDS = 2.0
+"""How often the group is looked at while it has no members."""
 _POLL_SECONDS = 1.0
 _NOTE = "icestream:"
 
@@ -99,6 +101,8 @@ class Coordinator:
         self._state = JobCommitState(job.group)
         self._next_start = clock()
         """At start-up at once."""
+        self._alone_since = clock()
+        """When the group had members last, or workers were asked without it."""
         self._silent: Mapping[Partition, tuple[int, int]] = {}
         """Where workers did not answer in time, and how far they were behind: while that stays the same
         nobody waits for them again."""
@@ -141,6 +145,8 @@ class Coordinator:
         elif now - state.round.started > self._pace.timeout:
             self._give_up_waiting(state.round)
             self._commit(control, state.round, is_full=False)
+        elif not state.round.expected and now - state.round.looked >= LOOK_SECONDS:
+            self._look_for_workers(control, state.round, now)
         elif now - state.round.stirred >= max(self._pace.interval, ASK_AGAIN_SECONDS):
             self._ask_again(control, state.round, now)
         self._note_pace()
@@ -181,12 +187,17 @@ class Coordinator:
             return
         began = self._wall()
         source = self._source()
+        if not source.assigned and now - self._alone_since < self._pace.interval:
+            # Whom nobody hears has to be asked again: workers that have just started, for one.
+            self._next_start = now + min(self._pace.interval, LOOK_SECONDS)
+            return
+        self._alone_since = now
         if source.assigned and not source.behind:
             self._rest(control)
             return
-        expected = frozenset(p for p, span in source.behind.items() if self._silent.get(p) != span)
+        expected = self._heard_lately(source)
         began = began.replace(microsecond=began.microsecond // 1000 * 1000)
-        self._state.round = Round(uuid.uuid4(), began, now, source, expected, now)
+        self._state.round = Round(uuid.uuid4(), began, now, source, expected, sent=now, looked=now)
         self._write(control, [StartCommit(self._state.round.commit_id)], Offsets({}))
         self._reached("started")
 
@@ -201,18 +212,36 @@ class Coordinator:
 
     def _ask_again(self, control: ControlTopic, round_: Round, now: float) -> None:
         """A worker that joined after StartCommit has not heard it; one that has answered answers again."""
-        round_.sent = now
+        if not self._is_answered(control, round_, now):
+            round_.sent = now
+            self._write(control, [StartCommit(round_.commit_id)], Offsets({}))
+
+    def _look_for_workers(self, control: ControlTopic, round_: Round, now: float) -> None:
+        """Nobody was in the group when the round began."""
+        if not self._is_answered(control, round_, now) and round_.expected:
+            round_.sent = now
+            self._write(control, [StartCommit(round_.commit_id)], Offsets({}))
+
+    def _is_answered(self, control: ControlTopic, round_: Round, now: float) -> bool:
+        """Look at the group again; whether the round is over because nobody else has anything to tell."""
+        round_.looked = now
         source = self._source()
-        if source.assigned:
-            round_.expected = frozenset(source.behind.keys() | round_.answers.keys())
-            if round_.expected <= round_.answers.keys():
-                # Whoever has not answered has nothing to tell.
-                self._commit(control, round_, is_full=False)
-                return
-        self._write(control, [StartCommit(round_.commit_id)], Offsets({}))
+        if not source.assigned:
+            return False
+        round_.expected = self._heard_lately(source).union(round_.answers)
+        if not round_.expected <= round_.answers.keys():
+            return False
+        self._commit(control, round_, is_full=False)
+        return True
+
+    def _heard_lately(self, source: SourceState) -> frozenset[Partition]:
+        """The partitions that workers should have something of."""
+        return frozenset(p for p, span in source.behind.items() if self._silent.get(p) != span)
 
     def _give_up_waiting(self, round_: Round) -> None:
         missing = round_.expected - round_.answers.keys()
+        if not missing:
+            return
         self._silent = {p: span for p, span in round_.source.behind.items() if p in missing}
         _log.warning(
             "no answer of the workers of %s partitions after %.0f s; what they write lands in a later commit",

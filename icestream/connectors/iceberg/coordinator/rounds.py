@@ -49,6 +49,8 @@ class Round:
     """The partitions whose workers should answer; empty: nobody knows."""
     sent: float = 0.0
     """When StartCommit was sent last."""
+    looked: float = 0.0
+    """When the group was looked at last."""
     answers: dict[Partition, dt.datetime | None] = field(default_factory=dict)
     heard: float | None = None
     """When somebody answered last."""

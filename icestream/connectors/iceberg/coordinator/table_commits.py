@@ -176,6 +176,7 @@ class TableCommits:
         try:
             table = self._in_time(lambda: self._loaded(reference), f"loading table {reference}")
             _refuse_other_table(reference, envelopes, table.metadata)
+            _refuse_missing_branch(reference, self._job.branch_of(reference), table.metadata)
         except RetriableError as failure:
             return Outcome(reference, envelopes, failure=failure)
         floor = self._floor(reference, table.metadata)
@@ -259,7 +260,10 @@ class TableCommits:
         for file in prepared.files:
             append.append_data_file(_data_file(file, table.metadata))
         with sink_errors(f"writing manifests of {reference}"):
-            append.commit()
+            try:
+                append.commit()
+            except CommitFailedException as error:
+                raise CommitConflict(f"{reference}: {error}") from error
         try:
             with waiting_for(f"catalog: commit to {reference}"):
                 transaction.commit_transaction()
@@ -345,6 +349,14 @@ def _refuse_other_table(
             f"table '{reference}' is not the one that its files were written for: its id is "
             f"{metadata.table_uuid}, theirs {', '.join(sorted(map(str, others)))}. It was dropped and "
             "created again; restore the old one, or give its files up (docs/job-manager.md)"
+        )
+
+
+def _refuse_missing_branch(reference: TableReference, branch: str, metadata: TableMetadata) -> None:
+    if not metadata.snapshots and branch != MAIN_BRANCH:
+        raise MissingTable(
+            f"table '{reference}' has no snapshot yet, so that its branch '{branch}' cannot begin: create "
+            "the branch; its files wait in the control topic"
         )
 
 
