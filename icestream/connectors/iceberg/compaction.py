@@ -314,7 +314,7 @@ class _Rewriter:
             stream,
             self._plan.arrow_schema,
             store_decimal_as_integer=True,
-            **parquet_options(self._plan.properties),
+            **parquet_options(self._plan.properties, self._plan.arrow_schema),
         )
         reader = _BinReader(self._table, self._plan.arrow_schema, self._scan)
         rows = 0

@@ -47,6 +47,9 @@ NewFields = Mapping[tuple[str, ...], pa.DataType]
 _DICTIONARY_BYTES = 64 * 1024
 """A column with more distinct values than this holds is written without a dictionary: it would take longer to
 write, and more room, than the values themselves. Java's writer finds that out by comparing the two."""
+_ROW_GROUP_BYTES = "write.parquet.row-group-size-bytes"
+_PAGE_VERSION = "write.parquet.page-version"
+_BLOOM = "write.parquet.bloom-filter-{}.column."
 _OPEN_REMOTE = 24
 """An open file of an object store holds a part of itself in memory until the part is sent."""
 
@@ -178,7 +181,8 @@ class StageWriter:
         self._target = int(
             plan.properties.get(TableProperties.WRITE_TARGET_FILE_SIZE_BYTES, 512 * 1024 * 1024)
         )
-        self._options = parquet_options(plan.properties)
+        self._row_group = min(self._target, int(plan.properties.get(_ROW_GROUP_BYTES, self._target)))
+        self._options = parquet_options(plan.properties, plan.arrow_schema)
         self._may_hide_nulls = any(may_hide_nulls(one.type) for one in plan.arrow_schema)
         self._buffered: dict[PartitionValue | None, list[_Piece]] = {}
         self.buffered_bytes = 0
@@ -224,7 +228,7 @@ class StageWriter:
         """Write what is buffered: each partition's rows become a row group of that partition's open file."""
         with sink_errors(f"writing data files of {self._plan.name}"):
             for key, pieces in self._buffered.items():
-                for row_group in _row_groups(pieces, self._target):
+                for row_group in _row_groups(pieces, self._row_group):
                     file = self._file(key)
                     file.write(row_group)
                     if file.size >= self._target:
@@ -300,7 +304,7 @@ def _row_groups(pieces: Sequence[_Piece], limit: int) -> Iterator[list[_Piece]]:
         yield group
 
 
-def parquet_options(properties: Mapping[str, str]) -> dict[str, Any]:
+def parquet_options(properties: Mapping[str, str], schema: pa.Schema) -> dict[str, Any]:
     """Table properties in pyarrow's words."""
     codec = properties.get(
         TableProperties.PARQUET_COMPRESSION, TableProperties.PARQUET_COMPRESSION_DEFAULT
@@ -319,4 +323,35 @@ def parquet_options(properties: Mapping[str, str]) -> dict[str, Any]:
     ):
         if name in properties:
             options[option] = int(properties[name])
+    if properties.get(_PAGE_VERSION, "").strip().lower() == "v2":
+        options["data_page_version"] = "2.0"
+    if filters := _bloom_filters(properties, schema):
+        options["bloom_filter_options"] = filters
     return options
+
+
+def _bloom_filters(properties: Mapping[str, str], schema: pa.Schema) -> dict[str, dict[str, Any]]:
+    """By the path of a column. There are none of booleans, whatever the properties say."""
+    found: dict[str, dict[str, Any]] = {}
+    for key, value in properties.items():
+        column = key.removeprefix(_BLOOM.format("enabled"))
+        if column == key or value.strip().lower() != "true" or _is_boolean(schema, column):
+            continue
+        chance, distinct = (properties.get(f"{_BLOOM.format(name)}{column}") for name in ("fpp", "ndv"))
+        found[column] = {
+            "fpp": float(chance) if chance else 0.01,
+            **({"ndv": int(distinct)} if distinct else {}),
+        }
+    return found
+
+
+def _is_boolean(schema: pa.Schema, column: str) -> bool:
+    first, *path = column.split(".")
+    if first not in schema.names:
+        return False
+    type_ = schema.field(first).type
+    for name in path:
+        if not pa.types.is_struct(type_) or type_.get_field_index(name) < 0:
+            return False
+        type_ = type_.field(name).type
+    return bool(pa.types.is_boolean(type_))

@@ -46,12 +46,23 @@ def _level(value: str) -> str | None:
     return None if re.fullmatch(r"[0-9]{1,3}", value.strip()) else "a whole number"
 
 
+def _page_version(value: str) -> str | None:
+    return None if value.strip().lower() in ("v1", "v2") else "v1 or v2"
+
+
+def _chance(value: str) -> str | None:
+    is_one = re.fullmatch(r"0?\.[0-9]{1,9}", value.strip()) is not None and float(value) > 0
+    return None if is_one else "a number between 0 and 1, such as 0.01"
+
+
 def _path(value: str) -> str | None:
     return None if value.strip() else "the address of a folder"
 
 
 _CHECKS: Final[Mapping[str, Callable[[str], str | None]]] = {
     "write.target-file-size-bytes": _size,
+    "write.parquet.row-group-size-bytes": _size,
+    "write.parquet.page-version": _page_version,
     "write.parquet.page-size-bytes": _size,
     "write.parquet.page-row-limit": _size,
     "write.parquet.dict-size-bytes": _size,
@@ -63,7 +74,12 @@ _CHECKS: Final[Mapping[str, Callable[[str], str | None]]] = {
     "write.object-storage.partitioned-paths": _switch,
     "write.data.path": _path,
 }
-_METRICS_OF_COLUMN: Final = "write.metadata.metrics.column."
+_CHECKS_OF_COLUMNS: Final[Mapping[str, Callable[[str], str | None]]] = {
+    "write.metadata.metrics.column.": _metrics,
+    "write.parquet.bloom-filter-enabled.column.": _switch,
+    "write.parquet.bloom-filter-fpp.column.": _chance,
+    "write.parquet.bloom-filter-ndv.column.": _size,
+}
 
 
 def taken_properties(properties: Mapping[str, str]) -> dict[str, str]:
@@ -108,4 +124,5 @@ def write_warnings(config: Config, prefixes: Sequence[str]) -> list[str]:
 
 
 def _check(key: str) -> Callable[[str], str | None] | None:
-    return _metrics if key.startswith(_METRICS_OF_COLUMN) else _CHECKS.get(key)
+    of_column = (check for prefix, check in _CHECKS_OF_COLUMNS.items() if key.startswith(prefix))
+    return next(of_column, None) or _CHECKS.get(key)

@@ -18,8 +18,9 @@ from pyiceberg.transforms import IdentityTransform
 
 from icestream.api.offsets import Partition
 from icestream.connectors.iceberg.catalogs import open_catalog
-from icestream.connectors.iceberg.stage import StagedFile, StageWriter
+from icestream.connectors.iceberg.stage import StagedFile, StageWriter, parquet_options
 from icestream.connectors.iceberg.table import IcebergTable
+from icestream.connectors.iceberg.write_properties import write_problems
 from icestream.records.origins import RowOrigins
 
 ID, TEXT, NESTED = 1, 2, 4
@@ -170,3 +171,63 @@ def test_origins_are_in_every_footer_of_a_batch_that_was_cut(catalog: Catalog) -
     files = write(catalog, {"write.target-file-size-bytes": "100000"}, rows=2_000)
     held = [json.loads((footer(file).metadata or {})[b"icestream.origins"]) for file in files]
     assert all("topic" in origins for origins in held)
+
+
+def test_row_groups_are_as_small_as_they_are_asked_to_be(catalog: Catalog) -> None:
+    (file,) = write(catalog, {}, write_props={"write.parquet.row-group-size-bytes": "100000"}, rows=2_000)
+    assert 4 <= footer(file).num_row_groups <= 30
+    assert sum(footer(file).row_group(at).num_rows for at in range(footer(file).num_row_groups)) == 2_000
+
+
+def test_bloom_filters_are_written_for_the_columns_that_are_to_have_them(catalog: Catalog) -> None:
+    prefix = "write.parquet.bloom-filter-"
+    asked = {
+        f"{prefix}enabled.column.text": "true",
+        f"{prefix}fpp.column.text": "0.05",
+        f"{prefix}ndv.column.text": "5000",
+        f"{prefix}enabled.column.st.x": "true",
+        f"{prefix}enabled.column.nowhere": "true",
+        f"{prefix}enabled.column.id": "false",
+        "write.parquet.page-version": "v2",
+    }
+    (file,) = write(catalog, {}, write_props=asked, rows=10)
+    options = parquet_options(
+        asked, pa.schema([("id", pa.int64()), ("text", pa.string()), ("b", pa.bool_())])
+    )
+    assert options["data_page_version"] == "2.0"
+    assert options["bloom_filter_options"] == {
+        "text": {"fpp": 0.05, "ndv": 5000},
+        "st.x": {"fpp": 0.01},
+        "nowhere": {"fpp": 0.01},
+    }
+    catalog.drop_table("ns.t")
+    (plain,) = write(catalog, {"write.parquet.page-version": "v2"}, rows=10)
+    assert file.size > plain.size
+    assert file.rows == 10
+
+
+def test_no_bloom_filter_is_asked_for_booleans() -> None:
+    schema = pa.schema([("b", pa.bool_()), ("st", pa.struct([("b", pa.bool_()), ("n", pa.int64())]))])
+    names = ("b", "st.b", "st.n", "st.n.deeper", "none.at.all")
+    asked = {f"write.parquet.bloom-filter-enabled.column.{name}": "true" for name in names}
+    assert set(parquet_options(asked, schema)["bloom_filter_options"]) == {
+        "st.n",
+        "st.n.deeper",
+        "none.at.all",
+    }
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "wanted"),
+    [
+        ("write.parquet.page-version", "v3", "v1 or v2"),
+        ("write.parquet.row-group-size-bytes", "0", "a whole number above 0"),
+        ("write.parquet.bloom-filter-fpp.column.text", "1.5", "a number between 0 and 1"),
+        ("write.parquet.bloom-filter-enabled.column.text", "yes", "true or false"),
+    ],
+)
+def test_values_that_no_file_could_be_written_with_are_refused(key: str, value: str, wanted: str) -> None:
+    for prefix in ("iceberg.tables.write-props.", "iceberg.table.write-props."):
+        (problem,) = write_problems({f"{prefix}{key}": value}, [prefix])
+        assert problem.key == f"{prefix}{key}"
+        assert wanted in problem.message
