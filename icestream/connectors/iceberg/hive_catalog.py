@@ -10,7 +10,7 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 
 from hive_metastore.ThriftHiveMetastore import Client
-from hive_metastore.ttypes import EnvironmentContext
+from hive_metastore.ttypes import DataOperationType, EnvironmentContext, LockRequest
 from pyiceberg.catalog.hive import HiveCatalog, _HiveClient
 from pyiceberg.io import FileIO, load_file_io
 from pyiceberg.typedef import EMPTY_DICT, Properties
@@ -68,6 +68,12 @@ class _Client(_HiveClient):
 class _CheckingClient(Client):  # type: ignore[misc]
     """A lock that ran out while the metadata was written protects nothing. So the metastore compares, too, as
     far as it knows how (Hive 2.3.10 and 4)."""
+
+    def lock(self, rqst: LockRequest) -> Any:
+        for component in rqst.component:
+            # PyIceberg leaves it open, at which a metastore wonders whether it is part of a transaction.
+            component.operationType = DataOperationType.NO_TXN
+        return super().lock(rqst)
 
     def alter_table_with_environment_context(
         self, dbname: str, tbl_name: str, new_tbl: Any, environment_context: EnvironmentContext

@@ -121,6 +121,34 @@ def running_rest_catalog(folder: Path, s3: Mapping[str, str]) -> Iterator[str]:
 
 
 @contextmanager
+def running_hive_metastore(folder: Path) -> Iterator[str]:
+    """Its address. The metastore is the one among the jars of PySpark, with a database in its memory."""
+    import pyspark
+
+    port = ports.free_port()
+    settings = {
+        "javax.jdo.option.ConnectionURL": "jdbc:derby:memory:metastore;create=true",
+        "javax.jdo.option.ConnectionDriverName": "org.apache.derby.iapi.jdbc.AutoloadedDriver",
+        "datanucleus.schema.autoCreateAll": "true",
+        "datanucleus.connectionPoolingType": "HikariCP",
+        "hive.metastore.schema.verification": "false",
+        "hive.metastore.warehouse.dir": str(folder / "databases"),
+        # Makes the tables of the locks, which only a script does otherwise.
+        "hive.in.test": "true",
+        "hive.async.log.enabled": "false",
+    }
+    inner = "".join(f"<property><name>{k}</name><value>{v}</value></property>" for k, v in settings.items())
+    (folder / "hive-site.xml").write_text(f"<configuration>{inner}</configuration>")
+    opened = [f"--add-opens=java.base/{package}=ALL-UNNAMED" for package in ("java.net", "java.lang")]
+    jars = Path(pyspark.__file__).parent / "jars"
+    command = [java(), "-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", *opened]
+    command += [f"-Djava.io.tmpdir={folder}", "-cp", f"{folder}:{jars}/*"]
+    command += ["org.apache.hadoop.hive.metastore.HiveMetaStore", "-p", str(port)]
+    with _running(command, folder, {}, port):
+        yield f"thrift://{ports.HOST}:{port}"
+
+
+@contextmanager
 def _running(command: list[str], folder: Path, environment: Mapping[str, str], port: int) -> Iterator[None]:
     with (folder / "log").open("wb") as log:
         server = subprocess.Popen(

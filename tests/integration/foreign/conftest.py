@@ -12,6 +12,7 @@ from icestream.cli.sql import fetched_jars
 from icestream.pipeline.sql import Result, run_sql, split_statements
 from tests.integration.foreign import catalog_servers
 from tests.integration.foreign.catalog_servers import (
+    running_hive_metastore,
     running_mariadb,
     running_postgresql,
     running_rest_catalog,
@@ -90,6 +91,12 @@ def mariadb(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]
         pytest.skip("there is no MariaDB; on Debian: apt-get install mariadb-server-core")
     with running_mariadb(tmp_path_factory.mktemp("mariadb")) as settings:
         yield settings
+
+
+@pytest.fixture(scope="session")
+def hive(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
+    with running_hive_metastore(tmp_path_factory.mktemp("hive")) as address:
+        yield {"iceberg.catalog.type": "hive", "iceberg.catalog.uri": address}
 
 
 @pytest.fixture(scope="session")

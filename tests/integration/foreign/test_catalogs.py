@@ -1,5 +1,5 @@
 """A connector through each kind of catalog, and Spark, which finds its tables there: a real PostgreSQL, a
-real MariaDB, Iceberg's own REST server with S3, and Glue and DynamoDB as moto has them."""
+real MariaDB, a Hive metastore, Iceberg's own REST server with S3, and Glue and DynamoDB as moto has them."""
 
 import uuid
 from collections import Counter
@@ -32,7 +32,7 @@ IN_AWS = {
 Drained = Callable[[RunningConnector, int], None]
 
 
-@pytest.fixture(params=["postgresql", "postgresql on s3", "mariadb", "rest", "glue", "dynamodb"])
+@pytest.fixture(params=["postgresql", "postgresql on s3", "mariadb", "hive", "rest", "glue", "dynamodb"])
 def catalog(request: pytest.FixtureRequest, tmp_path: Path) -> dict[str, str]:
     if request.param == "rest":
         return {"iceberg.catalog": "rest", **request.getfixturevalue("rest")}
@@ -53,7 +53,7 @@ def catalog(request: pytest.FixtureRequest, tmp_path: Path) -> dict[str, str]:
         settings["iceberg.catalog.warehouse"] = "s3://warehouse/postgresql"
     else:
         settings = {**settings, "iceberg.catalog.warehouse": f"file://{tmp_path}/warehouse"}
-    return {"iceberg.catalog": f"pg_{uuid.uuid4().hex[:8]}", **settings}
+    return {"iceberg.catalog": f"own_{uuid.uuid4().hex[:8]}", **settings}
 
 
 def test_a_connector_lands_every_record_once_and_spark_finds_them_there(
