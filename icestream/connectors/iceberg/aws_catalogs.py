@@ -49,8 +49,10 @@ class GuardedDynamoDbCatalog(LentLogin, DynamoDbCatalog):
 
     def __init__(self, name: str, **properties: str) -> None:
         session = aws_session(properties, Role.of(properties), "dynamodb", "client")
-        client = aws_client(session, "dynamodb", properties.get("dynamodb.endpoint"))
         self._creates = properties.get("init_catalog_tables", "true") == "true"
+        # Whoever only looks does not wait for better times.
+        attempts = 5 if self._creates else 1
+        client = aws_client(session, "dynamodb", properties.get("dynamodb.endpoint"), attempts)
         own = {"table-name": properties.get("dynamodb.table-name") or "iceberg"}
         super().__init__(name, client, **properties, **own)
 

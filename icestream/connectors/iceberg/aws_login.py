@@ -121,9 +121,15 @@ def aws_session(properties: Mapping[str, str], role: Role | None, *families: str
 
 
 def aws_client(session: Any, service: str, endpoint: str | None, attempts: int = 5) -> Any:
-    """A client with time limits. Raises ConfigError if there is no region."""
+    """A client with time limits. Raises ConfigError if there is no region, or nobody to be."""
     import botocore.config
 
+    if session.get_credentials() is None:
+        raise _problem(
+            "client.access-key-id",
+            f"it is missing, and so is {PREFIX}client.secret-access-key: the worker has no login to AWS "
+            "either; set both",
+        )
     if not session.region_name:
         raise _problem("client.region", "the region is missing; set it")
     return session.client(

@@ -120,6 +120,8 @@ def looking_catalog(config: Config) -> Catalog:
     For checks. Raises ConfigError if there is nothing to look at.
     """
     properties = {**catalog_properties(config), "init_catalog_tables": "false"}
+    if properties["type"] == "glue":
+        properties["glue.max-retries"] = "1"
     path = properties.get("uri", "").partition("sqlite:///")[2]
     if path:
         if not Path(path).is_file():

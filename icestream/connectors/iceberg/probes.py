@@ -129,15 +129,18 @@ def _catalog_problem(error: SinkUnavailable, config: Config) -> Problem:
         key = next((key for key in _LOGINS if config.get(key)), _URI)
         return Problem(key, f"{key}: {error}; correct the login.")
     key = _place_key(catalog_properties(config))
-    if _aws_code(cause) in _AWS_REFUSALS:
+    if _is_refusal_of_aws(cause):
         key = next((key for key in _AWS_LOGINS if config.get(key)), key)
         return Problem(key, f"{key}: {error}; correct the login or its rights.")
     return Problem(key, f"{key}: {error}; check the address, and that the catalog runs.")
 
 
-def _aws_code(error: BaseException | None) -> str:
+def _is_refusal_of_aws(error: BaseException | None) -> bool:
     answer = getattr(error, "response", None)
-    return str(answer.get("Error", {}).get("Code", "")) if isinstance(answer, dict) else ""
+    if not isinstance(answer, dict):
+        return False
+    status = answer.get("ResponseMetadata", {}).get("HTTPStatusCode")
+    return status in (401, 403) or answer.get("Error", {}).get("Code") in _AWS_REFUSALS
 
 
 def _table_problem(error: SinkUnavailable, config: Config) -> Problem:

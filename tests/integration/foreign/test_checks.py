@@ -81,7 +81,9 @@ def test_a_connector_that_names_no_catalog_is_not_looked_at() -> None:
     ("kind", "uri"),
     [
         ("jdbc", "jdbc:postgresql://somebody:s3cret@{}/db"),
+        ("jdbc", "jdbc:mysql://somebody:s3cret@{}/db"),
         ("rest", "http://{}/"),
+        ("hive", "thrift://{}"),
     ],
 )
 def test_a_silent_catalog_is_an_error_on_its_address_in_time(
@@ -103,7 +105,9 @@ def test_a_silent_catalog_is_an_error_on_its_address_in_time(
     [
         ("rest", "http://127.0.0.1:1"),
         ("jdbc", "jdbc:postgresql://127.0.0.1:1/db"),
+        ("jdbc", "jdbc:mariadb://127.0.0.1:1/db"),
         ("jdbc", "jdbc:sqlite:/no/such/folder/catalog.db"),
+        ("hive", "thrift://127.0.0.1:1"),
     ],
 )
 def test_a_wrong_address_is_an_error_on_it(
@@ -119,17 +123,74 @@ def test_a_wrong_address_is_an_error_on_it(
     assert "\n" not in problem.message
 
 
+@pytest.mark.parametrize("kind", ["glue", "dynamodb"])
+def test_catalogs_of_aws_are_asked_where_they_are(
+    kind: str, silent: str, s3: dict[str, str], config: dict[str, str], worker: dict[str, str]
+) -> None:
+    aws = {
+        **config,
+        **s3,
+        "iceberg.catalog.type": kind,
+        "iceberg.catalog.warehouse": "s3://warehouse/checked",
+        f"iceberg.catalog.{kind}.endpoint": s3["iceberg.catalog.s3.endpoint"],
+        "iceberg.catalog.dynamodb.table-name": "nobody-made-this",
+        "iceberg.catalog.client.access-key-id": "some-key",
+        "iceberg.catalog.client.secret-access-key": SECRET,
+    }
+    (missing,) = probe_connector(aws, worker)
+    assert missing.key == ("iceberg.tables" if kind == "glue" else "iceberg.catalog.dynamodb.table-name")
+    (away,) = probe_connector({**aws, f"iceberg.catalog.{kind}.endpoint": "http://127.0.0.1:1"}, worker)
+    assert away.key == f"iceberg.catalog.{kind}.endpoint"
+    (quiet,) = probe_connector({**aws, f"iceberg.catalog.{kind}.endpoint": f"http://{silent}"}, worker, SHORT)
+    assert quiet.key == f"iceberg.catalog.{kind}.endpoint"
+    assert f"at {silent} did not answer in 3 s" in quiet.message
+    (half,) = probe_connector({**aws, "iceberg.catalog.client.secret-access-key": ""}, worker)
+    assert half.key == "iceberg.catalog.client.secret-access-key"
+
+
+def test_a_catalog_of_aws_for_whom_nobody_is_names_the_missing_key(
+    config: dict[str, str], worker: dict[str, str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+    monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(tmp_path / "none"))
+    nobody = {**config, "iceberg.catalog.type": "glue", "iceberg.catalog.client.region": "us-east-1"}
+    (problem,) = probe_connector(nobody, worker)
+    assert problem.key == "iceberg.catalog.client.access-key-id"
+
+
+def test_wrong_keys_of_glue_are_an_error_on_them(
+    strict_s3: dict[str, str], config: dict[str, str], worker: dict[str, str]
+) -> None:
+    wrong = {
+        **config,
+        "iceberg.catalog.type": "glue",
+        "iceberg.catalog.glue.endpoint": strict_s3["iceberg.catalog.s3.endpoint"],
+        "iceberg.catalog.glue.access-key-id": "unknown",
+        "iceberg.catalog.glue.secret-access-key": "wrong-s3cret",
+        "iceberg.catalog.client.region": "us-east-1",
+    }
+    (problem,) = probe_connector(wrong, worker)
+    assert problem.key == "iceberg.catalog.glue.access-key-id"
+    assert "wrong-s3cret" not in problem.message
+
+
+@pytest.mark.parametrize("database", ["postgresql", "mariadb"])
 def test_a_wrong_password_is_an_error_on_it_and_not_shown(
-    postgresql: dict[str, str],
+    database: str,
+    request: pytest.FixtureRequest,
     config: dict[str, str],
     worker: dict[str, str],
 ) -> None:
-    there = {key: value for key, value in config.items() if key != "iceberg.catalog.type"} | postgresql
+    server = request.getfixturevalue(database)
+    there = {key: value for key, value in config.items() if key != "iceberg.catalog.type"} | server
     assert keys(probe_connector(there, worker)) == ["iceberg.tables"]
     wrong = {**there, "iceberg.catalog.jdbc.password": "wrong-s3cret"}
     (problem,) = probe_connector(wrong, worker)
     assert problem.key == "iceberg.catalog.jdbc.password"
-    assert "password authentication failed" in problem.message
+    refusal = "password authentication failed" if database == "postgresql" else "Access denied for user"
+    assert refusal in problem.message
     assert "wrong-s3cret" not in problem.message and PASSWORD not in problem.message
 
 
