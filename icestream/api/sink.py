@@ -9,6 +9,7 @@ staged. The target decides: its commit lands only on the checkpoint that the bat
 from __future__ import annotations
 
 import datetime as dt
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol
@@ -274,7 +275,7 @@ class SinkOptions:
     """So many failed commits in a row fail the connector; None: it tries again for as long as it takes."""
 
 
-class SinkPlugin(ConnectorPlugin):
+class SinkPlugin(ConnectorPlugin, ABC):
     """Named by an entry point of the group `icestream.connectors`."""
 
     kind: ClassVar[Literal["sink", "source"]] = "sink"
@@ -298,9 +299,9 @@ class SinkPlugin(ConnectorPlugin):
         """Who maintains a target of the connector, with a connection of its own; None: nobody."""
         return None
 
+    @abstractmethod
     def open(self, name: str, config: Config) -> Sink:
         """The sink of the connector with this name. Called again after a call that did not answer in time."""
-        raise NotImplementedError
 
     def open_on_spark(self, name: str, config: Config, queries: SparkQueries | None) -> Sink:
         """As `open`, for a job that runs: one whose commits need Spark SQL keeps `queries`. They are None

@@ -6,6 +6,7 @@ the records and stores the offsets. `docs/write-a-connector.md` explains one.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Literal, Protocol
@@ -53,7 +54,7 @@ class Source(Protocol):
     def close(self) -> None: ...
 
 
-class SourcePlugin(ConnectorPlugin):
+class SourcePlugin(ConnectorPlugin, ABC):
     """A source connector, named by an entry point of the group `icestream.connectors`.
 
     A method that finds something wrong raises an error of `api.errors`.
@@ -66,9 +67,9 @@ class SourcePlugin(ConnectorPlugin):
         REST asks, to show the tasks, and before secrets are resolved."""
         return [config]
 
+    @abstractmethod
     def open(self, task: Config) -> Source:
         """The source of one task; it connects when it is told to `seek`."""
-        raise NotImplementedError
 
     def check_offsets(self, config: Config, entries: Sequence[OffsetEntry]) -> None:
         """Raise `BadOffsets` if somebody asks for offsets, by hand, that this connector cannot take."""

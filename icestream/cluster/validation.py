@@ -9,6 +9,8 @@ knows besides: it resolves placeholders first and shows none of their values.
 from __future__ import annotations
 
 import functools
+import logging
+import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -49,6 +51,8 @@ from icestream.transforms.chain import chain_from
 from icestream.transforms.declared import PREDICATES, TRANSFORMS, Declared, declared
 from icestream.validation.settings import SETTINGS as RECORD_SCHEMAS
 from icestream.validation.settings import problems as record_schema_problems
+
+_log = logging.getLogger(__name__)
 
 Probing = Callable[[Config], list[Problem]]
 """Opens what a config points at (catalog, table, topic) and says what is wrong with it."""
@@ -179,8 +183,27 @@ def _converters(candidate: Candidate) -> Findings:
 
 
 def _plugin(candidate: Candidate) -> Findings:
+    """A plugin's own bug is told of the config that shows it, and ends nothing."""
     plugin, given = candidate.plugin, candidate.given
-    return Findings(tuple(plugin.problems(given)), tuple(plugin.warnings(given)))
+    try:
+        return Findings(tuple(plugin.problems(given)), tuple(plugin.warnings(given)))
+    except ConfigError as error:
+        return _found(error.problems)
+    except Exception as error:  # whatever the code of others raises; its text may quote a secret
+        place = traceback.extract_tb(error.__traceback__)[-1]
+        _log.warning(
+            "%s raised %s at %s:%s", type(plugin).__name__, type(error).__name__, place.filename, place.lineno
+        )
+        name = candidate.connector.class_name
+        return _found(
+            [
+                Problem(
+                    "connector.class",
+                    f"The plugin of {name} cannot check this config: it raised {type(error).__name__}; "
+                    "correct or update the package that it is from",
+                )
+            ]
+        )
 
 
 def _allowed_here(candidate: Candidate) -> Findings:

@@ -32,6 +32,7 @@ _BEYOND_BMP: Final = re.compile(rb"[\xf0-\xf4]")
 _TWO_UNITS: Final = re.compile("[\U00010000-\U0010ffff]")
 _ESCAPES: Final = re.compile(r"\\(?:u([0-9a-f]{4})|.)")
 _COMPACT: Final[Mapping[str, Any]] = {"separators": (",", ":"), "ensure_ascii": False}
+_TOO_DEEP: Final = Failure("Conversion error: the value is nested too deeply to be written as JSON")
 _REQUIRED: Final = Failure("Conversion error: null value for field that is required and has no default value")
 
 
@@ -64,7 +65,7 @@ class JsonWriter:
             if failed.any():
                 raise ConversionError(dict.fromkeys(np.flatnonzero(failed).tolist(), _REQUIRED))
             return texts
-        return pa.array([object_text(row) for row in plain(value, len(value), self._leaves)], pa.string())
+        return pa.array(plain_texts(plain(value, len(value), self._leaves)), pa.string())
 
     def _schema_text(self, schema: ConnectSchema | None) -> str:
         if schema is None:
@@ -253,8 +254,32 @@ def object_text(
         case float():
             return _number(java_double)(value)
         case Mapping():
-            pairs = (":".join(object_text(one, string, whole) for one in pair) for pair in value.items())
+            # Loops, not comprehensions: one call of Python a level, so that deep values can be written.
+            pairs = []
+            for key, item in value.items():
+                pairs.append(f"{object_text(key, string, whole)}:{object_text(item, string, whole)}")
             return "{" + ",".join(pairs) + "}"
     if value is None or value is ABSENT:
         return "null"
-    return "[" + ",".join(object_text(item, string, whole) for item in value) + "]"
+    items = []
+    for item in value:
+        items.append(object_text(item, string, whole))
+    return "[" + ",".join(items) + "]"
+
+
+def plain_texts(rows: Sequence[Any]) -> list[str]:
+    """JSON of schemaless values; ConversionError for those that are too deep for Python's calls."""
+    try:
+        return [object_text(row) for row in rows]
+    except RecursionError:
+        raise ConversionError(
+            {number: _TOO_DEEP for number, row in enumerate(rows) if not _can_be_written(row)}
+        ) from None
+
+
+def _can_be_written(row: Any) -> bool:
+    try:
+        object_text(row)
+    except RecursionError:
+        return False
+    return True

@@ -6,26 +6,42 @@ from pathlib import Path
 import pytest
 
 from icestream import plugins
+from icestream.api.config import Config
 from icestream.api.connector import JavaClass
-from icestream.api.errors import NotFoundError
-from icestream.api.sink import SinkPlugin
+from icestream.api.errors import NotFoundError, Problem
+from icestream.api.sink import Sink, SinkPlugin
+from icestream.cluster.validation import validate_connector
 from icestream.plugins import GROUP, Installed, find_connector, load_plugins
 
 OURS = "icestream.connectors.iceberg.plugin:IcebergPlugin"
 
 
-class Toy(SinkPlugin):
+class Opened(SinkPlugin):
+    def open(self, name: str, config: Config) -> Sink:
+        raise AssertionError("nobody runs it")
+
+
+class Toy(Opened):
     classes = (JavaClass("com.example.ToyConnector", "com.example.ToyTask"),)
 
 
-class Thief(SinkPlugin):
+class Closed(SinkPlugin):
+    classes = (JavaClass("com.example.ClosedConnector", "com.example.ClosedTask"),)
+
+
+class Failing(Toy):
+    def problems(self, config: Config) -> list[Problem]:
+        raise KeyError("s3cret")
+
+
+class Thief(Opened):
     classes = (
         JavaClass("com.example.Harmless", "t"),
         JavaClass("org.apache.iceberg.connect.IcebergSinkConnector", "t"),
     )
 
 
-class Nameless(SinkPlugin):
+class Nameless(Opened):
     pass
 
 
@@ -82,6 +98,10 @@ def test_a_class_that_two_plugins_claim_is_the_first_ones() -> None:
         ("no.such.module:Plugin", "ModuleNotFoundError"),
         ("icestream.plugins:NoSuchThing", "AttributeError"),
         (f"{__name__}:Nameless", "has no JavaClass in classes"),
+        (
+            f"{__name__}:Closed",
+            "TypeError: Can't instantiate abstract class Closed with abstract method open",
+        ),
         ("icestream.plugins:GROUP", "neither a SinkPlugin nor a SourcePlugin"),
     ],
 )
@@ -91,6 +111,22 @@ def test_one_that_does_not_load_is_one_sentence(value: str, reason: str) -> None
     assert problem.startswith("connector plugin 'it' of package 'broken' cannot be loaded")
     assert reason in problem
     assert names(found)
+
+
+def test_one_that_fails_to_check_a_config_is_one_sentence_on_its_class(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    found = load_plugins([point("failing", here("Failing")), point("icestream", OURS)])
+    monkeypatch.setattr(plugins, "installed", lambda: found)
+    checked = validate_connector(
+        {"name": "x", "connector.class": "com.example.ToyConnector", "topics": "t"}, {}
+    )
+    (problem,) = (one for one in checked.problems if one.key == "connector.class")
+    assert problem.message.startswith(
+        "The plugin of com.example.ToyConnector cannot check this config: it raised KeyError; correct or"
+    )
+    assert "Failing raised KeyError at " in caplog.text
+    assert "s3cret" not in caplog.text
 
 
 def test_old_metadata_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -18,6 +18,7 @@ from typing import Any, Final
 
 from icestream.api.checkpoint import Checkpoint, from_json, to_json
 from icestream.api.errors import FatalError, SinkUnavailable
+from icestream.connectors.file.storage_errors import told
 from icestream.named_files import content
 
 _log = logging.getLogger(__name__)
@@ -67,7 +68,7 @@ class Journal:
     def locked(self) -> Iterator[None]:
         """For whoever changes it. Not a lock on the file that it is about: one job may have that open since
         before it was renamed, and another the file that took its place."""
-        with self._told("lock"):
+        with told("lock", self._path):
             flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
             lock = os.open(self._path.with_name(f"{self._path.name}.lock"), flags, 0o666)
         try:
@@ -141,7 +142,7 @@ class Journal:
     def _replace(self, document: dict[str, Any]) -> None:
         """Durable when it returns, the new name too: what follows relies on it after a loss of power."""
         temporary = self._path.with_name(f"{self._path.name}.tmp")
-        with self._told("write"):
+        with told("write", self._path):
             # Never through a link that somebody else has put there.
             temporary.unlink(missing_ok=True)
             with temporary.open("xb") as file:
@@ -154,15 +155,6 @@ class Journal:
                 os.fsync(folder)
             finally:
                 os.close(folder)
-
-    @contextlib.contextmanager
-    def _told(self, doing: str) -> Iterator[None]:
-        try:
-            yield
-        except OSError as error:
-            raise SinkUnavailable(
-                f"cannot {doing} {self._path}: {error.strerror}; free space or allow it"
-            ) from error
 
 
 def _append_json(append: Append) -> dict[str, Any]:

@@ -6,13 +6,12 @@ and pipes have none: there it is at least once, and the consumer group tells whe
 
 from __future__ import annotations
 
-import contextlib
 import errno
 import logging
 import os
 import stat
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -21,6 +20,7 @@ from icestream.api.checkpoint import Checkpoint, FoundCheckpoint
 from icestream.api.errors import CommitConflict, FatalError, SinkUnavailable
 from icestream.api.sink import Commit, OpenWriter, Receipt, Sink, Target, WriterTask, Written
 from icestream.connectors.file.journal import Append, Journal
+from icestream.connectors.file.storage_errors import told
 from icestream.converters.value_text import value_texts
 from icestream.records.origins import RowOrigins
 from icestream.records.records import Records
@@ -189,7 +189,7 @@ class LineFile(Target):
         if begun is None:
             return
         file = self._open()
-        with self._told("clear up"):
+        with told("clear up", self._path):
             tail = self._tail(file, begun)
             if begun.is_whole(tail):
                 os.fsync(file)
@@ -214,18 +214,9 @@ class LineFile(Target):
         return os.pread(file, min(begun.size, facts.st_size - begun.length), begun.length)
 
     def _write(self, file: int, text: bytes) -> None:
-        with self._told("write"):
+        with told("write", self._path):
             left = memoryview(text)
             while left:
                 left = left[os.write(file, left) :]
             if self._journal is not None:
                 os.fsync(file)
-
-    @contextlib.contextmanager
-    def _told(self, doing: str) -> Iterator[None]:
-        try:
-            yield
-        except OSError as error:
-            raise SinkUnavailable(
-                f"cannot {doing} '{self._path}': {error.strerror}; free space or allow it"
-            ) from error

@@ -13,6 +13,7 @@ import pytest
 
 from icestream.api.errors import ConfigError
 from icestream.converters.json_converter import JsonConverter
+from icestream.jsontext.encode import plain_texts
 from icestream.records.column import Column
 from icestream.records.records import ConversionError, Converted
 from icestream.records.schema import STRING, ConnectSchema, Kind, array, map_of, struct
@@ -293,3 +294,22 @@ def test_the_last_of_equal_keys_counts_and_zero_has_no_sign() -> None:
     rows = by_row(read([text + payload + b"}" for payload in payloads]))
     assert rows == {0: [("a", 1.0), ("b", 2.0)], 1: [("a", 3.0)], 2: [("a", 0.0)], 3: []}
     assert str(rows[2]) == "[('a', 0.0)]"
+
+
+@pytest.mark.parametrize("levels", [300, 800])
+def test_deep_values_are_written(levels: int) -> None:
+    converter = JsonConverter.configured(PLAIN, is_key=False)
+    text = b'{"a":[' * (levels // 2) + b"1" + b"]}" * (levels // 2)
+    ((_, value),) = converter.to_connect("t", [text]).groups
+    assert converter.from_connect("t", value, 1) == [text]
+
+
+def test_a_value_that_is_nested_too_deeply_to_be_written_is_its_own_failure() -> None:
+    deep: object = 1
+    for _ in range(5_000):
+        deep = {"a": deep}
+    with pytest.raises(ConversionError) as raised:
+        plain_texts([{"a": 1}, deep, None])
+    assert {row: why.reason for row, why in raised.value.failed.items()} == {
+        1: "Conversion error: the value is nested too deeply to be written as JSON"
+    }
