@@ -84,7 +84,6 @@ def test_a_config_without_class_is_shown_without_its_secrets() -> None:
         ("predicates", "a", 'Missing required configuration "predicates.a.type"'),
         ("iceberg.tables.dynamic-enabled", "true", "not supported by this version"),
         ("iceberg.tables.route-field", "db", "not supported by this version"),
-        ("iceberg.tables.schema-case-insensitive", "true", "not supported by this version"),
         ("iceberg.table.streaming.apilogs.commit-branch", "b", "not supported by this version"),
         ("value.converter", "io.apicurio.registry.utils.converter.AvroConverter", "not supported by this"),
         ("value.converter", SIMPLE_HEADERS, "does not implement the Converter interface"),
