@@ -38,11 +38,13 @@ class _Logical:
 
 _LOCAL: Final = pa.timestamp("us")
 _CLOCK: Final = pa.time64("us")
+# New columns for times of day are numbers, as the Java sink makes them: Spark reads no table that has a
+# column of times, and what merges changes into tables is Spark.
 _TYPES: Final[Mapping[str, _Logical]] = {
     f"{_TIME}Date": _Logical(Kind.INT32, pa.date32(), pa.date32()),
-    f"{_TIME}Time": _Logical(Kind.INT32, pa.time32("ms"), _CLOCK),
-    f"{_TIME}MicroTime": _Logical(Kind.INT64, pa.time64("us"), _CLOCK),
-    f"{_TIME}NanoTime": _Logical(Kind.INT64, pa.time64("ns"), _CLOCK),
+    f"{_TIME}Time": _Logical(Kind.INT32, pa.time32("ms"), pa.int32()),
+    f"{_TIME}MicroTime": _Logical(Kind.INT64, pa.time64("us"), pa.int64()),
+    f"{_TIME}NanoTime": _Logical(Kind.INT64, pa.time64("ns"), pa.int64()),
     f"{_TIME}Timestamp": _Logical(Kind.INT64, pa.timestamp("ms"), _LOCAL),
     f"{_TIME}MicroTimestamp": _Logical(Kind.INT64, pa.timestamp("us"), _LOCAL),
     f"{_TIME}NanoTimestamp": _Logical(Kind.INT64, pa.timestamp("ns"), _LOCAL),

@@ -64,14 +64,17 @@ class World:
     options: dict[str, str] = field(default_factory=dict)
     partitions: int = 1
     """0: the test makes the topic."""
+    creates_table: bool = False
+    """Whether the connector does, and not the test."""
     overflows: int = 0
     """How many batches of the last `drain` had too many rejected records."""
 
     def __post_init__(self) -> None:
         if self.partitions:
             self.topics.create(self.name, self.partitions, 1, _LARGE)
-        self.catalog.create_namespace_if_not_exists("ns")
-        self.catalog.create_table(f"ns.{self.name}", self.schema)
+        if not self.creates_table:
+            self.catalog.create_namespace_if_not_exists("ns")
+            self.catalog.create_table(f"ns.{self.name}", self.schema)
 
     @property
     def settings(self) -> dict[str, str]:

@@ -35,6 +35,53 @@ def test_records_land_and_new_fields_become_columns(world: World) -> None:
     assert "302 in the topic, 302 in the table. None missing, none twice." in verified.stdout
 
 
+def test_a_table_is_created_from_its_records_and_grows_with_them(world: World) -> None:
+    Topics({"bootstrap.servers": world.bootstrap}).create("created", 3, 1)
+    # Of a catalog only what is in it is created: a config makes no new databases.
+    assert not world.catalog.namespace_exists("lake")
+    options = {
+        "iceberg.tables": "lake.raw.created",
+        "iceberg.tables.auto-create-enabled": "true",
+        "iceberg.tables.auto-create-props.owner": "them",
+        "iceberg.tables.evolve-schema-enabled": "true",
+        "iceberg.tables.schema-force-optional": "true",
+        "iceberg.tables.schema-case-insensitive": "true",
+        "iceberg.tables.default-id-columns": "id",
+        "iceberg.table.lake.raw.created.partition-by": "truncate(text, 1), bucket(id, 2)",
+        "icestream.iceberg.kafka-columns": "partition,offset",
+    }
+    wrong = {**options, "iceberg.table.lake.raw.created.partition-by": "week(text)"}
+    with pytest.raises(
+        IcestreamError, match=r"'week\(text\)' for iceberg.table.lake.raw.created.partition-by"
+    ):
+        world.client.create("created", world.config("created", **wrong))
+    world.client.create("created", world.config("created", **options))
+    world.produce("created", *({"id": number, "text": f"{number % 3}x"} for number in range(300)))
+    eventually(lambda: world.catalog.table_exists("lake.raw.created"))
+
+    def ids() -> list[int]:
+        rows = world.catalog.load_table("lake.raw.created").scan(selected_fields=("id",)).to_arrow()
+        return sorted(rows["id"].to_pylist())
+
+    eventually(lambda: len(ids()) == 300)
+    world.produce("created", {"ID": 300, "Text": None, "fresh": {"deep": [1, 2.5]}})
+    eventually(lambda: len(ids()) == 301)
+    assert ids() == list(range(301))
+    table = world.catalog.load_table("lake.raw.created")
+    (row,) = table.scan("id == 300").to_arrow().to_pylist()
+    assert (row["text"], row["fresh"]) == (None, {"deep": [1, 2.5]})
+    offsets = table.scan().to_arrow().select(["_kafka_metadata_partition", "_kafka_metadata_offset"])
+    assert len(offsets.group_by(offsets.column_names).aggregate([])) == 301
+    assert table.properties["owner"] == "them"
+    assert table.schema().identifier_field_names() == {"id"}
+    assert [field.name for field in table.spec().fields] == ["text_trunc", "id_bucket"]
+    verified = world.command(
+        "verify", "created", "--deep", "--url", world.url, "--bootstrap-servers", world.bootstrap
+    )
+    assert verified.returncode == 0, verified.stderr
+    assert "301 in the topic, 301 in the table. None missing, none twice." in verified.stdout
+
+
 def test_pause_resume_stop_restart_and_delete(world: World) -> None:
     world.topic("steered")
     client = world.client

@@ -292,6 +292,8 @@ def _nulls(records: Records) -> Flags:
 def missing_required(rows: pa.Table) -> dict[int, str]:
     """Row number → which required field it lacks. Almost always empty, and then cheap."""
     found: dict[int, str] = {}
+    if not rows.num_rows:
+        return found  # Arrow cannot combine no chunks of every type
     for field, column in zip(rows.schema, rows.itercolumns(), strict=True):
         if not _requires_something(field):
             continue
