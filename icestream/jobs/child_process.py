@@ -27,6 +27,7 @@ _LOG = logging.getLogger(__name__)
 _CLOSE_SECONDS: Final = 10.0
 """How long an orderly end may take."""
 _LEFT_SECONDS: Final = 20.0
+"""How long what it started may outlive it, and it its own kill."""
 _CANCEL_SECONDS: Final = 12.0
 """A turn that was cancelled and goes on for longer hangs; the reconciler would leave its thread after 20."""
 _LONGEST_WAIT: Final = 3000.0
@@ -77,7 +78,9 @@ class ChildProcess:
                 ours.close()
                 raise
         self.pid = self._process.pid
-        self._socket = ours
+        # Not `select`, which knows the first 1,024 files of a process only.
+        self._poll = select.poll()
+        self._poll.register(ours, select.POLLIN)
         self._channel = Channel(ours)
         self._changed = threading.Condition()
         self._reply: Message | None = None
@@ -88,11 +91,12 @@ class ChildProcess:
         self._levels: dict[str, int] = set_levels()
         self._waiting: Waiting | None = None
         self._killed_for = ""
+        self._killed_at: float | None = None
         self.ended: str | None = None
         """How it came to its end, as ChildEnded tells it."""
         self.started_at = self._heard
-        self._send({"do": "job", **job, "levels": self._levels})
         threading.Thread(target=self._watch, name=f"job-process-{self.pid}", daemon=True).start()
+        self._send({"do": "job", **job, "levels": self._levels})
 
     def ask(self, what: str) -> Message:
         """Its answer, however long that takes while it lives; ChildEnded if it does not live."""
@@ -130,10 +134,10 @@ class ChildProcess:
             if not self._await_end(_CLOSE_SECONDS):
                 self.kill("did not end in time")
                 self._await_end(_CLOSE_SECONDS)
-        self._channel.close()
 
     def kill(self, reason: str) -> None:
-        self._killed_for = self._killed_for or reason
+        if self._killed_at is None:
+            self._killed_for, self._killed_at = reason, self._clock()
         self._process.kill()
 
     def _is_over(self) -> bool:
@@ -161,7 +165,7 @@ class ChildProcess:
     def _look(self) -> bool:
         """One message, or one question whether it lives; False when it has closed its end."""
         before = self._clock()
-        readable, _, _ = select.select([self._socket], [], [], max(0.0, self._ask_at - before))
+        readable = self._poll.poll(1000 * max(0.0, self._ask_at - before))
         now = self._clock()
         if readable:
             message = self._channel.receive()
@@ -175,8 +179,10 @@ class ChildProcess:
         self._kill_if_it_hangs(now)
         if now >= self._ask_at:
             self._ask_at = now + self._options.ask_seconds
-            self._ask_for_life()
-        return True
+            if self._has_spoken:
+                # Not before: the first thing that it reads is its job.
+                self._ask_for_life()
+        return not self._is_beyond_help(now)
 
     def _ask_for_life(self) -> None:
         levels = set_levels()
@@ -198,6 +204,10 @@ class ChildProcess:
         elif waiting is not None and time.time() - waiting.since.timestamp() > _LONGEST_WAIT:
             self.kill(f"was killed, still {waiting}")
 
+    def _is_beyond_help(self, now: float) -> bool:
+        """Whether it has outlived its own kill: a disk or a network file that does not answer can do that."""
+        return self._killed_at is not None and now - self._killed_at > _LEFT_SECONDS
+
     def _take(self, message: Message) -> None:
         said = message["said"]
         if said == "wake":
@@ -214,23 +224,33 @@ class ChildProcess:
             self._changed.notify_all()
 
     def _bury(self) -> None:
-        try:
-            code = self._process.wait(_CLOSE_SECONDS)
-        except subprocess.TimeoutExpired:
+        code = self._exit_code()
+        if code is None:
             self.kill("closed its end and went on")
-            code = self._process.wait()
+            code = self._exit_code()
+        how = "cannot be killed, which the system does when a disk does not answer"
         with self._changed:
-            self.ended = self._killed_for or _how(code)
+            self.ended = how if code is None else self._killed_for or _how(code)
             self._waiting = None
             self._changed.notify_all()
+        # By this thread, which is the one that reads from it.
+        self._channel.close()
         self._wake()
         self._end_what_is_left()
+
+    def _exit_code(self) -> int | None:
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            return self._process.wait(_CLOSE_SECONDS)
+        return None
 
     def _end_what_is_left(self) -> None:
         """Its Spark sees that it is gone, and clears up before it ends; one that is stopped never would."""
         deadline = self._clock() + _LEFT_SECONDS
         with contextlib.suppress(ProcessLookupError, PermissionError):
             while self._clock() < deadline:
+                # In a container the worker may be the one that inherits them, and has to bury them.
+                with contextlib.suppress(ChildProcessError):
+                    os.waitpid(-self.pid, os.WNOHANG)
                 os.killpg(self.pid, 0)
                 time.sleep(0.2)
             os.killpg(self.pid, signal.SIGKILL)

@@ -49,6 +49,8 @@ class Channel:
         try:
             self._end.sendall(_HEAD.pack(len(content)) + content)
         except OSError:
+            # Half a message may be on its way: nothing that follows could be understood.
+            self.hang_up()
             return False
         finally:
             self._sending.release()
@@ -77,10 +79,13 @@ class Channel:
             size -= len(part)
         return b"".join(parts)
 
-    def close(self) -> None:
-        # `shutdown` wakes whoever reads in another thread; `close` alone does not.
+    def hang_up(self) -> None:
+        """Both ends see that nothing more comes, also whoever waits for a message in another thread."""
         with contextlib.suppress(OSError):
             self._end.shutdown(socket.SHUT_RDWR)
+
+    def close(self) -> None:
+        self.hang_up()
         self._end.close()
 
 
