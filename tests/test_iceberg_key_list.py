@@ -26,12 +26,13 @@ TABLE: Final = "iceberg.table.<table>."
 CREATION: Final = (
     "crashes/test_new_tables.py::test_a_manager_killed_around_the_creation_of_its_table_leaves_every_row_once"
 )
+ROUTED: Final = "crashes/test_routed.py"
 MAINTENANCE: Final = f"{UNIT}/test_maintenance_settings.py::test_every_key_counts"
 
 APACHE: Final = {
     "iceberg.tables": "integration/test_worker.py::test_records_land_and_new_fields_become_columns",
-    "iceberg.tables.dynamic-enabled": "",
-    "iceberg.tables.route-field": "",
+    "iceberg.tables.dynamic-enabled": f"{ROUTED}::test_the_table_may_be_named_by_the_record",
+    "iceberg.tables.route-field": f"{ROUTED}::test_records_go_to_the_tables_whose_pattern_they_match",
     "iceberg.tables.default-commit-branch": "",
     "iceberg.tables.default-id-columns": CREATION,
     "iceberg.tables.default-partition-by": CREATION,
@@ -53,7 +54,7 @@ APACHE: Final = {
         f"{UNIT}/test_new_table.py::"
         "test_a_table_gets_columns_partitions_identifiers_properties_and_its_namespaces"
     ),
-    f"{TABLE}route-regex": "",
+    f"{TABLE}route-regex": f"{ROUTED}::test_records_go_to_the_tables_whose_pattern_they_match",
     "iceberg.control.topic": f"{WORKER}::test_keys_of_the_coordinator",
     "iceberg.control.group-id-prefix": (
         f"{UNIT}/test_commit_keys.py::"
@@ -97,6 +98,9 @@ TABULAR: Final = {
 OURS: Final = {
     "icestream.commit.rows": f"{WORKER}::test_a_full_batch_is_committed_before_the_interval_is_over",
     "icestream.commit.bytes": f"{WORKER}::test_a_full_batch_is_committed_before_the_interval_is_over",
+    "iceberg.tables.route-template": f"{ROUTED}::test_the_table_may_be_made_of_a_template_and_must_exist",
+    "iceberg.tables.route-unmatched": f"{ROUTED}::test_records_that_match_no_pattern_can_be_rejected",
+    "iceberg.tables.route-max-tables": f"{ROUTED}::test_a_topic_that_names_no_end_of_tables_stops_its_job",
     "icestream.iceberg.kafka-columns": "",
     "icestream.maintenance.enabled": MAINTENANCE,
     "icestream.maintenance.interval-ms": MAINTENANCE,

@@ -176,6 +176,10 @@ class BatchResult:
     smaller."""
     records_read: int = 0
     """Of those `bytes_read`; what a target has already is among them."""
+    counts: Mapping[Partition, Counts] = field(default_factory=dict)
+    """Of a job that routes: what became of all records, whichever targets they were for."""
+    unknown_targets: frozenset[str] = frozenset()
+    """Targets that records name and that nobody has asked yet: the batch has to run again with them."""
 
     @property
     def needs_new_fields(self) -> bool:

@@ -71,10 +71,19 @@ class Checkpoint:
     base: Counts | None = None
     """What was read before all partitions' counts begin, if only its sum is known: after a rollback over an
     offset that was moved by hand. Then nobody knows where the job began."""
+    is_routed: bool = False
+    """Of a job that routes: counts are of what was for this target, `start` is where the consumer group was,
+    and `joining` has the targets that get rows of this batch, unless this one has more than the batch."""
+    behind: Mapping[Partition, int] = field(default_factory=dict)
+    """Of a job that routes: up to where the target lacks rows, because somebody rolled it back from there."""
 
     @property
     def offsets(self) -> Offsets:
         return Offsets({partition: at.next for partition, at in self.partitions.items()})
+
+    @property
+    def is_behind(self) -> bool:
+        return bool(self.behind)
 
     @property
     def start(self) -> Offsets:
@@ -127,10 +136,18 @@ class FoundCheckpoint:
     none, or may lose it without losing rows."""
     is_missing: bool = False
     """The target does not exist yet, and `create` makes it."""
+    lost: Checkpoint | None = None
+    """A later checkpoint that the target once had: somebody rolled it back to `checkpoint`."""
 
     @property
     def offsets(self) -> Offsets:
         return self.checkpoint.offsets if self.checkpoint else NOTHING
+
+    @property
+    def lost_commit(self) -> str | None:
+        """The last commit of the job that somebody rolled the target back from."""
+        lost = self.lost or self.rolled_back_from
+        return lost.commit if lost is not None else None
 
 
 def checkpoint_after(
@@ -169,6 +186,60 @@ def checkpoint_after(
         joining=joining,
         gone=_gone(before, partitions, source),
     )
+
+
+def behind_until(found: FoundCheckpoint) -> dict[Partition, int]:
+    """Up to where a target lacks rows that it once had, or that it was to get again."""
+    lost = found.lost or found.rolled_back_from
+    known = [one for one in (found.checkpoint, lost) if one is not None]
+    until: dict[Partition, int] = {}
+    for partition, position in (
+        *(item for one in known for item in one.behind.items()),
+        *(lost.offsets.positions.items() if lost else ()),
+    ):
+        until[partition] = max(position, until.get(partition, 0))
+    return until
+
+
+def routed_checkpoint_after(
+    found: FoundCheckpoint,
+    batch: Batch,
+    counts: Mapping[Partition, Counts],
+    source: TopicIds,
+    targets: Mapping[str, str],
+    getting_rows: frozenset[str],
+    floor: Offsets,
+    published: Offsets,
+) -> Checkpoint:
+    """The checkpoint of one target of a job that routes. Its counts are of what was routed to it.
+
+    `floor` is from where on the target takes rows: it has all that is for it before. `published` is where the
+    consumer group is: before that, every target has all that is for it, but those that are behind.
+    """
+    before = found.checkpoint
+    after = checkpoint_after(before, batch, counts, source, targets, getting_rows)
+    partitions = {}
+    for partition, at in after.partitions.items():
+        old = before.partitions.get(partition) if before else None
+        if partition not in floor:
+            # Without a leader, so not in the batch: it stays as it was.
+            partitions[partition] = old or at
+            continue
+        partitions[partition] = PartitionCheckpoint(
+            old.first if old else floor[partition],
+            published[partition],
+            max(at.next, floor[partition]),
+            at.counts,
+        )
+    behind = {
+        partition: until
+        for partition, until in behind_until(found).items()
+        if partition not in partitions or partitions[partition].next < until
+    }
+    if any(partitions[partition].next > batch.end[partition] for partition in batch.end):
+        # Where it is does not tell where the batch ended: it had this from an attempt that died.
+        getting_rows = frozenset()
+    return replace(after, partitions=partitions, joining=getting_rows, is_routed=True, behind=behind)
 
 
 def _ids(kept: set[str], before: TopicIds, now: TopicIds) -> dict[str, str]:
@@ -225,6 +296,7 @@ def checkpoint_moved(
         source=TopicIds(source.cluster, _ids(kept, before.source, source)),
         partitions=partitions,
         earlier=_told_gone(earlier, before.source, source),
+        behind={p: until for p, until in before.behind.items() if p not in moves and p not in lost},
         gone=_gone(before, partitions, source),
         history=commit,
     )
@@ -277,6 +349,8 @@ def to_json(checkpoint: Checkpoint) -> dict[str, Any]:
         "gone": dict(checkpoint.gone),
         "history": checkpoint.history,
         "base": list(astuple(checkpoint.base)) if checkpoint.base is not None else None,
+        "routed": checkpoint.is_routed,
+        "behind": [[*partition, until] for partition, until in sorted(checkpoint.behind.items())],
     }
 
 
@@ -303,4 +377,6 @@ def from_json(stored: Mapping[str, Any]) -> Checkpoint:
         stored["gone"],
         stored["history"],
         Counts(*stored["base"]) if stored["base"] is not None else None,
+        stored.get("routed", False),
+        {Partition(topic, number): until for topic, number, until in stored.get("behind", ())},
     )

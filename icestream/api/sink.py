@@ -31,12 +31,27 @@ if TYPE_CHECKING:
     from icestream.api.queries import SparkQueries
     from icestream.records.origins import RowOrigins
     from icestream.records.records import Records
+    from icestream.records.rows import Indexes
 
 TASK_PUT = "TASK_PUT"
 """The stage of a record that the sink itself cannot take."""
 
 
 # -- in a task --
+
+
+@dataclass(frozen=True)
+class Routing:
+    """How records find their target, where not every target gets every record."""
+
+    plan: Any
+    """The sink's own. Picklable."""
+    grows: bool = False
+    """Whether records name targets that `Sink.targets` does not."""
+    most_targets: int = 1_000
+    """As many may the records of a job name: each costs memory, and calls to where it is."""
+    most_targets_key: str = ""
+    """The setting that says so."""
 
 
 @dataclass(frozen=True)
@@ -57,6 +72,10 @@ class WriterTask:
     """Its id, for the names of files."""
     stages: bool = True
     """False: only find the records that cannot be taken: the batch is in the targets already."""
+    routing: Routing | None = None
+    """None: every target gets every record."""
+    absent: Mapping[str, str] = field(default_factory=dict)
+    """Targets that records name and that cannot be written, with the reason: their records fail."""
 
 
 @dataclass(frozen=True)
@@ -67,6 +86,12 @@ class Written:
     """By row of the chunk. A record that one target cannot take is in none."""
     skipped: Sequence[int] = ()
     """Rows that the sink passes over, such as records without a value."""
+    routed: Mapping[str, Indexes] | None = None
+    """The rows that each target gets, also those among them that failed; None: every target gets all."""
+    unrouted: Mapping[str, Indexes] = field(default_factory=dict)
+    """Rows that are for no target and are filtered for it, by the name under which they are counted."""
+    unknown_targets: frozenset[str] = frozenset()
+    """Targets that records name and that the writer was told nothing of: the batch has to run again."""
 
 
 class SinkWriter(Protocol):
@@ -92,6 +117,8 @@ class SinkPlan:
 
     writer: OpenWriter
     targets: Sequence[TargetTask]
+    routing: Routing | None = None
+    absent: Mapping[str, str] = field(default_factory=dict)
 
 
 # -- in the sink manager --
@@ -111,6 +138,9 @@ class Commit:
     """Of the whole batch, for what a target says about a commit."""
     valid_through: dt.datetime | None = None
     """The time up to which every partition has been read, as far as records tell; None: not known."""
+    expect_lost: str | None = None
+    """Of a job that routes: the last commit that the target was known to have lost by a rollback. A rollback
+    that nobody knew of when the batch was planned must not be covered by its commit."""
 
 
 @dataclass(frozen=True)
@@ -225,7 +255,19 @@ class Sink(Protocol):
     commit_seconds: float | None = None
     """How long a commit may take, where it takes longer than an answer, as a query does."""
 
-    def targets(self) -> Sequence[Target]: ...
+    routing: Routing | None = None
+    """None: every target gets every record."""
+
+    def targets(self) -> Sequence[Target]:
+        """Those that the config names."""
+
+    def target(self, name: str) -> Target:
+        """The target of this name, also one that only records name; whether it exists, `found` tells."""
+        return next(one for one in self.targets() if one.name == name)
+
+    def known_targets(self) -> Sequence[Target]:
+        """All targets that have a checkpoint of the job, also those that only records name. May take long."""
+        return self.targets()
 
     def event_topics(self) -> Sequence[str]:
         """The topics that `events` are for; created if they are missing."""
@@ -307,6 +349,14 @@ class SinkPlugin(ConnectorPlugin, ABC):
         """As `open`, for a job that runs: one whose commits need Spark SQL keeps `queries`. They are None
         where batches do not run on Spark."""
         return self.open(name, config)
+
+
+def too_many_targets(routing: Routing, example: str) -> str:
+    """What is wrong if records name more targets than that."""
+    return (
+        f"the records of one batch name more than {routing.most_targets} tables, such as '{example}': a "
+        f"mistake, or a hostile producer. Correct the route, or allow more with '{routing.most_targets_key}'."
+    )
 
 
 def layered(parts: Iterable[BitMap64]) -> list[BitMap64]:

@@ -8,7 +8,7 @@ somebody had made it by hand.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from icestream.api.batch import Batch, BatchResult, PartlyStaged
 from icestream.api.errors import SinkUnavailable
@@ -21,12 +21,19 @@ def missing_targets(targets: Sequence[Target], resume: ResumePoint) -> list[Targ
     return [target for target, found in zip(targets, resume.found, strict=True) if found.is_missing]
 
 
-def look_at(batch: Batch, sink: Sink, missing: Sequence[Target], runner: BatchRunner) -> BatchResult:
-    """Run a batch for the fields of its records; nothing is staged."""
-    tasks = [TargetTask(target.name, target.plan({})) for target in missing]
+def look_at(
+    batch: Batch,
+    sink: Sink,
+    targets: Sequence[Target],
+    runner: BatchRunner,
+    absent: Mapping[str, str] | None = None,
+) -> BatchResult:
+    """Run a batch for the fields of its records; nothing is staged. `targets` are those that are missing, and
+    where records are routed, all others that they may be for."""
+    tasks = [TargetTask(target.name, target.plan({})) for target in targets]
     same = Batch(str(uuid.uuid4()), batch.start, batch.end)
     try:
-        return runner.run(same, SinkPlan(sink.writer, tasks))
+        return runner.run(same, SinkPlan(sink.writer, tasks, sink.routing, absent or {}))
     except PartlyStaged as failed:
         raise failed.reason from failed
 

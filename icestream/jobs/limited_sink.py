@@ -41,9 +41,17 @@ class LimitedSink(Sink):
         self._sink = open_sink()
         self.writer: OpenWriter = self._sink.writer
         self.commit_seconds = self._sink.commit_seconds
+        self.routing = self._sink.routing
 
     def targets(self) -> Sequence[Target]:
         return [_LimitedTarget(self, target.name) for target in self._sink.targets()]
+
+    def target(self, name: str) -> Target:
+        return _LimitedTarget(self, name)
+
+    def known_targets(self) -> Sequence[Target]:
+        """Without a limit: it may take long, and every answer has the limits of its client."""
+        return [_LimitedTarget(self, target.name) for target in self._sink.known_targets()]
 
     def event_topics(self) -> Sequence[str]:
         return self._sink.event_topics()
@@ -77,7 +85,7 @@ class LimitedSink(Sink):
     def asked_within(
         self, seconds: float | None, target: str, call: Callable[[Target], _T], doing: str
     ) -> _T:
-        mine = _named(self._sink, target)
+        mine = self._sink.target(target)
         if seconds is None:
             return call(mine)
         try:
@@ -91,11 +99,7 @@ class LimitedSink(Sink):
 
     def another(self, target: str) -> Target:
         """The target of a sink of its own, for a thread of its own."""
-        return _named(self._open(), target)
-
-
-def _named(sink: Sink, target: str) -> Target:
-    return next(one for one in sink.targets() if one.name == target)
+        return self._open().target(target)
 
 
 class _LimitedTarget(Target):

@@ -25,28 +25,33 @@ class ResumePoint:
 
     found: Sequence[FoundCheckpoint]
     starts: Sequence[Offsets]
+    published: Offsets | None = None
+    """Of a job that routes: where its consumer group is, which no batch moves back. See `routed_resume`."""
 
     @functools.cached_property
     def start(self) -> Offsets:
         """Where the next batch starts: the earliest that any table needs."""
-        if len(self.starts) == 1:
-            return self.starts[0]
-        partitions = {partition for start in self.starts for partition in start}
-        return Offsets(
-            {partition: min(start[partition] for start in self.starts) for partition in partitions}
-        )
+        starts = self.starts if self.published is None else [self.published, *self.starts]
+        if len(starts) == 1:
+            return starts[0]
+        partitions = {partition for start in starts for partition in start}
+        return Offsets({partition: min(start[partition] for start in starts) for partition in partitions})
 
     def after(self, batch: Batch, checkpoints: Sequence[Checkpoint | None]) -> ResumePoint:
         """Where the job resumes once every table has the batch."""
         found = [
-            replace(item, checkpoint=checkpoint, rolled_back_from=None)
+            replace(item, checkpoint=checkpoint, rolled_back_from=None, lost=None)
             for item, checkpoint in zip(self.found, checkpoints, strict=True)
         ]
-        starts = [
-            Offsets({p: max(start[p], batch.end[p]) if p in batch.end else start[p] for p in start})
-            for start in self.starts
-        ]
-        return ResumePoint(found, starts)
+        starts = [_reached(start, batch.end) for start in self.starts]
+        published = None if self.published is None else _reached(self.published, batch.end)
+        return ResumePoint(found, starts, published)
+
+    def published_after(self, batch: Batch) -> Offsets:
+        """Where the group is after a batch: never further back than it was."""
+        if self.published is None:
+            return batch.end
+        return Offsets({p: max(batch.end[p], self.published[p]) for p in batch.end})
 
     @property
     def checkpoints(self) -> list[Checkpoint]:
@@ -61,6 +66,10 @@ class ResumePoint:
     def joining(self) -> frozenset[str]:
         """The tables whose first batch is the next one."""
         return frozenset(found.target for found in self.found if found.checkpoint is None)
+
+
+def _reached(start: Offsets, end: Offsets) -> Offsets:
+    return Offsets({p: max(start[p], end[p]) if p in end else start[p] for p in start})
 
 
 def resume_point(

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import logging
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 
 from icestream.api.batch import Batch
-from icestream.api.checkpoint import Checkpoint, FoundCheckpoint, checkpoint_moved
+from icestream.api.checkpoint import Checkpoint, FoundCheckpoint, behind_until, checkpoint_moved
 from icestream.api.errors import SourceRecreated, SourceUnavailable
 from icestream.api.offsets import Offsets, Partition, named
-from icestream.api.sink import Commit, Sink
+from icestream.api.sink import Commit, Sink, Target
 from icestream.jobs import inheritance, planning
 from icestream.jobs.consumed_topics import ConsumedTopics, KafkaFacts
 from icestream.jobs.fenced_publisher import FencedPublisher, commits_in
@@ -28,6 +29,8 @@ from icestream.jobs.resume import (
     resume_point,
     unpublished_batch,
 )
+from icestream.jobs.routed_resume import floor_of, routed_resume_point, waits_for_leader
+from icestream.jobs.routed_targets import RoutedTargets
 from icestream.jobs.sink_job import SinkJob
 from icestream.jobs.staging import BatchRunner
 from icestream.kafka.topics import GroupOffset
@@ -54,12 +57,17 @@ class ResumeFinder:
         self._runner = runner
         self._publisher = publisher
         self.targets = sink.targets()
-        """As they were when the resume point was last asked for."""
+        """As they were when the resume point was last asked for, and those that records have named since."""
+        self.routed = RoutedTargets(sink) if sink.routing is not None else None
+        self.missing: Sequence[Target] = ()
+        """Of a job that routes: targets that records name, and that have to be created for them."""
 
     def find(self) -> ResumePoint:
         # First, because it ends the transaction that an earlier manager may have left open.
         self._publisher.open()
         self.targets = self._sink.targets()
+        if self.routed is not None:
+            return self._find_routed(self.routed)
         found: Sequence[FoundCheckpoint] = [target.found() for target in self.targets]
         for target in self.targets:
             # What cannot be written is told now, and not with the first record.
@@ -98,6 +106,85 @@ class ResumeFinder:
                 self._publisher.publish(checkpoints[0].commit, [], [], resume.start)
         return resume
 
+    def _find_routed(self, routed: RoutedTargets) -> ResumePoint:
+        routed.forget()
+        self.missing = ()
+        asked_first = [(target, target.found()) for target in self.targets]
+        # One that is missing is created when the first record names it.
+        self.targets = [target for target, item in asked_first if not item.is_missing]
+        found: Sequence[FoundCheckpoint] = [item for _, item in asked_first if not item.is_missing]
+        for target in self.targets:
+            target.plan({})
+        partitions = self._topics.refresh()
+        all_partitions = [*partitions, *self._topics.leaderless]
+        group = self._kafka.group_offsets(self._job.group, all_partitions)
+        self._publisher.refuse_taken_over(group, all_partitions)
+        asked = found if any(p in group for p in partitions) else routed.all_found(self.targets, found)
+        self._topics.note_targets(asked)
+        partitions = self._topics.refresh()
+        if waits := waits_for_leader(asked, self._topics.leaderless):
+            raise SourceUnavailable(f"{named(waits)} has no leader, and a table was rolled back over it")
+        beginnings = self._kafka.beginnings(partitions)
+        is_new = not group and all(item.checkpoint is None for item in asked)
+        fresh = self._topics.fresh_offsets(beginnings, is_new=is_new)
+        known = routed_resume_point(self._job.name, asked, group, fresh)
+        self._publisher.knows(commits_in(known.checkpoints, group))
+        self._topics.refuse_others(known.checkpoints)
+        resume = replace(known, found=known.found[: len(found)], starts=known.starts[: len(found)])
+        given_by = dict.fromkeys(group, f"consumer group '{self._job.group}'")
+        ends = self._kafka.ends(partitions)
+        assert resume.published is not None
+        for start in (resume.published, *resume.starts):
+            planning.refuse_gaps(self._job.name, start, beginnings, ends, given_by)
+        if any(p not in group for p in partitions) and resume.published != beginnings:
+            # From now on the group tells it, and not what the tables remember of it.
+            self._note_position(resume.published)
+        return resume
+
+    def _note_position(self, position: Offsets) -> None:
+        note = str(uuid.uuid4())
+        self._publisher.knows([note])
+        self._publisher.publish(note, [], [], position)
+
+    def discover(self, resume: ResumePoint, names: Collection[str], now: float) -> ResumePoint:
+        """The resume point of a job that routes, with targets that records name: what each has is asked
+        before its first rows are staged. Targets that do not exist are noted as absent."""
+        assert self.routed is not None and resume.published is not None
+        opened = self.routed.opened(names, len(self.targets), now)
+        self.missing = [target for target, item in opened if item.is_missing]
+        opened = [(target, item) for target, item in opened if not item.is_missing]
+        found = [item for _, item in opened]
+        if waits := waits_for_leader(found, self._topics.leaderless):
+            raise SourceUnavailable(f"{named(waits)} has no leader, and a table was rolled back over it")
+        checkpoints = [item.checkpoint for item in found if item.checkpoint]
+        self._topics.refuse_others(checkpoints)
+        self._publisher.knows(checkpoint.commit for checkpoint in checkpoints)
+        self.targets = [*self.targets, *(target for target, _ in opened)]
+        starts = [floor_of(self._job.name, item, resume.published) for item in found]
+        return replace(resume, found=[*resume.found, *found], starts=[*resume.starts, *starts])
+
+    def settled(self, before: ResumePoint, after: ResumePoint) -> ResumePoint:
+        """The resume point after a batch of a job that routes, without the targets that records have not
+        named for longest, if there are many."""
+        if self.routed is None or after.published is None:
+            return after
+        starts = [
+            floor_of(self._job.name, now, after.published) if behind_until(then) else start
+            for then, now, start in zip(before.found, after.found, after.starts, strict=True)
+        ]
+        resume = replace(after, starts=starts)
+        if not self.routed.too_many(len(self.targets)):
+            return resume
+        keep = [
+            at
+            for at, item in enumerate(resume.found)
+            if self.routed.is_kept(item.target) or (item.checkpoint and item.checkpoint.is_behind)
+        ]
+        self.targets = [self.targets[at] for at in keep]
+        return replace(
+            resume, found=[resume.found[at] for at in keep], starts=[resume.starts[at] for at in keep]
+        )
+
     def was_fenced_alone(self) -> bool:
         """Whether Kafka fenced this manager because of an outage, and nobody else has committed since."""
         if not self._publisher.may_be_alone():
@@ -120,9 +207,11 @@ class ResumeFinder:
         beginnings = self._kafka.beginnings(list(ends))
         if any(planning.has_gaps(start, beginnings, ends) for start in resume.starts):
             return True
-        found = [target.found() for target in self.targets]
+        asked = range(len(self.targets)) if self.routed is None else self.routed.next_to_check(self.targets)
+        found = [self.targets[at].found() for at in asked]
         before, after = (
-            [item.checkpoint and item.checkpoint.commit for item in items] for items in (resume.found, found)
+            [item.checkpoint and item.checkpoint.commit for item in items]
+            for items in ([resume.found[at] for at in asked], found)
         )
         if before != after or any(partition not in resume.start for partition in partitions):
             return True

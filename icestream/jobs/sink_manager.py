@@ -9,6 +9,7 @@ from __future__ import annotations
 import datetime as dt
 import functools
 import logging
+import math
 import threading
 import uuid
 from collections.abc import Callable, Mapping, Sequence
@@ -16,7 +17,7 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 
 from icestream.api.batch import Batch, Rejected
-from icestream.api.checkpoint import Checkpoint, FoundCheckpoint, checkpoint_after
+from icestream.api.checkpoint import Checkpoint, FoundCheckpoint
 from icestream.api.errors import (
     CommitConflict,
     CommitUnknown,
@@ -40,6 +41,7 @@ from icestream.jobs.planning import Pace
 from icestream.jobs.publisher import Publisher, log_rejected
 from icestream.jobs.resume import ResumePoint
 from icestream.jobs.resume_finder import ResumeFinder
+from icestream.jobs.routed_commits import checkpoint_of, needs_commit, not_published_yet
 from icestream.jobs.sink_job import SinkJob
 from icestream.jobs.staging import BatchRunner, StagedBatch, stage
 from icestream.jobs.valid_through import AskedEnds, ReadTimes
@@ -47,6 +49,8 @@ from icestream.jobs.valid_through import AskedEnds, ReadTimes
 _log = logging.getLogger(__name__)
 
 _SWEEP_SECONDS = 6 * 3600.0
+_MOST_DISCOVERIES = 5
+"""Runs of a batch in which its records may name targets that nobody has asked."""
 _LEADER_SECONDS = 5.0
 """How often a job asks for leaders while a partition has none."""
 
@@ -92,7 +96,7 @@ class SinkManager:
         """None: it has to be found before anything else."""
         self._failed_commits = 0
         """In a row."""
-        self._swept_at: float | None = None
+        self._swept_at: dict[str, float] = {}
         self._maintenance = MaintenanceSchedule(
             job.maintenance, maintainer, clock, wall, aside, wake, {"connector": job.name}
         )
@@ -196,7 +200,7 @@ class SinkManager:
             return 0.0
         self._topics.refuse_others(resume.checkpoints)
         beginnings = self._kafka.beginnings(list(ends))
-        if any(planning.has_gaps(start, beginnings, ends) for start in resume.starts):
+        if any(planning.has_gaps(start, beginnings, ends) for start in (resume.start, *resume.starts)):
             # Decided anew by what the targets say: where a job begins that has committed nothing may move.
             self._resume = None
             return 0.0
@@ -220,14 +224,22 @@ class SinkManager:
         return self._idle_schedule.pause(now, rows, ends)
 
     def _run(self, batch: Batch, resume: ResumePoint, *, started: float, behind: bool) -> None:
-        if missing := creating.missing_targets(self._finder.targets, resume):
+        if self._finder.routed is None and (
+            missing := creating.missing_targets(self._finder.targets, resume)
+        ):
             self._create(missing, batch, resume, started)
             return
-        staged = stage(batch, self._sink, self._finder.targets, resume.starts, self._runner)
+        staged, resume = self._staged(batch, resume)
+        if self._finder.missing:
+            self._create(self._finder.missing, batch, resume, started)
+            return
         self._reached("staged")
         if staged.result.overflow:
             staged.discard()
             self._pace = planning.shrunk(self._pace, batch.span, staged.result)
+            return
+        if staged.result.unknown_targets:
+            # One of them needs an earlier start: it was rolled back.
             return
         if staged.result.rejected and not self._job.tolerates_all:
             staged.discard()
@@ -236,7 +248,9 @@ class SinkManager:
         self._refuse_topics_recreated(staged)
         with self._maintenance.turn:
             receipts = self._commit(staged, resume)
-        self._publisher.publish(batch.id, staged.result.rejected, self._events(staged, receipts), batch.end)
+        self._publisher.publish(
+            batch.id, staged.result.rejected, self._events(staged, receipts), resume.published_after(batch)
+        )
         self._reached("published")
         self._note(staged, receipts, resume, started, behind)
         self._sweep_now_and_then(batch, receipts)
@@ -244,15 +258,40 @@ class SinkManager:
 
     def _create(self, missing: Sequence[Target], batch: Batch, resume: ResumePoint, started: float) -> None:
         """Create targets for the records of the batch, which is then planned anew: they have ids by then."""
-        seen = creating.look_at(batch, self._sink, missing, self._runner)
+        routed = self._finder.routed
+        absent = routed.absent(self._clock()) if routed is not None else {}
+        others = self._finder.targets if routed is not None else ()
+        seen = creating.look_at(batch, self._sink, [*missing, *others], self._runner, absent)
         if seen.overflow:
             self._pace = planning.shrunk(self._pace, batch.span, seen)
             return
         if seen.rejected and not self._job.tolerates_all:
             self._run_before(batch, resume, seen.rejected, started)
             return
+        if routed is not None:
+            routed.creates(missing)
         creating.create(missing, seen, batch, self._reached)
         self._resume = None
+
+    def _staged(self, batch: Batch, resume: ResumePoint) -> tuple[StagedBatch, ResumePoint]:
+        """The batch staged, and the resume point with the targets that its records name."""
+        self._finder.missing = ()
+        for _ in range(_MOST_DISCOVERIES):
+            routed = self._finder.routed
+            absent = routed.absent(self._clock()) if routed is not None else {}
+            targets = self._finder.targets
+            staged = stage(batch, self._sink, targets, resume.starts, self._runner, absent)
+            if staged.result.overflow or not staged.result.unknown_targets:
+                return not_published_yet(staged, resume), resume
+            self._reached("discovering")
+            resume = self._finder.discover(resume, staged.result.unknown_targets, self._clock())
+            self._resume = resume
+            if self._finder.missing or any(resume.start[p] < batch.start[p] for p in batch.start):
+                return staged, resume
+        raise FatalError(
+            f"batch {batch.id} still named new tables after {_MOST_DISCOVERIES} runs: "
+            f"{', '.join(sorted(staged.result.unknown_targets)[:5])}"
+        )
 
     def _refuse_topics_recreated(self, staged: StagedBatch) -> None:
         try:
@@ -278,13 +317,12 @@ class SinkManager:
 
     def _commit(self, staged: StagedBatch, resume: ResumePoint) -> dict[str, Receipt]:
         receipts: dict[str, Receipt] = {}
-        lacking: list[tuple[Target, FoundCheckpoint]] = []
+        lacking: list[tuple[Target, FoundCheckpoint, Offsets]] = []
         for target, found, start in zip(self._finder.targets, resume.found, resume.starts, strict=True):
-            if all(staged.batch.end[p] <= start[p] for p in staged.batch.end):
-                # This target was ahead of the others and has all of it.
+            if not needs_commit(staged, found, start, resume):
                 receipts[target.name] = Receipt(found.checkpoint)
             else:
-                lacking.append((target, found))
+                lacking.append((target, found, start))
         commits = [functools.partial(self._commit_to, *one, staged, resume) for one in lacking]
         try:
             done = all_finished(commits, self._job.commit_threads, f"commits to {len(commits)} targets")
@@ -292,15 +330,18 @@ class SinkManager:
             self._failed_commits += 1
             raise
         self._failed_commits = 0
-        return receipts | {target.name: receipt for (target, _), receipt in zip(lacking, done, strict=True)}
+        return receipts | {target.name: receipt for (target, *_), receipt in zip(lacking, done, strict=True)}
 
     def _commit_to(
-        self, target: Target, found: FoundCheckpoint, staged: StagedBatch, resume: ResumePoint
+        self,
+        target: Target,
+        found: FoundCheckpoint,
+        start: Offsets,
+        staged: StagedBatch,
+        resume: ResumePoint,
     ) -> Receipt:
         mine = staged.staged(target.name)
-        checkpoint = checkpoint_after(
-            found.checkpoint, staged.batch, mine.counts, self._topics.ids, resume.targets, resume.joining
-        )
+        checkpoint = checkpoint_of(found, start, staged, resume, self._topics.ids, self._sink.routing)
         commit = Commit(
             checkpoint,
             found.checkpoint,
@@ -308,6 +349,7 @@ class SinkManager:
             mine,
             staged.result,
             self._valid_through(staged),
+            found.lost_commit if resume.published is not None else None,
         )
         try:
             receipt = target.commit(commit)
@@ -329,18 +371,22 @@ class SinkManager:
     def _sweep_now_and_then(self, batch: Batch, receipts: Mapping[str, Receipt]) -> None:
         """Only after a commit: whatever was under way before it, the catalog refuses from now on."""
         now = self._clock()
-        if self._swept_at is not None and now - self._swept_at < _SWEEP_SECONDS:
-            return
-        self._swept_at = now
-        for target in self._finder.targets:
-            if receipts[target.name].id is not None:
-                self._aside(functools.partial(self._sweep, target, batch.id, self._wall()))
+        due = [
+            target
+            for target in self._finder.targets
+            if receipts[target.name].id is not None
+            and now - self._swept_at.get(target.name, -math.inf) >= _SWEEP_SECONDS
+        ]
+        if due:
+            self._swept_at |= dict.fromkeys((target.name for target in due), now)
+            self._aside(functools.partial(self._sweep, due, batch.id, self._wall()))
 
-    def _sweep(self, target: Target, landed: str, now: dt.datetime) -> None:
-        try:
-            target.sweep(landed, now)
-        except Exception as error:  # the edge of its thread; it is tried again, and nothing depends on it
-            _log.warning("%s was not swept: %s", target.name, error, extra=self._context())
+    def _sweep(self, targets: Sequence[Target], landed: str, now: dt.datetime) -> None:
+        for target in targets:
+            try:
+                target.sweep(landed, now)
+            except Exception as error:  # the edge of its thread; it is tried again, and nothing depends on it
+                _log.warning("%s was not swept: %s", target.name, error, extra=self._context())
 
     # -- what is remembered --
 
@@ -365,7 +411,10 @@ class SinkManager:
         )
         if not self._topics.leaderless:
             self._publisher.published_all(batch.id)
-        self._resume = resume.after(batch, [receipts[one.name].checkpoint for one in self._finder.targets])
+        if self._finder.routed is not None:
+            self._finder.routed.had_rows(name for name, one in result.staged.items() if one.rows)
+        after = resume.after(batch, [receipts[one.name].checkpoint for one in self._finder.targets])
+        self._resume = self._finder.settled(resume, after)
         self._idle_schedule.had_batch(self._clock())
         self.progress = replace(
             self.progress,
@@ -381,8 +430,8 @@ class SinkManager:
 
     def _topics_read(self, staged: StagedBatch) -> tuple[str, ...]:
         """The topics that this manager has had records of, the batch included."""
-        parts = staged.result.staged.values()
-        read = {p.topic for part in parts for p, counts in part.counts.items() if counts.read}
+        parts = [staged.result.counts, *(one.counts for one in staged.result.staged.values())]
+        read = {p.topic for part in parts for p, counts in part.items() if counts.read}
         return tuple(sorted(read.union(self.progress.topics)))
 
     def _note_totals(self, checkpoints: Sequence[Checkpoint]) -> None:

@@ -57,9 +57,17 @@ class StagedBatch:
 
 
 def stage(
-    batch: Batch, sink: Sink, targets: Sequence[Target], starts: Sequence[Offsets], runner: BatchRunner
+    batch: Batch,
+    sink: Sink,
+    targets: Sequence[Target],
+    starts: Sequence[Offsets],
+    runner: BatchRunner,
+    absent: Mapping[str, str] | None = None,
 ) -> StagedBatch:
-    """Run the batch until no target lacks a field. Columns are added by the commit itself, with the rows."""
+    """Run the batch until no target lacks a field. Columns are added by the commit itself, with the rows.
+
+    If records name targets that are neither here nor `absent`, nothing is staged, and the result tells them.
+    """
     fields: dict[str, dict[Path, pa.DataType]] = {target.name: {} for target in targets}
     for _ in range(_MOST_RUNS):
         plans = {target.name: target.plan(fields[target.name]) for target in targets}
@@ -67,9 +75,13 @@ def stage(
             TargetTask(target.name, plans[target.name], start)
             for target, start in zip(targets, starts, strict=True)
         ]
-        result = _run(runner, batch, targets, SinkPlan(sink.writer, tasks))
+        plan = SinkPlan(sink.writer, tasks, sink.routing, absent or {})
+        result = _run(runner, batch, targets, plan)
         done = StagedBatch(batch, result, targets, plans)
         if done.result.overflow:
+            return done
+        if done.result.unknown_targets:
+            done.discard()
             return done
         if not done.result.needs_new_fields:
             _refuse_loss(done)
@@ -98,6 +110,12 @@ def _discard(targets: Sequence[Target], result: BatchResult) -> None:
 def _refuse_loss(done: StagedBatch) -> None:
     """Every record is written, rejected or filtered, and as many rows are staged as were written; else
     nothing is committed."""
+    every = sum(done.result.counts.values(), Counts())
+    if not every.reconcile:
+        raise FatalError(
+            f"batch {done.batch.id} does not add up: of {every.read} records {every.written} were routed, "
+            f"{every.rejected} rejected and {every.filtered} filtered; nothing was committed"
+        )
     for name, staged in done.result.staged.items():
         total = sum(staged.counts.values(), Counts())
         if not total.reconcile or total.written != staged.rows:

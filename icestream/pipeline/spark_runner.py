@@ -215,13 +215,18 @@ def _summed(parts: list[BatchResult]) -> BatchResult:
         for partition, timestamp in part.newest_ms.items():
             newest[partition] = max(timestamp, newest.get(partition, timestamp))
     return BatchResult(
-        staged={name: _summed_target([part.staged[name] for part in parts]) for name in parts[0].staged},
+        staged={
+            name: _summed_target([part.staged[name] for part in parts if name in part.staged])
+            for name in sorted({name for part in parts for name in part.staged})
+        },
         rejected=[rejected for part in parts for rejected in part.rejected],
         bytes_read=sum(part.bytes_read for part in parts),
         newest_ms=newest,
         dropped=sum((Counter(part.dropped) for part in parts), Counter()),
         overflow=any(part.overflow for part in parts),
         records_read=sum(part.records_read for part in parts),
+        counts=add_counts(part.counts for part in parts),
+        unknown_targets=frozenset[str]().union(*(part.unknown_targets for part in parts)),
     )
 
 

@@ -17,8 +17,8 @@ import pyarrow as pa
 
 from icestream.api.batch import BatchResult, Counts, Failure, Rejected, Slice
 from icestream.api.errors import RetriableError
-from icestream.api.offsets import Partition
-from icestream.api.sink import TargetTask, WriterTask
+from icestream.api.offsets import NOTHING, Offsets, Partition
+from icestream.api.sink import WriterTask, Written
 from icestream.kafka.chunk import Chunk
 from icestream.kafka.reader import SliceReader, process_reader
 from icestream.pipeline.plan import BatchPlan, TaskFailed, packed
@@ -82,9 +82,23 @@ def settle_process() -> None:
 class TargetCounts:
     """What became of the records that one target did not have yet, by partition."""
 
-    def __init__(self, target: TargetTask) -> None:
-        self._start = target.start
+    def __init__(self, start: Offsets = NOTHING) -> None:
+        self._start = start
         self.counts: dict[Partition, Counts] = {}
+
+    def add_routed(self, origins: RowOrigins, routed: Indexes) -> None:
+        """Records that are for this target, among others that are not."""
+        fresh = routed[origins.take(routed).at_or_after(self._start)]
+        self._sum(origins, origins.counted(fresh), origins.counted(fresh))
+
+    def add_all(self, origins: RowOrigins, routed: Indexes, rejected: Indexes, filtered: Indexes) -> None:
+        """All records, those that were for some target counted one by one: nobody else counts them."""
+        read = origins.counted(np.arange(len(origins.offsets)))
+        self._sum(origins, read, *(origins.counted(np.unique(rows)) for rows in (routed, rejected, filtered)))
+
+    def _sum(self, origins: RowOrigins, *columns: Sequence[int]) -> None:
+        for partition, numbers in zip(origins.partitions, zip(*columns, strict=True), strict=True):
+            self.counts[partition] = self.counts.get(partition, Counts()) + Counts(*numbers)
 
     def add(self, origins: RowOrigins, rejected: Indexes, filtered: Indexes) -> None:
         fresh = origins.at_or_after(self._start)
@@ -109,8 +123,13 @@ class TaskWork:
         self._task = task
         self._reader = reader
         self._path = path
-        self._writer = plan.sink.writer(WriterTask(plan.sink.targets, plan.batch, plan.stages))
-        self._counts = {target.name: TargetCounts(target) for target in plan.sink.targets}
+        sink = plan.sink
+        self._writer = sink.writer(
+            WriterTask(sink.targets, plan.batch, plan.stages, sink.routing, sink.absent)
+        )
+        self._counts = {target.name: TargetCounts(target.start) for target in sink.targets}
+        self._all_counts = TargetCounts()
+        self._unknown: frozenset[str] = frozenset()
         self._rejected: list[Rejected] = []
         self._rejected_bytes = 0
         self._is_alone = len(plan.tasks) == 1
@@ -155,6 +174,8 @@ class TaskWork:
             self._newest,
             dropped=dict(self._dropped),
             records_read=self._records,
+            counts=self._all_counts.counts,
+            unknown_targets=self._unknown,
         )
 
     def _take(self, chunk: Chunk) -> None:
@@ -164,14 +185,36 @@ class TaskWork:
         failed = {**written.failed, **prepared.failed}
         filtered = np.array([*written.skipped, *prepared.dropped], np.int64)
         rejected = np.fromiter(failed, np.int64, len(failed))
-        for counts in self._counts.values():
-            counts.add(origins, rejected, filtered)
+        if written.routed is None:
+            for counts in self._counts.values():
+                counts.add(origins, rejected, filtered)
+        else:
+            self._count_routed(origins, written, written.routed, rejected, filtered)
         self._set_aside(chunk, failed)
         self._dropped.update(prepared.dropped.values())
         self._bytes += chunk.total_bytes()
         self._records += len(chunk)
         for partition, newest in chunk.newest_ms().items():
             self._newest[partition] = max(newest, self._newest.get(partition, 0))
+
+    def _count_routed(
+        self,
+        origins: RowOrigins,
+        written: Written,
+        routed: Mapping[str, Indexes],
+        rejected: Indexes,
+        filtered: Indexes,
+    ) -> None:
+        self._unknown |= written.unknown_targets
+        for why, rows in written.unrouted.items():
+            self._dropped[why] += len(rows)
+        filtered = np.concatenate([filtered, *written.unrouted.values()])
+        taken = {name: rows[~np.isin(rows, rejected)] for name, rows in routed.items()}
+        for name, rows in taken.items():
+            if name in self._counts:
+                self._counts[name].add_routed(origins, rows)
+        everywhere = np.concatenate([np.empty(0, np.int64), *taken.values()])
+        self._all_counts.add_all(origins, everywhere, rejected, filtered)
 
     def _set_aside(self, chunk: Chunk, failed: Mapping[int, Failure]) -> None:
         for at, why in sorted(failed.items()):

@@ -87,6 +87,9 @@ def summary_text(checkpoint: TableCheckpoint) -> str:
     columns = (*_SHORT, "step") if checkpoint.previous is None or checkpoint.joining else _SHORT
     header = {**_header(checkpoint), "totals": _numbers(checkpoint.totals)}
     header["topics"] = {name: id_ for name, id_ in checkpoint.source.topics.items() if name not in pruned}
+    if checkpoint.is_routed:
+        # There may be hundreds, and only the newest commit is asked for them.
+        header |= {"tables": {}, "joining": []}
     return _text(header, live, columns)
 
 
@@ -148,6 +151,8 @@ class _Parsed:
             targets=header["tables"],
             joining=frozenset(header["joining"]),
             history=header["history"],
+            is_routed="routed" in header,
+            behind={Partition(topic, number): until for topic, number, until in header.get("routed", ())},
             began=Age(*header["began"]) if header["began"] else None,
         )
 
@@ -268,6 +273,7 @@ def _header(checkpoint: TableCheckpoint) -> dict[str, Any]:
         "tables": dict(checkpoint.targets),
         "joining": sorted(checkpoint.joining),
         "history": checkpoint.history,
+        **({"routed": _behind(checkpoint)} if checkpoint.is_routed else {}),
     }
 
 
@@ -313,6 +319,10 @@ def _unpacked(data: bytes, count: int, least: int, width: int) -> list[int]:
     planes[:width] = np.frombuffer(data, dtype=np.uint8).reshape(width, count)
     distances = np.ascontiguousarray(planes.T).view("<u8").ravel()
     return [least + int(distance) for distance in distances]
+
+
+def _behind(checkpoint: Checkpoint) -> list[list[str | int]]:
+    return [[*partition, until] for partition, until in sorted(checkpoint.behind.items())]
 
 
 def _listed(spans: Iterable[ReadSpan]) -> list[list[int]]:

@@ -40,7 +40,9 @@ def find(metadata: TableMetadata, job: str, branch: str) -> FoundCheckpoint:
     while snapshot is not None:
         text = snapshot.summary.additional_properties.get(key) if snapshot.summary else None
         if text:
-            return FoundCheckpoint(checkpoint_from_summary(text, remembered))
+            found = checkpoint_from_summary(text, remembered)
+            is_last = remembered is None or remembered.commit == found.commit
+            return FoundCheckpoint(found, lost=None if is_last else remembered)
         if snapshot.parent_snapshot_id is None:
             return _without_checkpoint(remembered, snapshot)
         by_id = by_id or {one.snapshot_id: one for one in metadata.snapshots}

@@ -15,6 +15,11 @@ from icestream.connectors.iceberg.catalog_keys import key_problems, key_warnings
 from icestream.connectors.iceberg.hadoop_settings import hadoop_problems, hadoop_warnings
 from icestream.connectors.iceberg.maintenance_settings import MAINTENANCE, maintenance_problems
 from icestream.connectors.iceberg.partition_by import terms
+from icestream.connectors.iceberg.route_settings import (
+    names_come_from_records,
+    route_problems,
+    route_warnings,
+)
 from icestream.connectors.iceberg.write_properties import write_problems, write_warnings
 
 WRITE_PREFIXES: Final = ("iceberg.tables.write-props.", "iceberg.table.write-props.")
@@ -44,6 +49,27 @@ ICEBERG_SINK: Final = (
                 "The table's name comes from the record.",
             ),
             _setting("iceberg.tables.route-field", Type.STRING, None, "The field that decides the table."),
+            _setting(
+                "iceberg.tables.route-template",
+                Type.STRING,
+                None,
+                "A record's table: a name with ${topic}, its parts (${topic.1}) and fields (${value.a.b}).",
+            ),
+            Setting(
+                "iceberg.tables.route-unmatched",
+                Type.STRING,
+                "filter",
+                "What becomes of records that match no route-regex: filter counts them, reject fails them.",
+                choices=("filter", "reject"),
+                ignores_case=True,
+            ),
+            _setting(
+                "iceberg.tables.route-max-tables",
+                Type.INT,
+                1_000,
+                "How many tables the records of one batch may name.",
+                at_least=1,
+            ),
             _setting("iceberg.tables.default-commit-branch", Type.STRING, None, "The branch to commit to."),
             _setting(
                 "iceberg.tables.default-id-columns",
@@ -185,12 +211,10 @@ _TABLE_SETTINGS: Final = (
     ("route-regex", "Records whose route field matches go to this table."),
 )
 
-_SWITCHES_NOT_YET: Final = ("iceberg.tables.dynamic-enabled",)
-_KEYS_NOT_YET: Final = (
-    "iceberg.tables.route-field",
-    "iceberg.tables.default-commit-branch",
-)
-_TABLE_KEYS_NOT_YET: Final = re.compile(r"iceberg\.table\..+\.(commit-branch|route-regex)")
+_TABLE_KEY: Final = re.compile(rf"iceberg\.table\.(.+)\.(?:{'|'.join(name for name, _ in _TABLE_SETTINGS)})")
+
+_KEYS_NOT_YET: Final = ("iceberg.tables.default-commit-branch",)
+_TABLE_KEYS_NOT_YET: Final = re.compile(r"iceberg\.table\..+\.(commit-branch)")
 
 _WITHOUT_EFFECT: Final[Mapping[str, str]] = {
     "iceberg.catalog.name": "the catalog's name is that of 'iceberg.catalog', as in the Java sink",
@@ -204,10 +228,18 @@ def definition(config: Config) -> ConfigDef:
     return ICEBERG_SINK + ConfigDef(
         tuple(
             _setting(f"iceberg.table.{table}.{name}", Type.STRING, None, doc)
-            for table in tables(config)
+            for table in [*tables(config), *_tables_of_keys(config)]
             for name, doc in _TABLE_SETTINGS
         )
     )
+
+
+def _tables_of_keys(config: Config) -> list[str]:
+    """Where records name the tables: those that the config has settings for."""
+    if not names_come_from_records(config):
+        return []
+    found = (_TABLE_KEY.fullmatch(key) for key in config)
+    return sorted({match.group(1) for match in found if match})
 
 
 def tables(config: Config) -> list[str]:
@@ -267,6 +299,7 @@ def warnings(config: Config) -> list[str]:
         *_group_warnings(config),
         *key_warnings(likely_kind(subset(config, "iceberg.catalog.")), config),
         *hadoop_warnings(config),
+        *route_warnings(config, tables(config)),
         *write_warnings(config, WRITE_PREFIXES),
     ]
 
@@ -283,22 +316,18 @@ def _group_warnings(config: Config) -> list[str]:
 
 
 def _not_yet(config: Config) -> list[Problem]:
-    found = [
-        Problem(key, f"'{key}=true' is not supported by this version; remove it or set it to false")
-        for key in _SWITCHES_NOT_YET
-        if config.get(key, "").strip().lower() == "true"
+    return [
+        Problem(key, f"'{key}' is not supported by this version; remove it")
+        for key, value in config.items()
+        if value.strip() and (key in _KEYS_NOT_YET or _TABLE_KEYS_NOT_YET.fullmatch(key))
     ]
-    for key, value in config.items():
-        if not value.strip():
-            continue
-        if key in _KEYS_NOT_YET or _TABLE_KEYS_NOT_YET.fullmatch(key):
-            found.append(Problem(key, f"'{key}' is not supported by this version; remove it"))
-    return found
 
 
 def _table_problems(config: Config) -> list[Problem]:
     named = tables(config)
-    if config.get("iceberg.tables.dynamic-enabled", "").strip().lower() == "true":
+    if problems := route_problems(config, named):
+        return problems
+    if names_come_from_records(config):
         return []
     if not named:
         return [

@@ -5,13 +5,14 @@ from __future__ import annotations
 import datetime as dt
 import uuid
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Final
 
 from pyiceberg.catalog import Catalog
 
 from icestream.api.config import Config
 from icestream.api.queries import SparkQueries
-from icestream.api.sink import Inheritance, LeftBehind, Message, OpenWriter, Receipt, Sink
+from icestream.api.sink import Inheritance, LeftBehind, Message, OpenWriter, Receipt, Routing, Sink
 from icestream.connectors.iceberg.catalogs import open_catalog
 from icestream.connectors.iceberg.coordinator.takeover import commit_left_behind, java_job_of
 from icestream.connectors.iceberg.events import (
@@ -24,7 +25,10 @@ from icestream.connectors.iceberg.events import (
     encoded,
 )
 from icestream.connectors.iceberg.java_catalogs import java_catalog
+from icestream.connectors.iceberg.named_tables import LastUsed, tables_of_job
 from icestream.connectors.iceberg.new_table import NewTable
+from icestream.connectors.iceberg.route_settings import MOST_TABLES, names_come_from_records, route_plan
+from icestream.connectors.iceberg.routed_writer import RoutedWriter
 from icestream.connectors.iceberg.settings import ICEBERG_SINK, group_of, id_columns, is_upsert, write_props
 from icestream.connectors.iceberg.table import IcebergTable
 from icestream.connectors.iceberg.upserts import COMMIT_SECONDS, Upserts
@@ -38,6 +42,10 @@ RESERVED: Final = frozenset(
     }
 )
 """Columns that every Iceberg table has by itself: with others of these names, MERGE and compaction fail."""
+
+
+_MOST_OPEN: Final = 1_000
+"""Tables that only records name and that stay open."""
 
 
 def table_from(
@@ -76,12 +84,24 @@ def upserts_of(config: Config, table: str, queries: SparkQueries | None) -> Upse
 
 class IcebergSink(Sink):
     def __init__(self, name: str, config: Config, queries: SparkQueries | None = None) -> None:
-        self.writer: OpenWriter = IcebergWriter
         settings = ICEBERG_SINK.parse(config)
         catalog = open_catalog(config)
-        self._tables = [
-            table_from(catalog, table, name, config, queries) for table in settings["iceberg.tables"]
-        ]
+        tables = settings["iceberg.tables"]
+        plan = route_plan(config, tables)
+        self.writer: OpenWriter = IcebergWriter if plan is None else RoutedWriter
+        if plan is not None:
+            plan = replace(plan, has_keys=is_upsert(config))
+            most = settings[MOST_TABLES]
+            self.routing = Routing(plan, names_come_from_records(config), most, MOST_TABLES)
+
+        def opened(table: str) -> IcebergTable:
+            return table_from(catalog, table, name, config, queries)
+
+        self._open = opened
+        self._catalog_of_tables = catalog
+        self._job = name
+        self._tables = [opened(table) for table in tables]
+        self._named = LastUsed(opened, _MOST_OPEN)
         if is_upsert(config):
             self.commit_seconds = COMMIT_SECONDS
         self._catalog = settings["iceberg.catalog"] or "iceberg"
@@ -100,6 +120,15 @@ class IcebergSink(Sink):
     def targets(self) -> Sequence[IcebergTable]:
         return self._tables
 
+    def target(self, name: str) -> IcebergTable:
+        by_config = next((table for table in self._tables if table.name == name), None)
+        return by_config or self._named.get(name)
+
+    def known_targets(self) -> Sequence[IcebergTable]:
+        if self.routing is None or not self.routing.grows:
+            return self._tables
+        return [self._open(name) for name in tables_of_job(self._catalog_of_tables, self._job)]
+
     def event_topics(self) -> Sequence[str]:
         return [self._control_topic]
 
@@ -110,9 +139,9 @@ class IcebergSink(Sink):
         payloads: list[Payload] = [CommitComplete(id_, valid_through)]
         if receipts is not None:
             tables = [
-                CommitToTable(id_, self._reference(table), receipts[table.name].id, valid_through)
-                for table in self._tables
-                if receipts[table.name].id is not None
+                CommitToTable(id_, self._reference(self.target(name)), receipt.id, valid_through)
+                for name, receipt in receipts.items()
+                if receipt.id is not None
             ]
             payloads = [StartCommit(id_), *tables, *payloads]
         now = dt.datetime.now(dt.UTC)

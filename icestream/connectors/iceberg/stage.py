@@ -50,6 +50,7 @@ write, and more room, than the values themselves. Java's writer finds that out b
 _ROW_GROUP_BYTES = "write.parquet.row-group-size-bytes"
 _PAGE_VERSION = "write.parquet.page-version"
 _BLOOM = "write.parquet.bloom-filter-{}.column."
+_OPEN_LOCAL = 200
 _OPEN_REMOTE = 24
 """An open file of an object store holds a part of itself in memory until the part is sent."""
 
@@ -175,6 +176,8 @@ class StageWriter:
         is_local = urlsplit(plan.location).scheme in ("", "file")
         self._prefix = f"{plan.file_prefix}{batch}-"
         self._most_open = most_open if is_local else min(most_open, _OPEN_REMOTE)
+        self.most_open_of_all = _OPEN_LOCAL if is_local else _OPEN_REMOTE
+        """Where several writers share what a task may have open."""
         self._io = load_file_io(dict(plan.io_properties), plan.location)
         self._places: LocationProvider = load_location_provider(plan.location, dict(plan.properties))
         self._partitioner = Partitioner(plan.schema, plan.spec)
@@ -202,7 +205,12 @@ class StageWriter:
             self._buffered.setdefault(group.value, []).append(_Piece(group.rows, mine, share))
         self.buffered_bytes += size
 
+    @property
+    def open_files(self) -> int:
+        return len(self._open)
+
     def close(self) -> list[StagedFile]:
+        """All files that were written; more may be written after it."""
         self.flush()
         with sink_errors(f"writing data files of {self._plan.name}"):
             for key in list(self._open):

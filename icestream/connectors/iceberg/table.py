@@ -39,7 +39,7 @@ from icestream.api.errors import (
     Problem,
     SinkUnavailable,
 )
-from icestream.api.offsets import NOTHING, Offsets, Partition
+from icestream.api.offsets import NOTHING, Partition
 from icestream.api.sink import Commit, Receipt, RowOffsets, Target, TargetAudit, layered
 from icestream.connectors.iceberg import checkpoints
 from icestream.connectors.iceberg.aws_login import runs_out
@@ -210,16 +210,14 @@ class IcebergTable(Target):
 
     def commit(self, commit: Commit) -> Receipt:
         """Make staged files visible, with the checkpoint. CommitConflict: nothing landed, plan again."""
-        expect = commit.expect.offsets if commit.expect else NOTHING
         if self._upserts:
-            return self._upsert(self._upserts, commit, expect)
-        return self._append_files(commit, expect, commit.staged.payload)
+            return self._upsert(self._upserts, commit)
+        return self._append_files(commit, commit.staged.payload)
 
-    def _append_files(self, commit: Commit, expect: Offsets, files: Sequence[Any]) -> Receipt:
+    def _append_files(self, commit: Commit, files: Sequence[Any]) -> Receipt:
         plan: TablePlan = commit.plan
-        previous = commit.checkpoint.previous
         table = self._loaded()
-        self._refuse_moved(table.metadata, expect, previous, plan)
+        self._refuse_moved(table.metadata, commit)
         transaction = self._grown(table, plan.new_fields)
         if transaction.table_metadata.schema().model_dump_json() != plan.schema_json:
             raise CommitConflict(f"the schema of {self.name} changed while a batch was written")
@@ -231,16 +229,16 @@ class IcebergTable(Target):
             transaction,
             self._branch,
             summary,
-            lambda metadata: self._refuse_moved(metadata, expect, previous, plan),
+            lambda metadata: self._refuse_moved(metadata, commit),
             self._manifest_list,
         )
-        for file in commit.staged.payload:
+        for file in files:
             append.append_data_file(data_file(file))
         with sink_errors(f"writing manifests of {self.name}"):
             append.commit()
         return self._send(transaction, append, stored)
 
-    def _upsert(self, upserts: Upserts, commit: Commit, expect: Offsets) -> Receipt:
+    def _upsert(self, upserts: Upserts, commit: Commit) -> Receipt:
         """Merge staged changes; where nothing changes, only the checkpoint is committed."""
         plan: TablePlan = commit.plan
         receipt: Receipt | None = None
@@ -254,11 +252,11 @@ class IcebergTable(Target):
                 commit,
                 _summary(commit),
                 self._loaded,
-                lambda metadata: self._refuse_moved(metadata, expect, commit.checkpoint.previous, plan),
+                lambda metadata: self._refuse_moved(metadata, commit),
                 lambda table: self._grown(table, plan.new_fields),
             ).run()
             self._table = None
-        receipt = receipt or self._append_files(commit, expect, ())
+        receipt = receipt or self._append_files(commit, ())
         try:
             self.discard(commit.staged)
         except SinkUnavailable as error:  # it has landed all the same, and they are swept later
@@ -380,11 +378,10 @@ class IcebergTable(Target):
                 ) from error
         return transaction
 
-    def _refuse_moved(
-        self, metadata: TableMetadata, expect: Offsets, previous: str | None, written_with: TablePlan
-    ) -> None:
+    def _refuse_moved(self, metadata: TableMetadata, commit: Commit) -> None:
         """The job's offsets and the partition spec must be what they were when the batch was planned."""
-        if metadata.spec().model_dump_json() != written_with.spec_json:
+        expect = commit.expect.offsets if commit.expect else NOTHING
+        if metadata.spec().model_dump_json() != commit.plan.spec_json:
             raise CommitConflict(f"the partition spec of {self.name} changed while a batch was written")
         found = checkpoints.find(metadata, self._job, self._branch)
         if found.offsets != expect:
@@ -393,8 +390,10 @@ class IcebergTable(Target):
                 "somebody else committed"
             )
         # Offsets alone do not tell: after a reset the job comes by the same ones again.
-        if (found.checkpoint.commit if found.checkpoint else None) != previous:
+        if (found.checkpoint.commit if found.checkpoint else None) != commit.checkpoint.previous:
             raise CommitConflict(f"{self.name} has another commit of the job: somebody else committed")
+        if commit.checkpoint.is_routed and found.lost_commit != commit.expect_lost:
+            raise CommitConflict(f"{self.name} was rolled back while a batch was written")
 
 
 def _summary(commit: Commit) -> dict[str, str]:

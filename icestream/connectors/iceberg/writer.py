@@ -42,8 +42,8 @@ from icestream.rows.record_shape import RecordShape
 from icestream.rows.schema_drift import SchemaDrift
 from icestream.rows.to_rows import RowConverter, Rows, in_python
 
-_BUFFER_BYTES = 192 * 1024 * 1024
-_OPEN_FILES = 200
+BUFFER_BYTES = 192 * 1024 * 1024
+OPEN_FILES = 200
 """Of all tables of a task together."""
 
 
@@ -57,12 +57,10 @@ class IcebergWriter:
             for target in task.targets
             if isinstance(target.plan, NewTablePlan)
         }
-        self._tables = [
-            _table_writer(target, task) for target in task.targets if target.name not in self._new
-        ]
+        self._tables = [table_writer(target, task) for target in task.targets if target.name not in self._new]
 
     def write(self, records: Sequence[Records], origins: RowOrigins) -> Written:
-        present, absent = _nulls_apart(records)
+        present, absent = nulls_apart(records)
         for shape in self._new.values():
             for group in present:
                 shape.look(group.value)
@@ -89,7 +87,7 @@ class IcebergWriter:
 
     def _free_memory(self) -> None:
         """All tables share one allowance for rows that wait to be written."""
-        while sum(table.files.buffered_bytes for table in self._tables) >= _BUFFER_BYTES:
+        while sum(table.files.buffered_bytes for table in self._tables) >= BUFFER_BYTES:
             max(self._tables, key=lambda table: table.files.buffered_bytes).files.flush()
 
     def close(self) -> dict[str, Staged]:
@@ -102,24 +100,26 @@ class IcebergWriter:
 
 
 @dataclass(frozen=True)
-class _Rows:
+class TableRows:
     """Rows of one table, with the row of the chunk that each is from; failures by row of the chunk."""
 
     rows: pa.Table
     index: Indexes
     failed: Mapping[int, Failure]
 
-    def without(self, failed: Collection[int]) -> _Rows:
+    def without(self, failed: Collection[int]) -> TableRows:
         keep = ~np.isin(self.index, np.fromiter(failed, np.int64, len(failed)))
-        return self if keep.all() else _Rows(self.rows.filter(pa.array(keep)), self.index[keep], self.failed)
+        return (
+            self if keep.all() else TableRows(self.rows.filter(pa.array(keep)), self.index[keep], self.failed)
+        )
 
 
-def _table_writer(target: TargetTask, task: WriterTask) -> _TableWriter:
+def table_writer(target: TargetTask, task: WriterTask) -> TableWriter:
     plan: TablePlan = target.plan
-    return _TableWriter(target, task) if plan.upserts is None else _ChangeWriter(target, task, plan.upserts)
+    return TableWriter(target, task) if plan.upserts is None else _ChangeWriter(target, task, plan.upserts)
 
 
-class _TableWriter:
+class TableWriter:
     """One table's part of a task."""
 
     deletes = False
@@ -140,9 +140,9 @@ class _TableWriter:
         self._converter = RowConverter(plan.arrow_schema, self._drift if plan.growth is not None else None)
 
     def _stage(self, plan: TablePlan, task: WriterTask) -> StageWriter | ChangeStage:
-        return StageWriter(plan, task.batch, max(1, _OPEN_FILES // len(task.targets)))
+        return StageWriter(plan, task.batch, max(1, OPEN_FILES // len(task.targets)))
 
-    def rows_of(self, records: Records) -> _Rows:
+    def rows_of(self, records: Records) -> TableRows:
         """Rows of the table; the records that make none, with stage and reason."""
         if self._any_case is None:
             return self._spelled_rows_of(records)
@@ -152,10 +152,10 @@ class _TableWriter:
         failed = {int(records.rows[at]): Failure(why, stage=TASK_PUT) for at, why in respelled.failed.items()}
         return replace(made, failed={**failed, **made.failed})
 
-    def _spelled_rows_of(self, records: Records) -> _Rows:
+    def _spelled_rows_of(self, records: Records) -> TableRows:
         rows = self._converted(records)
         failed = {int(records.rows[at]): why for at, why in rows.failed.items()}
-        made = _Rows(rows.rows, records.rows[rows.index], failed)
+        made = TableRows(rows.rows, records.rows[rows.index], failed)
         lacking = missing_required(rows.rows)
         if not lacking:
             return made
@@ -171,11 +171,11 @@ class _TableWriter:
             return rows
         return replace(rows, rows=with_kafka_columns(rows.rows, self._kafka_columns, records, rows.index))
 
-    def deletions_of(self, records: Records) -> _Rows:
+    def deletions_of(self, records: Records) -> TableRows:
         """What records without a value are to the table."""
         raise NotImplementedError
 
-    def write(self, made: _Rows, origins: RowOrigins, fresh: Flags) -> None:
+    def write(self, made: TableRows, origins: RowOrigins, fresh: Flags) -> None:
         """Write rows that the table does not have; from the first new field on, only look for more."""
         if self._drift.found:
             return
@@ -193,7 +193,7 @@ class _TableWriter:
         return Staged(files, sum(file.rows for file in files), new_fields=self._drift.found)
 
 
-class _ChangeWriter(_TableWriter):
+class _ChangeWriter(TableWriter):
     """One table's part of a task, if records change the rows of their keys. Its rows have the kind of each
     change beside them."""
 
@@ -214,7 +214,7 @@ class _ChangeWriter(_TableWriter):
             plan.arrow_schema, plan.upserts.ids, *places, f"{plan.file_prefix}{task.batch}-", plan.name
         )
 
-    def _spelled_rows_of(self, records: Records) -> _Rows:
+    def _spelled_rows_of(self, records: Records) -> TableRows:
         rows = self._converted(records)
         kinds, told = self._kinds.of(records.value, len(records))
         failed = {int(records.rows[at]): why for at, why in rows.failed.items()}
@@ -225,7 +225,7 @@ class _ChangeWriter(_TableWriter):
                 stage=TASK_PUT,
             )
         mine = kinds[rows.index]
-        made = _Rows(with_kinds(rows.rows, mine), records.rows[rows.index], failed)
+        made = TableRows(with_kinds(rows.rows, mine), records.rows[rows.index], failed)
         needs_key = np.flatnonzero(mine != TRUNCATE)
         without_id = null_ids(rows.rows.take(pa.array(needs_key)), self._ids)
         for row, name in without_id.items():
@@ -236,7 +236,7 @@ class _ChangeWriter(_TableWriter):
             failed.setdefault(int(made.index[puts[row]]), Failure(why, stage=TASK_PUT))
         return made.without(failed) if failed else made
 
-    def deletions_of(self, records: Records) -> _Rows:
+    def deletions_of(self, records: Records) -> TableRows:
         """The rows that records without a value delete, by their keys."""
         key = self._any_case.respelled(records.key, len(records)) if self._any_case else None
         rows = self._keys.of(key.value if key and not key.failed else records.key, len(records))
@@ -245,7 +245,7 @@ class _ChangeWriter(_TableWriter):
         for row, name in null_ids(rows.rows, self._ids).items():
             failed[int(index[row])] = self._lacks(name, "the key of a record without a value")
         kinds = np.full(rows.rows.num_rows, DELETE, np.int8)
-        made = _Rows(with_kinds(rows.rows, kinds), index, failed)
+        made = TableRows(with_kinds(rows.rows, kinds), index, failed)
         return made.without(failed) if failed else made
 
     @staticmethod
@@ -268,7 +268,7 @@ def _limit(plan: TablePlan, stages: bool) -> GrowthLimit:
     return plan.growth.less(column_count(plan.new_fields) if stages else plan.growth.columns)
 
 
-def _nulls_apart(groups: Sequence[Records]) -> tuple[list[Records], list[Records]]:
+def nulls_apart(groups: Sequence[Records]) -> tuple[list[Records], list[Records]]:
     """The records that have a value, and those that have none."""
     present: list[Records] = []
     absent: list[Records] = []

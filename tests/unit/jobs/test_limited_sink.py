@@ -32,15 +32,14 @@ class StuckTarget:
         return "receipt"
 
 
-class StuckSink:
-    writer = None
-    commit_seconds = None
+class StuckSink(Sink):
+    writer: Any = None
 
     def __init__(self, target: StuckTarget) -> None:
-        self.target = target
+        self._stuck = target
 
-    def targets(self) -> list[StuckTarget]:
-        return [self.target]
+    def targets(self) -> Any:
+        return [self._stuck]
 
 
 @pytest.fixture

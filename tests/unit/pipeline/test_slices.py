@@ -81,7 +81,7 @@ def test_a_task_that_reads_more_bytes_than_a_batch_may_have_stops(world: World) 
 
 def test_tables_share_the_memory_of_a_task(world: World) -> None:
     world.monkeypatch.setattr(task, "_CHUNK_ROWS", 10)
-    world.monkeypatch.setattr(writer, "_BUFFER_BYTES", 1_000)
+    world.monkeypatch.setattr(writer, "BUFFER_BYTES", 1_000)
     held = []
     free = writer.IcebergWriter._free_memory
 
@@ -98,7 +98,7 @@ def test_tables_share_the_memory_of_a_task(world: World) -> None:
 
 def test_a_task_that_fails_removes_its_files(world: World) -> None:
     world.monkeypatch.setattr(task, "_CHUNK_ROWS", 2)
-    world.monkeypatch.setattr(writer, "_BUFFER_BYTES", 1)
+    world.monkeypatch.setattr(writer, "BUFFER_BYTES", 1)
     table = world.table(TABLE)
     taken = task.TaskWork._take
 
