@@ -246,14 +246,33 @@ def _unused_files(table: Table, expired: Collection[int]) -> list[str]:
         # Its owner wants them to stay: other tables may have them, too.
         return []
     goes = [one for one in table.metadata.snapshots if one.snapshot_id in expired]
-    stays = [one for one in table.metadata.snapshots if one.snapshot_id not in expired]
+    stays = _neighbours(table.metadata, expired)
     kept = _manifests(table, stays)
     gone = {path: one for path, one in _manifests(table, goes).items() if path not in kept}
     files = _files(table, gone.values())
     if files:
         files -= _files(table, kept.values())
-    lists = {one.manifest_list for one in goes} - {one.manifest_list for one in stays}
+    lists = {one.manifest_list for one in goes}
     return [*sorted(files), *sorted(gone), *sorted(lists)]
+
+
+def _neighbours(metadata: TableMetadata, expired: Collection[int]) -> list[Snapshot]:
+    """Of the snapshots that stay, those that may have a file of one that goes.
+
+    Along one line of snapshots a file is there from when it was added until it was removed. So what one that
+    goes and any other have, the one that stays beside it has, too. Where there are several lines (branches,
+    what was rolled back or never published), all snapshots count.
+    """
+    stays = [one for one in metadata.snapshots if one.snapshot_id not in expired]
+    by_id = {one.snapshot_id: one for one in metadata.snapshots}
+    heads = {one.snapshot_id for one in stays} - {one.parent_snapshot_id for one in metadata.snapshots}
+    line = {one.snapshot_id for head in heads for one in _ancestors(by_id, head)}
+    if len(heads) != 1 or len(line) != len(by_id):
+        return stays
+    parents_of_expired = {one.parent_snapshot_id for one in metadata.snapshots if one.snapshot_id in expired}
+    return [
+        one for one in stays if one.parent_snapshot_id in expired or one.snapshot_id in parents_of_expired
+    ]
 
 
 def _used_files(table: Table, snapshots: Sequence[Snapshot]) -> set[str]:

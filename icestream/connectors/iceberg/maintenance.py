@@ -32,8 +32,8 @@ from icestream.connectors.iceberg.sweep import file_prefix
 
 _log = logging.getLogger(__name__)
 
-_LEAST_EXPIRED: Final = 10
-"""Expiry reads what all snapshots have: by itself it waits until so many can go."""
+_LEAST_EXPIRED: Final = 20
+"""Expiry reads what these snapshots have, and writes all others anew: by itself it waits for so many."""
 
 
 class TableMaintainer(Maintainer):
