@@ -8,14 +8,21 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections import Counter
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from icestream.api.errors import CommitConflict, CommitUnknown, SinkUnavailable
+from icestream.connectors.iceberg.catalogs import new_catalog as rest_catalog
+from icestream.connectors.iceberg.compaction import CompactionLimits, compact
+from icestream.connectors.iceberg.expiry import ExpiryLimits, expire
 from tests.crashes.faults import Faults
 from tests.crashes.maintenance_process import maintainer
+from tests.crashes.rest_catalog import SilentCatalog
 from tests.unit.connectors.iceberg.maintained import Job, data_files, ids, loaded, new_catalog, on_disk
 
 ROOT = Path(__file__).parents[2]
@@ -78,3 +85,47 @@ def test_the_table_survives_a_kill(tmp_path: Path, point: str, turn: int) -> Non
     }
     assert on_disk(tmp_path, "*.parquet") <= referenced
     job.proves(140)
+
+
+def test_a_rest_catalog_that_takes_a_commit_and_never_answers(tmp_path: Path) -> None:
+    """Nothing is removed while nobody knows; what the catalog had taken is done when it speaks again."""
+    behind = new_catalog(tmp_path)
+    job = Job(behind)
+    for _ in range(6):
+        job.commit()
+    server = SilentCatalog(behind)
+    with server.serve() as address:
+        ours: Any = rest_catalog(
+            {
+                "iceberg.catalog.type": "rest",
+                "iceberg.catalog.uri": address,
+                "iceberg.catalog.rest.client.socket-timeout-ms": "300",
+            }
+        )
+        commit_table = ours.commit_table
+
+        def hushed(*arguments: Any) -> Any:
+            server.hush()
+            return commit_table(*arguments)
+
+        ours.commit_table = hushed
+        files = on_disk(tmp_path, "*.parquet")
+        with pytest.raises((CommitUnknown, SinkUnavailable)):
+            compact(ours.load_table("ns.t"), CompactionLimits(4))
+        assert len(on_disk(tmp_path, "*.parquet") - files) == 1, "the merged file stays"
+        server.speak()
+        ours.commit_table = commit_table
+        ours = rest_catalog({"iceberg.catalog.type": "rest", "iceberg.catalog.uri": address})
+        job.proves(60)
+        with suppress(CommitConflict):
+            compact(ours.load_table("ns.t"), CompactionLimits(4))
+        deadline = time.monotonic() + 60
+        while data_files(behind) != 1:
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+        last = ExpiryLimits(dt.timedelta(0), retain_last=1)
+        now = dt.datetime.now(dt.UTC) + dt.timedelta(seconds=1)
+        done = expire(lambda: ours.load_table("ns.t"), last, now)
+        assert done.snapshots_after == 1
+    assert ids(behind) == Counter(range(60))
+    job.proves(60)

@@ -2,19 +2,34 @@
 
 from __future__ import annotations
 
+import datetime as dt
+import decimal
+import uuid
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
+import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pyiceberg import types as ty
 from pyiceberg.partitioning import PartitionSpec
-from pyiceberg.types import DoubleType
+from pyiceberg.schema import Schema
+from pyiceberg.types import DoubleType, LongType, NestedField
 
+from icestream.api.batch import Batch, Counts, Staged
+from icestream.api.checkpoint import TopicIds, checkpoint_after
 from icestream.api.errors import CommitConflict
-from icestream.api.offsets import Offsets
+from icestream.api.offsets import Offsets, Partition
+from icestream.api.sink import Commit
 from icestream.connectors.iceberg.compaction import CompactionLimits, compact
 from icestream.connectors.iceberg.file_origins import Origins
 from icestream.connectors.iceberg.replace_commit import Replacement, growing, replace_files
+from icestream.connectors.iceberg.stage import StageWriter
+from icestream.connectors.iceberg.sweep import file_prefix
+from icestream.connectors.iceberg.table import IcebergTable
+from icestream.records.origins import RowOrigins
 from tests.unit.connectors.iceberg.maintained import (
     BUCKETS,
     PLAIN,
@@ -216,3 +231,115 @@ def test_manifests_are_merged_and_files_stay(tmp_path: Path) -> None:
     job.proves(1000)
     job.commit(100)
     job.proves(1100)
+
+
+F = NestedField
+EVERY_TYPE = Schema(
+    F(1, "id", LongType(), required=True),
+    F(2, "at", ty.TimestamptzType()),
+    F(3, "local", ty.TimestampType()),
+    F(4, "day", ty.DateType()),
+    F(5, "clock", ty.TimeType()),
+    F(6, "price", ty.DecimalType(10, 2)),
+    F(7, "big", ty.DecimalType(38, 10)),
+    F(8, "raw", ty.BinaryType()),
+    F(9, "key", ty.UUIDType()),
+    F(10, "four", ty.FixedType(4)),
+    F(11, "is_on", ty.BooleanType()),
+    F(12, "ratio", DoubleType()),
+    F(13, "small", ty.FloatType()),
+    F(14, "number", ty.IntegerType()),
+    F(15, "inner", ty.StructType(F(20, "x", ty.IntegerType()), F(21, "y.z", ty.StringType()))),
+    F(16, "list", ty.ListType(22, ty.LongType(), False)),
+    F(17, "map", ty.MapType(23, ty.StringType(), 24, DoubleType(), False)),
+    F(18, "deep", ty.ListType(25, ty.StructType(F(26, "k", ty.StringType(), required=True)), False)),
+)
+
+
+def every_type(number: int) -> dict[str, Any]:
+    if number % 5 == 0:
+        return dict.fromkeys(EVERY_TYPE.column_names[1:14]) | {"id": number}
+    return {
+        "id": number,
+        "at": dt.datetime(2026, 1, 1, 12, 0, 0, number, tzinfo=dt.UTC),
+        "local": dt.datetime(1969, 1, 1, 12, 0, 0, number),
+        "day": dt.date(2026, 1, 1 + number % 28),
+        "clock": dt.time(12, 0, number % 60, number),
+        "price": decimal.Decimal(f"{number}.25"),
+        "big": decimal.Decimal(f"-{number}.0000000001"),
+        "raw": bytes([number % 256]) * 3,
+        "key": uuid.UUID(int=number).bytes,
+        "four": number.to_bytes(4, "big"),
+        "is_on": number % 2 == 0,
+        "ratio": number / 3,
+        "small": float(number),
+        "number": -number,
+        "inner": {"x": number, "y.z": "z" * (number % 3)},
+        "list": [number, None],
+        "map": [("a", number / 2), ("b", None)],
+        "deep": [{"k": str(number)}],
+    }
+
+
+@pytest.mark.parametrize("is_changed", [False, True], ids=["as they are", "of an older schema"])
+def test_every_type_survives(tmp_path: Path, is_changed: bool) -> None:
+    """Files of the table's schema are copied by Arrow, others are read by PyIceberg."""
+    catalog = new_catalog(tmp_path)
+    catalog.drop_table("ns.t")
+    catalog.create_table("ns.t", EVERY_TYPE)
+    table = IcebergTable(catalog, "ns.t", "job", write_props={})
+    source = Partition("t", 0)
+    for start in range(0, 40, 10):
+        plan = table.plan({})
+        rows = pa.Table.from_pylist([every_type(n) for n in range(start, start + 10)], plan.arrow_schema)
+        writer = StageWriter(plan)
+        writer.write(rows, RowOrigins.of_one(source, np.arange(start, start + 10)))
+        before = table.found().checkpoint
+        batch = Batch(f"c{start}", Offsets({source: start}), Offsets({source: start + 10}))
+        counts, topics = {source: Counts(10, 10)}, TopicIds("c", {"t": "id"})
+        checkpoint = checkpoint_after(before, batch, counts, topics)
+        table.commit(Commit(checkpoint, before, plan, Staged(writer.close())))
+    if is_changed:
+        with loaded(catalog).update_schema() as update:
+            update.add_column("extra", ty.StringType())
+            update.update_column("number", LongType())
+
+    def by_id() -> list[dict[str, Any]]:
+        return sorted(loaded(catalog).scan().to_arrow().to_pylist(), key=lambda row: int(row["id"]))
+
+    bounds = {task.file.file_path: task.file.lower_bounds for task in loaded(catalog).scan().plan_files()}
+    expected = by_id()
+    assert compact(loaded(catalog), FOUR).files_after == 1
+    assert by_id() == expected
+    (merged,) = [task.file for task in loaded(catalog).scan().plan_files()]
+    assert merged.lower_bounds.keys() >= set.intersection(*(set(one) for one in bounds.values()))
+
+
+def test_what_a_killed_merge_leaves_is_swept_with_the_files_of_dead_batches(tmp_path: Path) -> None:
+    catalog = new_catalog(tmp_path)
+    job = Job(catalog)
+    for _ in range(4):
+        job.commit()
+
+    class Killed(BaseException):
+        pass
+
+    def kill(point: str) -> None:
+        raise Killed
+
+    prefix = file_prefix("job", loaded(catalog).metadata.table_uuid)
+    known = on_disk(tmp_path, "*.parquet")
+    with pytest.raises(Killed):
+        compact(loaded(catalog), FOUR, file_prefix=prefix, reached=kill)
+    (left,) = on_disk(tmp_path, "*.parquet") - known
+    compact(loaded(catalog), FOUR, file_prefix=prefix)
+    (merged,) = on_disk(tmp_path, "*.parquet") - known - {left}
+    job.commit()
+    checkpoint = job.table.found().checkpoint
+    assert checkpoint is not None
+    now = dt.datetime.now(dt.UTC)
+    assert job.table.sweep(checkpoint.commit, now) == 0, "it is young"
+    assert job.table.sweep(checkpoint.commit, now + dt.timedelta(hours=2)) == 1
+    assert left not in on_disk(tmp_path, "*.parquet")
+    assert merged in on_disk(tmp_path, "*.parquet")
+    job.proves(50)
