@@ -23,11 +23,13 @@ from pyiceberg.schema import Schema
 from pyiceberg.transforms import BucketTransform
 from pyiceberg.types import LongType, NestedField
 
+from icestream.api.config import subset
 from icestream.connectors.iceberg.catalogs import catalog_properties, open_catalog
 from icestream.embedded import ports
 from icestream.embedded.kafka import Broker
 from icestream.jobs.probes import probe_connector
 from tests.behaviours.test_sinks import BUCKETS, Subject, iceberg_subject
+from tests.catalog_examples import example
 from tests.http_proxy import Answer, PassOn, Request, proxy
 from tests.integration.s3_faults import Faults
 from tests.running import RunningConnector, StartConnector
@@ -93,22 +95,19 @@ def test_the_same_in_hadoops_words(
 ) -> None:
     recorder = Recorder()
     with proxy(s3["iceberg.catalog.s3.endpoint"], recorder) as address:
-        hadoop = {
-            "fs.s3a.endpoint": address.removeprefix("http://"),
-            "fs.s3a.connection.ssl.enabled": "false",
-            "fs.s3a.path.style.access": "true",
-            "fs.s3a.access.key": "hadoops-key",
-            "fs.s3a.secret.key": "hadoops-secret",
-            "fs.s3a.endpoint.region": "us-east-1",
-        }
-        store = {f"iceberg.hadoop.{key}": value for key, value in hadoop.items()}
+        store = example(
+            "Hadoop's words",
+            hadoop_fs_s3a_endpoint=address.removeprefix("http://"),
+            hadoop_fs_s3a_access_key="hadoops-key",
+            hadoop_fs_s3a_secret_key="hadoops-secret",
+        )
         if from_files:
-            store = {"iceberg.hadoop-conf-dir": str(tmp_path)}
             inner = "".join(
                 f"<property><name>{key}</name><value>{value}</value></property>"
-                for key, value in hadoop.items()
+                for key, value in subset(store, "iceberg.hadoop.").items()
             )
             (tmp_path / "core-site.xml").write_text(f"<configuration>{inner}</configuration>")
+            store = {"iceberg.hadoop-conf-dir": str(tmp_path)}
         works(sqlite_catalog, store)
         assert recorder.keys() == {"hadoops-key"}
         checked = {
@@ -127,12 +126,7 @@ def test_the_same_in_hadoops_words(
 def test_a_role_is_assumed(sqlite_catalog: Config, s3: Config, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_ENDPOINT_URL_STS", s3["iceberg.catalog.s3.endpoint"])
     recorder = Recorder()
-    role = {
-        "iceberg.catalog.client.factory": "org.apache.iceberg.aws.AssumeRoleAwsClientFactory",
-        "iceberg.catalog.client.assume-role.arn": "arn:aws:iam::123456789012:role/lake",
-        "iceberg.catalog.client.assume-role.region": "us-east-1",
-        "iceberg.catalog.client.assume-role.external-id": "a-friend",
-    }
+    role = example("An assumed role")
     with proxy(s3["iceberg.catalog.s3.endpoint"], recorder) as address:
         works(sqlite_catalog, {**s3, **role, "iceberg.catalog.s3.endpoint": address})
     (key,) = recorder.keys()

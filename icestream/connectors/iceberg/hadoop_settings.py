@@ -160,7 +160,11 @@ def hadoop_settings(config: Config) -> dict[str, str]:
     own = {key: value.strip() for key, value in subset(config, HADOOP).items() if value.strip()}
     for key, value in files.items():
         matters = key.startswith("fs.s3a.") or (key.startswith("hive.") and _is_hive(subset(config, PREFIX)))
-        if matters and key not in own and (instead := _instead(key, value)):
+        if not matters or key in own:
+            continue
+        # Hadoop puts other properties and variables of the environment in there.
+        instead = "write its value without ${…}" if "${" in value else _instead(key, value)
+        if instead:
             # Others' files are full of what is of no consequence here; what matters must not be lost.
             raise _problem(CONF_DIR, f"'{key}' in its files cannot be honoured; {instead}")
     return {**files, **own}
@@ -208,8 +212,6 @@ def _is_translated(key: str) -> bool:
 
 def _instead(key: str, value: str) -> str | None:
     """What to set in place of a key that matters and has no counterpart; None for all others."""
-    if "${" in value and (_is_translated(key) or key == "fs.defaultFS"):
-        return "write its value without ${…}"
     if _is_translated(key) or value in _HARMLESS_VALUES.get(key, ()) or key.startswith(_NO_CONSEQUENCE):
         return None
     if key == "fs.defaultFS" and not value.startswith(("hdfs:", "viewfs:")):

@@ -19,41 +19,40 @@ from icestream.connectors.iceberg.java_catalogs import java_catalog
 from icestream.embedded import ports
 from icestream.embedded.kafka import Broker
 from icestream.jobs.probes import probe_connector
+from tests.catalog_examples import example
 from tests.integration.foreign.catalog_servers import PASSWORD
 from tests.running import RunningConnector, StartConnector
 
 pytestmark = pytest.mark.network
 
 Produce = Callable[[str, Sequence[Mapping[str, Any]]], None]
-IN_AWS = {
-    "glue": "org.apache.iceberg.aws.glue.GlueCatalog",
-    "dynamodb": "org.apache.iceberg.aws.dynamodb.DynamoDbCatalog",
-}
+ON_PAGE = {"postgresql": "PostgreSQL", "mariadb": "MySQL and MariaDB", "hive": "Hive"}
+IN_AWS = {"glue": "Glue", "dynamodb": "DynamoDB"}
 Drained = Callable[[RunningConnector, int], None]
 
 
 @pytest.fixture(params=["postgresql", "postgresql on s3", "mariadb", "hive", "rest", "glue", "dynamodb"])
 def catalog(request: pytest.FixtureRequest, tmp_path: Path) -> dict[str, str]:
+    """As the page about catalogs has it, with the addresses and logins of here."""
+    name = {"iceberg.catalog": f"own_{uuid.uuid4().hex[:8]}"}
     if request.param == "rest":
-        return {"iceberg.catalog": "rest", **request.getfixturevalue("rest")}
-    if request.param in IN_AWS:
+        return {**request.getfixturevalue("rest"), **name}
+    if request.param in ("glue", "dynamodb"):
         s3 = request.getfixturevalue("s3")
-        return {
-            "iceberg.catalog": f"aws_{uuid.uuid4().hex[:8]}",
-            "iceberg.catalog.catalog-impl": IN_AWS[request.param],
-            "iceberg.catalog.warehouse": f"s3://warehouse/{request.param}",
+        shown = example(IN_AWS[request.param], warehouse=f"s3://warehouse/{request.param}")
+        login = {
             f"iceberg.catalog.{request.param}.endpoint": s3["iceberg.catalog.s3.endpoint"],
             "iceberg.catalog.client.access-key-id": s3["iceberg.catalog.s3.access-key-id"],
             "iceberg.catalog.client.secret-access-key": s3["iceberg.catalog.s3.secret-access-key"],
-            **s3,
         }
-    settings = request.getfixturevalue(request.param.partition(" ")[0])
-    if request.param == "postgresql on s3":
-        settings = {**settings, **request.getfixturevalue("s3")}
-        settings["iceberg.catalog.warehouse"] = "s3://warehouse/postgresql"
-    else:
-        settings = {**settings, "iceberg.catalog.warehouse": f"file://{tmp_path}/warehouse"}
-    return {"iceberg.catalog": f"own_{uuid.uuid4().hex[:8]}", **settings}
+        return {**shown, **login, **s3, **name}
+    kind, _, place = request.param.partition(" on ")
+    server = request.getfixturevalue(kind)
+    login = {key.removeprefix("iceberg.catalog."): value for key, value in server.items()}
+    here = {key: login[key] for key in ("uri", "jdbc.user", "jdbc.password") if key in login}
+    here["warehouse"] = "s3://warehouse/postgresql" if place else f"file://{tmp_path}/warehouse"
+    shown = example(ON_PAGE[kind], **{key.replace(".", "_"): value for key, value in here.items()})
+    return {**shown, **(request.getfixturevalue("s3") if place else {}), **name}
 
 
 def test_a_connector_lands_every_record_once_and_spark_finds_them_there(

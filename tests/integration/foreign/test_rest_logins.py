@@ -14,21 +14,22 @@ from icestream.connectors.iceberg.plugin import IcebergPlugin
 from icestream.embedded.kafka import Broker
 from icestream.jobs.probes import probe_connector
 from tests.behaviours.test_sinks import BUCKETS, Subject, iceberg_subject
+from tests.catalog_examples import example
 from tests.http_proxy import proxy
 from tests.integration.foreign.rest_logins import PasswordGuard, SignatureGuard, TokenGuard
 
 pytestmark = pytest.mark.network
 
 Config = dict[str, str]
-SEED_002: Mapping[str, str] = {
-    "iceberg.catalog.rest.sigv4-enabled": "true",
-    "iceberg.catalog.rest.signing-name": "s3tables",
-    "iceberg.catalog.rest.signing-region": "us-east-1",
+ON_PAGE = {
+    key: value
+    for key, value in example(
+        "Signed requests (SigV4)", rest_access__key__id="signer", rest_secret__access__key="s3cret/+"
+    ).items()
+    if ".rest." in key
 }
-KEYS: Mapping[str, str] = {
-    "iceberg.catalog.rest.access-key-id": "signer",
-    "iceberg.catalog.rest.secret-access-key": "s3cret/+",
-}
+KEYS = {key: value for key, value in ON_PAGE.items() if key.endswith(("access-key-id", "access-key"))}
+SEED_002 = {key: value for key, value in ON_PAGE.items() if key not in KEYS}
 
 
 @pytest.fixture(autouse=True)
@@ -130,11 +131,10 @@ def test_a_credential_buys_tokens_and_a_new_one_when_they_end(
 ) -> None:
     guard = TokenGuard()
     with proxy(config["iceberg.catalog.uri"], guard) as address:
-        login = {
-            "iceberg.catalog.credential": guard.credential,
-            "iceberg.catalog.scope": guard.scope,
-            "iceberg.catalog.oauth2-server-uri": f"{'' if relative else address}/realms/lake/token",
-        }
+        token = f"{'' if relative else address}/realms/lake/token"
+        login = example("REST", credential=guard.credential, scope=guard.scope, oauth2__server__uri=token)
+        # That server knows no warehouses.
+        del login["iceberg.catalog.warehouse"]
         made = works(config, address, login)
         before = guard.given_out
         guard.expire()

@@ -1,11 +1,14 @@
 """Catalog settings in Java's names, as PyIceberg takes them; what is refused, and that it tells no secret."""
 
 import socket
+import sys
 
 import pytest
 
 from icestream.api.errors import ConfigError, SinkUnavailable
+from icestream.cluster.allowed_hosts import host_problems
 from icestream.connectors.iceberg.catalogs import catalog_name, catalog_properties, new_catalog, open_catalog
+from icestream.connectors.iceberg.plugin import IcebergPlugin
 from icestream.embedded.ports import free_port
 
 POSTGRESQL = "jdbc:postgresql://db:5432/iceberg"
@@ -180,3 +183,48 @@ def test_a_catalog_that_cannot_be_reached_is_named_by_its_address() -> None:
     with pytest.raises(SinkUnavailable) as refused:
         new_catalog({"iceberg.catalog.type": "rest", "iceberg.catalog.uri": f"{uri}/some/path"})
     assert str(refused.value) == f"opening catalog 'iceberg': {uri} cannot be reached (Connection refused)"
+
+
+@pytest.mark.parametrize(
+    ("settings", "module", "extra"),
+    [
+        ({"type": "jdbc", "uri": POSTGRESQL}, "psycopg2", "postgres"),
+        ({"type": "jdbc", "uri": "jdbc:mysql://db/x"}, "pymysql", "mysql"),
+        ({"type": "glue", "client.region": "us-east-1"}, "boto3", "aws"),
+        ({"type": "dynamodb", "client.region": "us-east-1"}, "boto3", "aws"),
+        ({"type": "hive", "uri": "thrift://a:9083"}, "thrift", "hive"),
+        ({"type": "rest", "uri": "http://a", "rest.sigv4-enabled": "true"}, "boto3", "aws"),
+    ],
+)
+def test_what_is_not_installed_is_named_with_its_extra(
+    settings: dict[str, str], module: str, extra: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ours = ("icestream.connectors.iceberg.hive_catalog", "icestream.connectors.iceberg.aws_catalogs")
+    for name in list(sys.modules):
+        if name in ours or name.startswith(
+            (f"{module}.", "pyiceberg.catalog.hive", "pyiceberg.catalog.glue")
+        ):
+            monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, module, None)
+    with pytest.raises(ConfigError, match=rf"'{module}' is missing; .* 'icestream\[{extra}\]'"):
+        new_catalog({f"iceberg.catalog.{key}": value for key, value in settings.items()})
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("iceberg.catalog.uri", "jdbc:mysql://inner:3306/db"),
+        ("iceberg.catalog.uri", "thrift://allowed:9083,thrift://inner:9083"),
+        ("iceberg.catalog.glue.endpoint", "http://inner"),
+        ("iceberg.catalog.dynamodb.endpoint", "http://inner"),
+        ("iceberg.catalog.oauth2-server-uri", "http://inner/token"),
+        ("iceberg.hadoop.fs.s3a.endpoint", "inner:9000"),
+        ("iceberg.hadoop.fs.s3a.proxy.host", "inner"),
+        ("iceberg.hadoop.hive.metastore.uris", "thrift://inner:9083"),
+    ],
+)
+def test_every_address_is_one_of_the_hosts_that_the_worker_allows(key: str, value: str) -> None:
+    worker = {"icestream.allowed.hosts": "allowed"}
+    (problem,) = host_problems({key: value}, worker, IcebergPlugin())
+    assert problem.key == key and "'inner'" in problem.message
+    assert host_problems({key: value.replace("inner", "allowed")}, worker, IcebergPlugin()) == []

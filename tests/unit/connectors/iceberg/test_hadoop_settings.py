@@ -120,7 +120,6 @@ def test_a_metastore_is_found_by_hives_own_key() -> None:
         ("hive.metastore.sasl.enabled", "true", "REST catalog"),
         ("fs.defaultFS", "hdfs://nn:8020", "iceberg.catalog.warehouse"),
         ("dfs.nameservices", "x", "HDFS"),
-        ("fs.s3a.access.key", "${env.KEY}", "without ${…}"),
     ],
 )
 def test_what_has_no_counterpart_is_a_problem_that_says_what_to_set(
@@ -167,6 +166,14 @@ def test_what_matters_in_its_files_is_not_lost(folder: Path) -> None:
         ConfigError, match=r"'fs\.s3a\.encryption\.algorithm' in its files cannot be honoured"
     ):
         with_hadoop(in_folder(folder))
+
+
+def test_what_hadoop_would_put_in_is_not_taken_as_it_is(folder: Path) -> None:
+    (folder / "core-site.xml").write_text(xml({"fs.s3a.access.key": "${env.KEY}"}))
+    with pytest.raises(ConfigError, match=r"write its value without \$\{"):
+        with_hadoop(in_folder(folder))
+    mine = {**in_folder(folder), "iceberg.hadoop.fs.s3a.access.key": "me"}
+    assert with_hadoop(mine)["s3.access-key-id"] == "me"
 
 
 def test_only_folders_that_the_operator_named_are_read(folder: Path, tmp_path: Path) -> None:
