@@ -182,7 +182,10 @@ IN_AWS: Mapping[str, str] = {
 }
 
 
-@pytest.fixture(params=sorted([*SUBJECTS, *IN_AWS]))
+# Glue's commits are PyIceberg's own code, those to DynamoDB are ours.
+@pytest.fixture(
+    params=[*sorted(SUBJECTS), "iceberg-dynamodb", pytest.param("iceberg-glue", marks=pytest.mark.long)]
+)
 def subject(request: pytest.FixtureRequest, tmp_path: Path, toys: None) -> Subject:
     if request.param in IN_AWS:
         return in_aws(IN_AWS[request.param], request.getfixturevalue("s3"))
