@@ -28,7 +28,10 @@ from icestream.rows.new_columns import Path, fields_of, list_of, map_of, merged
 
 _OBJECT: Final = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _LIST: Final = msgspec.json.Decoder(list[msgspec.Raw])
+_ENCODE: Final = msgspec.json.encode
 _WRAPPER: Final = "value"
+_MOST_SPELLINGS: Final = 1000
+"""That are remembered: records may bring any number of them."""
 
 
 class Ambiguous(ValueError):
@@ -56,6 +59,7 @@ class AnyCase:
     def __post_init__(self) -> None:
         self._table = pa.struct(list(self.schema))
         self._strict = msgspec.json.Decoder(closed_type(self.schema))
+        self._respell = _Respeller(self._table)
 
     def respelled(self, value: Value, length: int) -> Respelled:
         if isinstance(value, Column) and value.schema is not None and value.schema.kind is Kind.STRUCT:
@@ -133,9 +137,10 @@ class AnyCase:
         odd = np.flatnonzero(odd_ones(strict.decode, texts)).tolist()
         if not odd:
             return rest
+        respell = self._respell if table is self._table else _Respeller(table)
         for row in odd:
             try:
-                texts[row] = _respelled_text(texts[row], table)
+                texts[row] = respell(texts[row])
             except Ambiguous as error:
                 failed[row] = str(error)
         return Text(JsonSource(texts))
@@ -143,10 +148,11 @@ class AnyCase:
     def _wrapped(self, objects: Sequence[Any], kind: pa.DataType, failed: dict[int, str]) -> Text:
         """Values at a path of JSON text, as a text of their own."""
         texts = []
+        respell = _Respeller(pa.struct([(_WRAPPER, kind)]))
         for row, one in enumerate(objects):
             text = b"{}" if one is ABSENT else encoded({_WRAPPER: one})
             try:
-                texts.append(_respelled_text(text, pa.struct([(_WRAPPER, kind)])))
+                texts.append(respell(text))
             except Ambiguous as error:
                 failed[row] = str(error)
                 texts.append(b"{}")
@@ -180,32 +186,46 @@ def _names(names: Sequence[str], table: pa.StructType) -> dict[str, str]:
     return found
 
 
-def _respelled_text(text: bytes | msgspec.Raw, kind: pa.DataType) -> bytes:
-    """One JSON value with the table's names; what is of another shape stays as it is."""
-    try:
+class _Respeller:
+    """Writes JSON of one type anew, with the table's names; what is of another shape stays as it is."""
+
+    def __init__(self, kind: pa.DataType) -> None:
+        self._is_list = pt.is_list(kind)
+        self._each: _Respeller | None = None
+        """Of the elements of a list, or of the values of a map."""
+        self._spelling: dict[str, str] = {}
+        self._inner: dict[str, _Respeller] = {}
         if pt.is_struct(kind):
+            self._spelling = _spelling(kind)
+            self._inner = {one.name: _Respeller(one.type) for one in fields_of(kind) if _has_names(one.type)}
+        elif _has_names(kind):
+            self._each = _Respeller(kind.value_type if self._is_list else kind.item_type)
+        self._known: dict[str, str] = {}
+
+    def __call__(self, text: bytes | msgspec.Raw) -> bytes:
+        try:
+            if self._is_list:
+                assert self._each is not None
+                return _ENCODE([msgspec.Raw(self._each(raw)) for raw in _LIST.decode(text)])
             members = _OBJECT.decode(text)
-            names = _names(list(members), kind)
-            inner = {names[name]: _respelled_raw(raw, kind, names[name]) for name, raw in members.items()}
-            return msgspec.json.encode(inner)
-        if pt.is_list(kind) and _has_names(kind):
-            items = [msgspec.Raw(_respelled_text(raw, kind.value_type)) for raw in _LIST.decode(text)]
-            return msgspec.json.encode(items)
-        if pt.is_map(kind) and _has_names(kind):
-            entries = _OBJECT.decode(text)
-            return msgspec.json.encode(
-                {key: msgspec.Raw(_respelled_text(raw, kind.item_type)) for key, raw in entries.items()}
-            )
-    except (msgspec.DecodeError, RecursionError):
-        pass
-    return bytes(text)
+        except (msgspec.DecodeError, RecursionError):
+            return bytes(text)
+        if self._each is not None:
+            return _ENCODE({key: msgspec.Raw(self._each(raw)) for key, raw in members.items()})
+        found: dict[str, msgspec.Raw] = {}
+        for name, raw in members.items():
+            own = self._known.get(name) or self._own(name)
+            if own in found:
+                raise Ambiguous(_told(own, [one for one in members if self._own(one) == own]))
+            inner = self._inner.get(own)
+            found[own] = raw if inner is None else msgspec.Raw(inner(raw))
+        return _ENCODE(found)
 
-
-def _respelled_raw(raw: msgspec.Raw, table: pa.StructType, name: str) -> msgspec.Raw:
-    position = table.get_field_index(name)
-    if position < 0 or not _has_names(table.field(position).type):
-        return raw
-    return msgspec.Raw(_respelled_text(raw, table.field(position).type))
+    def _own(self, name: str) -> str:
+        own = self._spelling.get(name.lower())
+        if own is not None and len(self._known) < _MOST_SPELLINGS:
+            self._known[name] = own
+        return name if own is None else own
 
 
 def _respelled_schema(schema: ConnectSchema, kind: pa.DataType) -> ConnectSchema:

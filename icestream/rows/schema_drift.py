@@ -7,7 +7,7 @@ which chunks may have any. Records with a schema tell by it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -24,6 +24,7 @@ from icestream.records.payloads import Payloads
 from icestream.records.plain import plain
 from icestream.records.schema import DECIMAL, ConnectSchema, Kind
 from icestream.records.values import Fields, Node, Text
+from icestream.rows.free_form import fields_with_text
 from icestream.rows.logical_types import new_column_type
 from icestream.rows.new_columns import (
     LIST_ELEMENT,
@@ -61,6 +62,8 @@ class SchemaDrift:
     """Why fields of a record are not among those found: they are beyond the limit."""
     force_optional: bool = False
     """Whether fields inside of new structs are optional even if a schema requires them."""
+    texts: Collection[Path] = ()
+    """Fields that become text, whatever they hold."""
     _strict: dict[frozenset[str], msgspec.json.Decoder[Any]] = field(default_factory=dict)
     _seen: dict[ConnectSchema, str | None] = field(default_factory=dict)
 
@@ -80,7 +83,7 @@ class SchemaDrift:
             return found
         texts = list(payloads)
         for row in set(rows) & set(self._with_unknown_keys(texts)):
-            fields = new_fields([texts[row]], self.schema)
+            fields = fields_with_text(new_fields([texts[row]], self.schema), self.texts)
             if fields and combined(self.found, fields) != self.found and (reason := self._refusal(fields)):
                 found[row] = reason
         return found
@@ -152,6 +155,8 @@ class SchemaDrift:
 
     def _take(self, fields: Mapping[Path, pa.DataType]) -> str | None:
         """Add the fields of a record to those found, or say why they are too many."""
+        if self.texts:
+            fields = fields_with_text(fields, self.texts)
         if all(path in self.found and self._holds(path, kind) for path, kind in fields.items()):
             return None
         if reason := self._refusal(fields):

@@ -183,6 +183,12 @@ ICEBERG_SINK: Final = (
                 "How long Java's coordinator keeps idle threads.",
             ),
             _setting("iceberg.catalog", Type.STRING, "iceberg", "The catalog's name."),
+            _setting(
+                "icestream.iceberg.json-columns",
+                Type.LIST,
+                [],
+                "Fields, such as payload or event.attributes, whose new columns are JSON text, not structs.",
+            ),
             Setting(
                 "icestream.iceberg.kafka-columns",
                 Type.LIST,

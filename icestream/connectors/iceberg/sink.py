@@ -33,6 +33,7 @@ from icestream.connectors.iceberg.settings import ICEBERG_SINK, group_of, id_col
 from icestream.connectors.iceberg.table import IcebergTable
 from icestream.connectors.iceberg.upserts import COMMIT_SECONDS, Upserts
 from icestream.connectors.iceberg.writer import IcebergWriter
+from icestream.rows.free_form import path_of
 from icestream.rows.new_columns import GrowthLimit
 
 RESERVED: Final = frozenset(
@@ -70,6 +71,7 @@ def table_from(
         upserts=upserts_of(config, table, queries),
         kafka_columns=settings["icestream.iceberg.kafka-columns"],
         any_case=any_case,
+        texts=frozenset(map(path_of, settings["icestream.iceberg.json-columns"])),
     )
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import logging
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, cast
@@ -38,7 +38,7 @@ from icestream.connectors.iceberg.partitions import Partitioner, PartitionValue
 from icestream.connectors.iceberg.schemas import arrow_schema
 from icestream.connectors.iceberg.statistics import statistics_plan
 from icestream.records.origins import RowOrigins
-from icestream.rows.new_columns import GrowthLimit
+from icestream.rows.new_columns import GrowthLimit, Path
 
 _log = logging.getLogger(__name__)
 
@@ -92,6 +92,8 @@ class TablePlan:
     """What the rows tell of where they are from; the schema has these columns."""
     any_case: bool = False
     """Whether names of fields match those of columns whatever their case."""
+    texts: Collection[Path] = ()
+    """Fields whose new columns are text, whatever they hold."""
 
     @functools.cached_property
     def schema(self) -> Schema:
@@ -116,6 +118,7 @@ class NewTablePlan:
     name: str
     growth: GrowthLimit
     force_optional: bool = False
+    texts: Collection[Path] = ()
 
 
 class _OpenFile:

@@ -11,7 +11,7 @@ import datetime as dt
 import functools
 import logging
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -58,7 +58,7 @@ from icestream.connectors.iceberg.sweep import file_prefix, sweep
 from icestream.connectors.iceberg.upserts import UpsertCommit, Upserts
 from icestream.connectors.iceberg.write_properties import property_problems, taken_properties
 from icestream.rows.any_case import ambiguous_columns, folded, folded_paths
-from icestream.rows.new_columns import GrowthLimit
+from icestream.rows.new_columns import GrowthLimit, Path
 from icestream.rows.record_shape import WHOLE
 from icestream.rows.schema_drift import limited_to
 from icestream.waits import waiting_for
@@ -88,6 +88,7 @@ class IcebergTable(Target):
         upserts: Upserts | None = None,
         kafka_columns: Sequence[str] = (),
         any_case: bool = False,
+        texts: Collection[Path] = (),
         group: str = "",
     ) -> None:
         share_history()
@@ -107,6 +108,8 @@ class IcebergTable(Target):
         self._kafka_columns = kafka_columns
         self._any_case = any_case
         """Whether names of fields match those of columns whatever their case."""
+        self._texts = texts
+        """Fields that become text, whatever they hold."""
         self.name = name
         self._table: Table | None = None
         self._manifest_list = KeptManifestList()
@@ -138,7 +141,7 @@ class IcebergTable(Target):
     def plan(self, new_fields: NewFields) -> TablePlan | NewTablePlan:
         """How to write files for the table as it is, or as it will be with new fields."""
         if self._table is None and self._is_missing():
-            return NewTablePlan(self.name, self._limit, self._force_optional)
+            return NewTablePlan(self.name, self._limit, self._force_optional, self._texts)
         table = self._table or self._loaded()
         if runs_out(table.io.properties, dt.datetime.now(dt.UTC)):
             table = self._loaded()
@@ -166,6 +169,7 @@ class IcebergTable(Target):
             upserts=self._upserts.plan(self.name, metadata) if self._upserts else None,
             kafka_columns=self._kafka_columns,
             any_case=self._any_case,
+            texts=self._texts,
         )
 
     def _refuse_ambiguous(self, table: Table) -> None:

@@ -53,7 +53,7 @@ class IcebergWriter:
     def __init__(self, task: WriterTask) -> None:
         self._stages = task.stages
         self._new = {
-            target.name: RecordShape(target.plan.growth, target.plan.force_optional)
+            target.name: RecordShape(target.plan.growth, target.plan.force_optional, target.plan.texts)
             for target in task.targets
             if isinstance(target.plan, NewTablePlan)
         }
@@ -131,7 +131,10 @@ class TableWriter:
         self.start = target.start
         self.files = self._stage(plan, task)
         self._drift = SchemaDrift(
-            plan.arrow_schema, _limit(plan, task.stages), force_optional=plan.force_optional
+            plan.arrow_schema,
+            _limit(plan, task.stages),
+            force_optional=plan.force_optional,
+            texts=plan.texts,
         )
         self._kafka_columns = plan.kafka_columns
         self._any_case = AnyCase(plan.arrow_schema) if plan.any_case else None

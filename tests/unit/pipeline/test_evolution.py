@@ -187,3 +187,28 @@ def test_a_null_struct_with_required_fields_and_a_uuid_inside_of_one_are_written
         (row["n"], row["inner"] and (row["inner"]["k"], str(row["inner"]["u"]))) for row in rows_of(staged)
     ]
     assert found == [(1, None), (1, ("a", uuid)), (7, ("5", uuid))]
+
+
+def test_a_field_of_no_fixed_shape_becomes_json_text_however_many_keys_it_has(world: World) -> None:
+    """icestream.iceberg.json-columns"""
+    table = world.table(Schema(F(1, "id", it.LongType())))
+    table._texts = frozenset({("free",), ("event", "attributes")})
+    keys = {f"k{number}": number for number in range(2000)}
+    event = {"n": 1, "attributes": {"a": [1, {"b": None}]}}
+    values = [
+        {"id": 1, "free": keys},
+        {"id": 2, "free": [1.5, "x"], "event": event},
+        {"id": 3, "free": "plain"},
+    ]
+    staged = world.staged([json.dumps(one).encode() for one in values], table)
+    assert not reasons(staged)
+    found = sorted(rows_of(staged), key=lambda row: row["id"])
+    assert json.loads(found[0]["free"]) == keys
+    assert [row["free"] for row in found[1:]] == ['[1.5,"x"]', "plain"]
+    assert found[1]["event"] == {"n": 1, "attributes": '{"a":[1,{"b":null}]}'}
+    inner = _struct({"field": "x", "type": "int64"}, field="free")
+    schema = _struct({"field": "id", "type": "int64"}, inner)
+    other = world.table(Schema(F(1, "id", it.LongType())), name="other")
+    other._texts = frozenset({("free",)})
+    staged = world.staged([_envelope(schema, {"id": 1, "free": {"x": 5}})], other, config=ENVELOPES)
+    assert rows_of(staged) == [{"id": 1, "free": '{"x":5}'}]

@@ -100,3 +100,10 @@ def test_a_table_that_lacks_them_and_may_not_grow_is_an_error(tmp_path: Path) ->
 def test_other_facts_are_refused() -> None:
     with pytest.raises(ConfigError, match="'colour' is none of topic, partition, offset, timestamp"):
         ICEBERG_SINK.parse({"icestream.iceberg.kafka-columns": "topic,colour"})
+
+
+def test_a_new_table_has_text_for_fields_of_no_fixed_shape(tmp_path: Path) -> None:
+    options = {"iceberg.tables.auto-create-enabled": "true", "icestream.iceberg.json-columns": "free, a.b"}
+    sink = opened(tmp_path, **options)
+    batch = staged(sink, [b'{"id":1,"free":{"x":{"y":1}},"a":{"b":[1],"c":2}}'])
+    assert rows_of(batch) == [{"id": 1, "free": '{"x":{"y":1}}', "a": {"b": "[1]", "c": 2}}]
