@@ -27,6 +27,7 @@ CREATION: Final = (
     "crashes/test_new_tables.py::test_a_manager_killed_around_the_creation_of_its_table_leaves_every_row_once"
 )
 ROUTED: Final = "crashes/test_routed.py"
+GROWTH: Final = "integration/test_worker.py::test_a_table_is_created_from_its_records_and_grows_with_them"
 MAINTENANCE: Final = f"{UNIT}/test_maintenance_settings.py::test_every_key_counts"
 
 APACHE: Final = {
@@ -40,8 +41,8 @@ APACHE: Final = {
     "iceberg.tables.evolve-schema-enabled": (
         "integration/test_worker.py::test_records_land_and_new_fields_become_columns"
     ),
-    "iceberg.tables.schema-force-optional": "",
-    "iceberg.tables.schema-case-insensitive": "",
+    "iceberg.tables.schema-force-optional": GROWTH,
+    "iceberg.tables.schema-case-insensitive": GROWTH,
     "iceberg.tables.auto-create-props.": CREATION,
     "iceberg.tables.write-props.": (
         f"{UNIT}/test_table_properties.py::test_values_that_no_file_could_be_written_with_are_refused"
@@ -86,7 +87,9 @@ APACHE: Final = {
 """All keys of the Apache connector, as of August 2026."""
 
 TABULAR: Final = {
-    "iceberg.tables.cdc-field": "",
+    "iceberg.tables.cdc-field": (
+        "crashes/test_upserts.py::test_the_table_is_what_a_dict_is_after_random_batches_and_kills"
+    ),
     "iceberg.tables.upsert-mode-enabled": "",
     "iceberg.control.group-id": f"{WORKER}::test_a_group_of_tabulars_sink_says_where_to_go_on",
     "iceberg.table.write-props.": (
@@ -101,7 +104,7 @@ OURS: Final = {
     "iceberg.tables.route-template": f"{ROUTED}::test_the_table_may_be_made_of_a_template_and_must_exist",
     "iceberg.tables.route-unmatched": f"{ROUTED}::test_records_that_match_no_pattern_can_be_rejected",
     "iceberg.tables.route-max-tables": f"{ROUTED}::test_a_topic_that_names_no_end_of_tables_stops_its_job",
-    "icestream.iceberg.kafka-columns": "",
+    "icestream.iceberg.kafka-columns": GROWTH,
     "icestream.maintenance.enabled": MAINTENANCE,
     "icestream.maintenance.interval-ms": MAINTENANCE,
     "icestream.maintenance.commits": MAINTENANCE,

@@ -1,6 +1,6 @@
 """Columns of a table that records no longer fit: which could be wider, and which need not be required.
 
-Asked by `schema_drift` about the few records that failed to become rows. What Iceberg's rules allow is
+Asked by `schema_drift` about the few records that failed to become rows. What a table's rules allow is
 offered: a long for an int, a double for a float, more digits of a decimal.
 """
 

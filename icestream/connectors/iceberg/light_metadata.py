@@ -13,7 +13,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
-from pydantic import BaseModel
 from pyiceberg.io import FileIO
 from pyiceberg.serializers import ToOutputFile
 from pyiceberg.table import Table, Transaction
@@ -30,6 +29,7 @@ from pyiceberg.table.update import (
     _apply_table_update,
     _TableMetadataUpdateContext,
 )
+from pyiceberg.typedef import IcebergBaseModel
 
 _T = TypeVar("_T")
 _HISTORY: Final = ("snapshots", "snapshot_log", "metadata_log")
@@ -71,7 +71,7 @@ def _itself(self: _T, memo: dict[int, Any] | None = None) -> _T:
 def _with_shared_history(self: TableMetadata, memo: dict[int, Any] | None = None) -> TableMetadata:
     """A deep copy, whose lists of history are new and have the same entries."""
     rest = self.model_copy(update=dict.fromkeys(_HISTORY, ()))
-    copied = BaseModel.__deepcopy__(rest, memo)
+    copied = IcebergBaseModel.__deepcopy__(rest, memo)
     history: dict[str, list[Any]] = {name: list(getattr(self, name)) for name in _HISTORY}
     known = self.snapshots.by_id if isinstance(self.snapshots, _Snapshots) else None
     return copied.model_copy(update={**history, "snapshots": _Snapshots(self.snapshots, known)})

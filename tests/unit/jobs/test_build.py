@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from icestream.jobs import build
+from icestream.api.errors import ConfigError
+from icestream.jobs import build, build_sink
+from icestream.plugins import sink_plugin
 
 
 def test_file_connectors_start_without_spark(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -26,3 +30,35 @@ def test_spark_starts_at_once_for_a_worker_that_names_it(monkeypatch: pytest.Mon
     assert not started
     build.manager_maker({"bootstrap.servers": "127.0.0.1:1", "spark.master": "local[2]"})
     assert len(started) == 1
+
+
+class Cluster:
+    """Kafka as an address shows it."""
+
+    def __init__(self, settings: Mapping[str, str]) -> None:
+        self.settings = settings
+
+    def cluster_id(self) -> str:
+        return self.settings["bootstrap.servers"].partition(":")[0]
+
+
+def test_events_are_published_to_the_cluster_of_the_topics_with_a_login_of_their_own(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """`iceberg.kafka.*`: other brokers of the same cluster, but no other cluster."""
+    monkeypatch.setattr(build_sink, "Topics", Cluster)
+    worker = {"bootstrap.servers": "here:1"}
+    topics: Any = Cluster(worker)
+    plugin = sink_plugin("IcebergSink")
+
+    def published(**config: str) -> Any:
+        return build_sink._published_topics(plugin, config, worker, topics)
+
+    assert published(**{"iceberg.kafka.linger.ms": "5"}) is topics
+    same = published(**{"iceberg.kafka.bootstrap.servers": "here:2", "iceberg.kafka.linger.ms": "5"})
+    assert same.settings["bootstrap.servers"] == "here:2"
+    with pytest.raises(
+        ConfigError, match=r"'iceberg\.kafka\.bootstrap\.servers' leads to another Kafka"
+    ) as no:
+        published(**{"iceberg.kafka.bootstrap.servers": "there:1"})
+    assert no.value.problems[0].key == "iceberg.kafka.bootstrap.servers"
