@@ -9,8 +9,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from unittest.mock import patch
 
-# Its plugin imports it at the end of a run: too late for Python's parser, which py4j's objects confuse when they
-# go (cpython issue 106905).
+# Its plugin imports it at the end of a run: too late for Python's parser, which py4j's objects confuse when
+# they go (cpython issue 106905).
 import hypothesis  # noqa: F401
 import py4j.java_gateway
 import py4j.protocol

@@ -9,7 +9,7 @@ import signal
 import sys
 import time
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, TypeVar
@@ -238,30 +238,8 @@ class JobManager:
     def __init__(self, job: Job, **more: str) -> None:
         number = len(list(job.folder.glob("manager-*.log")))
         self.log = job.folder / f"manager-{number}.log"
-        self.environ = {
-            "KAFKA_BOOTSTRAP_SERVERS": job.bootstrap,
-            "CONNECT_GROUP_ID": job.group,
-            "CONTROL_TOPIC": job.control,
-            "CATALOG_NAME": CATALOG,
-            "CATALOG_TYPE": "jdbc",
-            "CATALOG_URI": job.catalog_uri,
-            "CATALOG_WAREHOUSE": f"file://{job.folder}/warehouse",
-            "COMMIT_INTERVAL_MINUTES": "0.03",
-            "COMMIT_TIMEOUT_MINUTES": "0.3",
-            "HTTP_PORT": "0",
-            **more,
-        }
-        # What the environment of the tests says of these is not the job's business.
-        kept = {key: value for key, value in os.environ.items() if not key.startswith(("CATALOG_", "KAFKA_"))}
-        before = dict(os.environ)
-        os.environ.clear()
-        os.environ.update({**kept, **self.environ})
-        try:
-            command = [sys.executable, "-m", "icestream.cli.main", "job-manager"]
-            self.process: Process = spawn(command, output=self.log, die_with_parent=True)
-        finally:
-            os.environ.clear()
-            os.environ.update(before)
+        command = [sys.executable, "-m", "icestream.cli.main", "job-manager"]
+        self.process: Process = spawn_with(environment_of(job, **more), command, self.log)
 
     @property
     def text(self) -> str:
@@ -278,6 +256,35 @@ class JobManager:
     def kill(self) -> None:
         self.process.send(signal.SIGKILL)
         self.process.wait(60)
+
+
+def environment_of(job: Job, **more: str) -> dict[str, str]:
+    return {
+        "KAFKA_BOOTSTRAP_SERVERS": job.bootstrap,
+        "CONNECT_GROUP_ID": job.group,
+        "CONTROL_TOPIC": job.control,
+        "CATALOG_NAME": CATALOG,
+        "CATALOG_TYPE": "jdbc",
+        "CATALOG_URI": job.catalog_uri,
+        "CATALOG_WAREHOUSE": f"file://{job.folder}/warehouse",
+        "COMMIT_INTERVAL_MINUTES": "0.03",
+        "COMMIT_TIMEOUT_MINUTES": "0.3",
+        "HTTP_PORT": "0",
+        **more,
+    }
+
+
+def spawn_with(environ: Mapping[str, str], command: Sequence[str], log: Path) -> Process:
+    """What the environment of the tests says of catalogs and Kafka is not the job's business."""
+    before = dict(os.environ)
+    kept = {key: value for key, value in before.items() if not key.startswith(("CATALOG_", "KAFKA_"))}
+    os.environ.clear()
+    os.environ.update({**kept, **environ})
+    try:
+        return spawn(command, output=log, die_with_parent=True)
+    finally:
+        os.environ.clear()
+        os.environ.update(before)
 
 
 def config_of(job: Job, **more: Any) -> dict[str, Any]:

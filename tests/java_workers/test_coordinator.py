@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 import uuid
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -24,7 +25,7 @@ from icestream.embedded.kafka import Broker
 from icestream.kafka.group_admin import set_group_offsets
 from icestream.kafka.topic_follower import TopicFollower
 from icestream.kafka.topics import Topics
-from tests.java_workers.running import Job, config_of
+from tests.java_workers.running import Job, config_of, environment_of, spawn_with
 from tests.java_workers.written import data_written, files_of, ids_in, send, until
 
 MakeManager = Callable[..., IcebergJobManager]
@@ -284,3 +285,28 @@ def test_without_a_group_of_workers_they_are_asked_all_the_same(
     assert str(asked.commit_id) == job.summaries()[-1]["kafka.connect.commit-id"]
     kept = Topics({"bootstrap.servers": job.bootstrap}).group_offsets(job.group, [Partition(job.control, 0)])
     assert kept, "a group without any offset does not exist, and Java's tasks die of that"
+
+
+@pytest.mark.crashes
+def test_a_manager_that_is_killed_anywhere_loses_and_repeats_nothing(
+    broker: Broker, tmp_path: Path, make_manager: MakeManager
+) -> None:
+    """At each point between two steps; all of them at the same time, each with a job of its own."""
+    jobs = {
+        point: Job(broker.bootstrap, tmp_path / point, tables=("db.a", "db.b"))
+        for point in ("opened", "prepared", "committed", "told", "started")
+    }
+    killed = {}
+    for point, job in jobs.items():
+        send(job, data_written(job.table("db.a"), range(5)), data_written(job.table("db.b"), range(3)))
+        command = [sys.executable, "-m", "tests.java_workers.killed_manager", point]
+        killed[point] = spawn_with(environment_of(job), command, tmp_path / f"{point}.log")
+    for point, job in jobs.items():
+        assert killed[point].wait(120), (tmp_path / f"{point}.log").read_text()
+        assert (tmp_path / f"{point}.log").read_text() == "", point
+        landed = point in ("committed", "told", "started")
+        assert (job.visible("db.a"), job.visible("db.b")) == ((5, 3) if landed else (0, 0)), point
+        send(job, data_written(job.table("db.b"), range(3, 6)))
+        make_manager(job).tick()
+        assert ids_in(job.table("db.a")) == list(range(5)), point
+        assert ids_in(job.table("db.b")) == list(range(6)), point

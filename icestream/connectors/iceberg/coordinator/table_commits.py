@@ -8,7 +8,6 @@ The table decides: its snapshots hold the offsets of the control topic up to whi
 from __future__ import annotations
 
 import datetime as dt
-import decimal
 import json
 import logging
 import uuid
@@ -24,12 +23,9 @@ from pyiceberg.exceptions import (
     NoSuchTableError,
     ValidationException,
 )
-from pyiceberg.manifest import DataFile, DataFileContent, FileFormat
 from pyiceberg.table import Table
 from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.refs import MAIN_BRANCH
-from pyiceberg.typedef import Record
-from pyiceberg.types import DecimalType, IcebergType, UUIDType
 
 from icestream.api.errors import (
     CommitConflict,
@@ -41,6 +37,7 @@ from icestream.api.errors import (
 )
 from icestream.connectors.iceberg.catalogs import sink_errors
 from icestream.connectors.iceberg.coordinator.rounds import Envelope
+from icestream.connectors.iceberg.coordinator.written_files import data_file, files_in
 from icestream.connectors.iceberg.events import TableReference, WrittenFile
 from icestream.connectors.iceberg.guarded_append import guarded_append
 from icestream.connectors.iceberg.light_metadata import LightTransaction, share_history
@@ -182,7 +179,7 @@ class TableCommits:
         floor = self._floor(reference, table.metadata)
         self._refuse_other_topic(reference, floor, round_)
         new = [one for one in envelopes if one.offset >= floor.get(one.partition, 0)]
-        files = _files(new)
+        files = files_in(new)
         if not files:
             return Outcome(reference, envelopes)
         _refuse_unsupported(reference, new, table.metadata)
@@ -258,7 +255,7 @@ class TableCommits:
 
         append = guarded_append(transaction, branch, summary, refuse_moved)
         for file in prepared.files:
-            append.append_data_file(_data_file(file, table.metadata))
+            append.append_data_file(data_file(file, table.metadata))
         with sink_errors(f"writing manifests of {reference}"):
             try:
                 append.commit()
@@ -385,72 +382,6 @@ def _refuse_unsupported(
                     f"'{file.file_path}' of table '{reference}' has partition spec {file.spec_id or 0}, and "
                     f"the table's is {spec} by now: {hand_back}"
                 )
-
-
-def _files(envelopes: Iterable[Envelope]) -> list[WrittenFile]:
-    """The data files with rows, each once."""
-    found: dict[str, WrittenFile] = {}
-    for one in envelopes:
-        for file in one.written.data_files or ():
-            if file.record_count:
-                found.setdefault(_same_path(file.file_path), file)
-        for file in one.written.delete_files or ():
-            found.setdefault(_same_path(file.file_path), file)
-    return list(found.values())
-
-
-def _same_path(path: str) -> str:
-    """Java writes `file:/…` where others write `file:///…`."""
-    scheme, colon, rest = path.partition(":")
-    return f"file:{'/' + rest.lstrip('/')}" if colon and scheme == "file" else path
-
-
-def _data_file(file: WrittenFile, metadata: TableMetadata) -> DataFile:
-    types = [one.field_type for one in metadata.spec().partition_type(metadata.schema()).fields]
-    if len(types) != len(file.partition):
-        raise FatalError(
-            f"'{file.file_path}' has {len(file.partition)} partition values, and partition spec "
-            f"{file.spec_id} has {len(types)}"
-        )
-    try:
-        kind = FileFormat[file.file_format.upper()]
-    except KeyError:
-        raise FatalError(
-            f"'{file.file_path}' has the format '{file.file_format}', which is not known"
-        ) from None
-    values = [_partition_value(value, type_) for value, type_ in zip(file.partition, types, strict=True)]
-    data_file = DataFile.from_args(
-        content=DataFileContent.DATA,
-        file_path=file.file_path,
-        file_format=kind,
-        partition=Record(*values),
-        record_count=file.record_count,
-        file_size_in_bytes=file.file_size_in_bytes,
-        column_sizes=file.column_sizes,
-        value_counts=file.value_counts,
-        null_value_counts=file.null_value_counts,
-        nan_value_counts=file.nan_value_counts,
-        lower_bounds=file.lower_bounds,
-        upper_bounds=file.upper_bounds,
-        key_metadata=file.key_metadata,
-        split_offsets=file.split_offsets,
-        equality_ids=file.equality_ids,
-        sort_order_id=file.sort_order_id,
-    )
-    data_file.spec_id = metadata.spec().spec_id
-    return data_file
-
-
-def _partition_value(value: Any, type_: IcebergType) -> Any:
-    """Dates and times are the numbers that PyIceberg writes; decimals and UUIDs come as bytes."""
-    if value is None or not isinstance(value, bytes):
-        return value
-    if isinstance(type_, DecimalType):
-        unscaled = int.from_bytes(value, "big", signed=True)
-        return decimal.Decimal(unscaled).scaleb(-type_.scale, decimal.Context(prec=38))
-    if isinstance(type_, UUIDType):
-        return uuid.UUID(bytes=value)
-    return value
 
 
 def failures(outcomes: Iterable[Outcome]) -> list[IcestreamError]:
