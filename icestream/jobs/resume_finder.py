@@ -118,6 +118,9 @@ class ResumeFinder:
         partitions = self._topics.refresh()
         all_partitions = [*partitions, *self._topics.leaderless]
         group = self._kafka.group_offsets(self._job.group, all_partitions)
+        if inheritance.takes_over(group) and inheritance.settle(self._job, self._kafka, self._sink):
+            found = [target.found() for target in self.targets]
+            group = self._kafka.group_offsets(self._job.group, all_partitions)
         self._publisher.refuse_taken_over(group, all_partitions)
         asked = found if any(p in group for p in partitions) else routed.all_found(self.targets, found)
         self._topics.note_targets(asked)

@@ -32,8 +32,8 @@ def our_sink() -> Iterator[OurSink]:
     """The connector of a job on our side, without Spark."""
     made: list[SinkManager] = []
 
-    def make(job: Job) -> SinkManager:
-        config = job.connector(**{"iceberg.control.commit.interval-ms": "100"})
+    def make(job: Job, **more: str) -> SinkManager:
+        config = job.connector(**{"iceberg.control.commit.interval-ms": "100", **more})
         worker = {"bootstrap.servers": job.bootstrap}
         runner = InWorkerRunner(worker, RecordSettings.of(config))
         made.append(manager := sink_manager(job.name, config, worker, runner))
@@ -59,12 +59,18 @@ def ids_of(job: Job, partition_end: int) -> list[int]:
     return list(range(partition_end * job.partitions))
 
 
-def test_what_workers_have_written_is_committed_and_the_rest_is_read(job: Job, our_sink: OurSink) -> None:
+ROUTED = {"iceberg.tables.route-field": "kind", "iceberg.table.db.t.route-regex": "k.*"}
+
+
+@pytest.mark.parametrize("more", [{}, ROUTED], ids=["all", "routed"])
+def test_what_workers_have_written_is_committed_and_the_rest_is_read(
+    job: Job, our_sink: OurSink, more: dict[str, str]
+) -> None:
     job.produce(300)
     # Java's workers have written and told of the first 40 records of each partition; nobody committed them.
     send(job, data_written(job.table(), ids_of(job, 20)), source=(20, 20, 20))
     send(job, data_written(job.table(), ids_of(job, 40)[60:]), source=(40, 40, 40))
-    manager = our_sink(job)
+    manager = our_sink(job, **more)
     tick_until_visible(manager, job, 300)
     job.assert_exact()
     key = f"kafka.connect.offsets.{job.control}.{job.group}"
@@ -97,17 +103,18 @@ def test_nothing_begins_while_the_old_workers_live(job: Job, our_sink: OurSink) 
     job.assert_exact()
 
 
-def test_java_ours_java_ours(job: Job, our_sink: OurSink) -> None:
+@pytest.mark.parametrize("more", [{}, ROUTED], ids=["all", "routed"])
+def test_java_ours_java_ours(job: Job, our_sink: OurSink, more: dict[str, str]) -> None:
     """Our own offsets in the table are old by the time Java has had the job again."""
     job.produce(60)
     send(job, data_written(job.table(), ids_of(job, 10)), source=(10, 10, 10))
-    ours = our_sink(job)
+    ours = our_sink(job, **more)
     tick_until_visible(ours, job, 60)
     ours.close()
     job.produce(60)
     send(job, data_written(job.table(), ids_of(job, 30)[60:]), source=(30, 30, 30))
     job.produce(30)
-    tick_until_visible(our_sink(job), job, 150)
+    tick_until_visible(our_sink(job, **more), job, 150)
     job.assert_exact()
     key = f"kafka.connect.offsets.{job.control}.{job.group}"
     assert sum(key in summary for summary in job.summaries()) == 2, "its files were left"

@@ -187,6 +187,8 @@ class Coordinator:
             return
         began = self._wall()
         source = self._source()
+        waiting = sum(end - start for start, end in source.behind.values())
+        self.progress = replace(self.progress, lag=waiting if source.assigned else None)
         if not source.assigned and now - self._alone_since < self._pace.interval:
             # Whom nobody hears has to be asked again: workers that have just started, for one.
             self._next_start = now + min(self._pace.interval, LOOK_SECONDS)
