@@ -26,6 +26,7 @@ TABLE: Final = "iceberg.table.<table>."
 CREATION: Final = (
     "crashes/test_new_tables.py::test_a_manager_killed_around_the_creation_of_its_table_leaves_every_row_once"
 )
+BRANCHES: Final = f"{UNIT}/test_commit_branches.py"
 ROUTED: Final = "crashes/test_routed.py"
 GROWTH: Final = "integration/test_worker.py::test_a_table_is_created_from_its_records_and_grows_with_them"
 MAINTENANCE: Final = f"{UNIT}/test_maintenance_settings.py::test_every_key_counts"
@@ -34,7 +35,7 @@ APACHE: Final = {
     "iceberg.tables": "integration/test_worker.py::test_records_land_and_new_fields_become_columns",
     "iceberg.tables.dynamic-enabled": f"{ROUTED}::test_the_table_may_be_named_by_the_record",
     "iceberg.tables.route-field": f"{ROUTED}::test_records_go_to_the_tables_whose_pattern_they_match",
-    "iceberg.tables.default-commit-branch": "",
+    "iceberg.tables.default-commit-branch": f"{BRANCHES}::test_rows_are_on_the_branch_only",
     "iceberg.tables.default-id-columns": CREATION,
     "iceberg.tables.default-partition-by": CREATION,
     "iceberg.tables.auto-create-enabled": CREATION,
@@ -47,7 +48,7 @@ APACHE: Final = {
     "iceberg.tables.write-props.": (
         f"{UNIT}/test_table_properties.py::test_values_that_no_file_could_be_written_with_are_refused"
     ),
-    f"{TABLE}commit-branch": "",
+    f"{TABLE}commit-branch": f"{BRANCHES}::test_a_table_may_have_a_branch_of_its_own",
     f"{TABLE}id-columns": (
         f"{UNIT}/test_new_table.py::test_settings_of_a_table_have_its_full_name_or_its_bare_one"
     ),

@@ -10,9 +10,15 @@ from __future__ import annotations
 import logging
 import uuid
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from icestream.api.checkpoint import Checkpoint, FoundCheckpoint, TopicIds, checkpoint_moved
+from icestream.api.checkpoint import (
+    Checkpoint,
+    FoundCheckpoint,
+    TopicIds,
+    behind_until,
+    checkpoint_moved,
+)
 from icestream.api.config import Config
 from icestream.api.errors import BadOffsets, CommitConflict, FatalError, NotReadyError, SourceRecreated
 from icestream.api.offsets import NOTHING, Offsets, Partition
@@ -37,6 +43,7 @@ from icestream.jobs.resume import (
     strange_topic,
     unpublished_batch,
 )
+from icestream.jobs.routed_resume import routed_resume_point
 from icestream.jobs.sink_job import SinkJob
 from icestream.kafka.topics import GroupOffset
 from icestream.pipeline.in_worker import InWorkerRunner
@@ -94,7 +101,10 @@ class CheckpointOffsetStore:
         self._before: dict[str, FoundCheckpoint] = {}
 
     def read(self) -> Offsets:
-        """The lowest offset over the tables; a partition that was reset in any of them has none."""
+        """The lowest offset over the tables; a partition that was reset in any of them has none. Of a job
+        that routes, where the group is: a table without rows stays behind."""
+        if self._sink.routing is not None:
+            return self._of_group.read()
         starts = [_told(found) for found in (target.found() for target in self._targets)]
         known = [start for start in starts if start is not None]
         if not known:
@@ -223,6 +233,8 @@ class CheckpointOffsetStore:
         begins_late = self._job.begins_at == "latest" and not now.checkpoints
         fresh = now.ends if begins_late else now.beginnings
         try:
+            if self._sink.routing is not None:
+                return routed_resume_point(self._job.name, now.found, now.group, fresh).starts
             return resume_point(self._job.group, now.found, now.group, fresh).starts
         except FatalError as error:
             raise BadOffsets(str(error)) from error
@@ -247,14 +259,22 @@ class CheckpointOffsetStore:
         self._still_awaited()
         self._reached(f"moving {target.name}")
         checkpoint = checkpoint_moved(found.checkpoint, self._commit, moves, now.source, start)
-        target.commit(Commit(checkpoint, found.checkpoint, target.plan({})))
+        lost = None
+        if self._sink.routing is not None:
+            checkpoint, lost = routed_moved(checkpoint, found, moves), found.lost_commit
+        target.commit(Commit(checkpoint, found.checkpoint, target.plan({}), expect_lost=lost))
         self._before[target.name] = found
         self._reached(f"moved {target.name}")
 
     def _settle(self, now: _Now, publisher: KafkaPublisher) -> None:
         """Publish the dead letters of a last batch whose transaction is missing: later nobody could tell."""
         checkpoints = [item.checkpoint for item in now.settles if item.checkpoint]
-        if self._job.dead_letters is None or not has_all(now.settles):
+        if self._job.dead_letters is None:
+            return
+        if self._sink.routing is not None:
+            self._warn_unpublished(checkpoints, now)
+            return
+        if not has_all(now.settles):
             return
         moved = moved_by_others(now.settles, now.group)
         batch = unpublished_batch(checkpoints, now.group, [p for p in now.partitions if p not in moved])
@@ -287,6 +307,34 @@ class CheckpointOffsetStore:
             publish_missing(batch, theirs, self._sink, runner, publisher, self._job.name)
         finally:
             runner.close()
+
+    def _warn_unpublished(self, checkpoints: Sequence[Checkpoint], now: _Now) -> None:
+        """A job that routes publishes dead letters of a batch that died when it runs it again; whoever moves
+        its offsets first may never run it."""
+        ahead = any(
+            at.next > now.group[p].next
+            for one in checkpoints
+            for p, at in one.partitions.items()
+            if p in now.group
+        )
+        if ahead:
+            _log.warning(
+                "the last batch is in some tables and was not published: its dead letters follow the new "
+                "offsets. To have them all, resume the connector and stop it before you move offsets",
+                extra={"connector": self._job.name},
+            )
+
+
+def routed_moved(checkpoint: Checkpoint, found: FoundCheckpoint, moves: Moves) -> Checkpoint:
+    """The checkpoint of a table of a job that routes, after some partitions were moved: what it lacks of the
+    others after a rollback is not forgotten."""
+    behind = {p: until for p, until in behind_until(found).items() if p in checkpoint.partitions}
+    return replace(
+        checkpoint,
+        is_routed=True,
+        joining=frozenset(),
+        behind={p: until for p, until in behind.items() if p not in moves},
+    )
 
 
 def _told(found: FoundCheckpoint) -> Offsets | None:

@@ -93,7 +93,7 @@ def sink_offset_store(
     job = sink_job(name, config, plugin.options(config))
     sink = plugin.open(name, config)
     try:
-        deciding = [target for target in sink.targets() if _decides(target)]
+        deciding = [target for target in sink.known_targets() if _decides(target)]
     except BaseException:
         sink.close()
         raise

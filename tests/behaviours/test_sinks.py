@@ -83,8 +83,9 @@ def checkpoint_to(start: int, until: int, before: Checkpoint | None) -> Checkpoi
     return checkpoint_after(before, batch, {SOURCE: Counts(until - start, until - start)}, IDS)
 
 
-def iceberg(folder: Path, spec: PartitionSpec) -> Subject:
+def iceberg(folder: Path, spec: PartitionSpec, branch: str = "main") -> Subject:
     config = {
+        "iceberg.tables.default-commit-branch": branch,
         "iceberg.tables": "ns.t",
         "iceberg.catalog.type": "jdbc",
         "iceberg.catalog.uri": f"jdbc:sqlite:{folder}/catalog.db",
@@ -102,7 +103,11 @@ def iceberg_subject(
     catalog.create_table(name, SCHEMA, partition_spec=spec)
 
     def visible() -> list[int]:
-        return sorted(catalog.load_table(name).scan().to_arrow()["id"].to_pylist())
+        table = catalog.load_table(name)
+        branch = config.get("iceberg.tables.default-commit-branch", "main")
+        if branch not in table.refs():
+            return []
+        return sorted(table.scan().use_ref(branch).to_arrow()["id"].to_pylist())
 
     return Subject(lambda job: IcebergPlugin().open(job, config), visible, leftovers)
 
@@ -170,6 +175,7 @@ def toy(folder: Path) -> Subject:
 
 SUBJECTS: Mapping[str, Callable[[Path], Subject]] = {
     "iceberg": lambda folder: iceberg(folder, UNPARTITIONED_PARTITION_SPEC),
+    "iceberg-branch": lambda folder: iceberg(folder, UNPARTITIONED_PARTITION_SPEC, "audit"),
     "iceberg-partitioned": lambda folder: iceberg(folder, BUCKETS),
     "file": file,
     "toy": toy,

@@ -16,6 +16,7 @@ from icestream.kafka.group_admin import delete_group
 from tests.crashes.conftest import MakePipeline, StartManager
 from tests.crashes.pipeline import PARTITIONS, SCHEMA, SPEC, Pipeline, assert_same
 from tests.crashes.processes import Fault
+from tests.crashes.test_moved_offsets import Hand
 from tests.crashes.test_several_tables import die_at
 from tests.crashes.without_spark import run
 
@@ -221,3 +222,24 @@ def test_a_topic_that_names_no_end_of_tables_stops_its_job(make_pipeline: MakePi
     pipeline.produce(range(100, 300))
     with pytest.raises(FatalError, match=r"name more than 50 tables.*iceberg\.tables\.route-max-tables"):
         run(pipeline)
+
+
+def test_offsets_moved_by_hand_move_every_table(by_template: Routed) -> None:
+    pipeline, hand = by_template.pipeline, Hand(by_template.pipeline)
+    pipeline.produce(range(300), spoil=[0])
+    run(pipeline)
+    # The table of bucket 1 has nothing of these, and is moved as well.
+    pipeline.produce([n for n in range(300, 600) if bucket(n) != 1])
+    run(pipeline)
+    assert hand.read() == {p.number: at for p, at in pipeline.group_offsets().positions.items()}
+    hand.alter({0: 50, 1: 150})
+    run(pipeline)
+    # Partition p has the ids p, p + 3, …: those of 0 from the 50th on come again.
+    again = pipeline.ids("db.b1")
+    assert {n for n, count in again.items() if count == 2} == {
+        n for n in range(150, 300, 3) if bucket(n) == 1
+    }
+    hand.reset()
+    run(pipeline)
+    assert pipeline.ids("db.b1")[1] == 2
+    assert pipeline.ids("db.b1")[153] == 3

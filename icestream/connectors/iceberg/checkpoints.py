@@ -30,10 +30,17 @@ def key_of(job: str) -> str:
     return f"{_PREFIX}{job}"
 
 
+def head_of(metadata: TableMetadata, branch: str) -> Snapshot | None:
+    """What a branch has; one that does not exist begins where the main branch is, as with Java's sink."""
+    if branch in metadata.refs:
+        return metadata.snapshot_by_name(branch)
+    return metadata.current_snapshot()
+
+
 def find(metadata: TableMetadata, job: str, branch: str) -> FoundCheckpoint:
     """The checkpoint of the nearest ancestor that has one; the table property if the history is cut."""
     key = key_of(job)
-    snapshot = metadata.snapshot_by_name(branch)
+    snapshot = head_of(metadata, branch)
     noted = metadata.properties.get(key)
     remembered = checkpoint_from_property(noted) if noted else None
     by_id: dict[int, Snapshot] | None = None

@@ -219,9 +219,6 @@ _TABLE_SETTINGS: Final = (
 
 _TABLE_KEY: Final = re.compile(rf"iceberg\.table\.(.+)\.(?:{'|'.join(name for name, _ in _TABLE_SETTINGS)})")
 
-_KEYS_NOT_YET: Final = ("iceberg.tables.default-commit-branch",)
-_TABLE_KEYS_NOT_YET: Final = re.compile(r"iceberg\.table\..+\.(commit-branch)")
-
 _WITHOUT_EFFECT: Final[Mapping[str, str]] = {
     "iceberg.catalog.name": "the catalog's name is that of 'iceberg.catalog', as in the Java sink",
     "iceberg.control.group-id-prefix": "tasks do not read the control topic, so they have no groups there",
@@ -264,6 +261,12 @@ def id_columns(config: Config, table: str) -> list[str]:
     return [column.strip() for column in (given or "").split(",") if column.strip()]
 
 
+def commit_branch(config: Config, table: str) -> str:
+    """The branch that a table's rows are committed to."""
+    own = config.get(f"iceberg.table.{table}.commit-branch", "").strip()
+    return own or config.get("iceberg.tables.default-commit-branch", "").strip() or "main"
+
+
 def group_of(name: str, config: Config) -> str:
     """The consumer group of a connector."""
     return own_group(config) or f"connect-{name}"
@@ -288,7 +291,6 @@ def write_props(config: Config) -> dict[str, str]:
 def problems(config: Config) -> list[Problem]:
     """What this version cannot honour, and what no version could."""
     return [
-        *_not_yet(config),
         *_table_problems(config),
         *_catalog_problems(config),
         *key_problems(config),
@@ -318,14 +320,6 @@ def _group_warnings(config: Config) -> list[str]:
     return [
         "'iceberg.control.group-id' has no effect: it names the group of the offsets with Tabular's class "
         "only, and unless 'iceberg.connect.group-id' does"
-    ]
-
-
-def _not_yet(config: Config) -> list[Problem]:
-    return [
-        Problem(key, f"'{key}' is not supported by this version; remove it")
-        for key, value in config.items()
-        if value.strip() and (key in _KEYS_NOT_YET or _TABLE_KEYS_NOT_YET.fullmatch(key))
     ]
 
 

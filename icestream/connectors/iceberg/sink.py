@@ -29,7 +29,14 @@ from icestream.connectors.iceberg.named_tables import LastUsed, tables_of_job
 from icestream.connectors.iceberg.new_table import NewTable
 from icestream.connectors.iceberg.route_settings import MOST_TABLES, names_come_from_records, route_plan
 from icestream.connectors.iceberg.routed_writer import RoutedWriter
-from icestream.connectors.iceberg.settings import ICEBERG_SINK, group_of, id_columns, is_upsert, write_props
+from icestream.connectors.iceberg.settings import (
+    ICEBERG_SINK,
+    commit_branch,
+    group_of,
+    id_columns,
+    is_upsert,
+    write_props,
+)
 from icestream.connectors.iceberg.table import IcebergTable
 from icestream.connectors.iceberg.upserts import COMMIT_SECONDS, Upserts
 from icestream.connectors.iceberg.writer import IcebergWriter
@@ -60,6 +67,7 @@ def table_from(
         catalog,
         table,
         job,
+        branch=commit_branch(config, table),
         group=group_of(job, config),
         write_props=write_props(config),
         growth=limit if settings["iceberg.tables.evolve-schema-enabled"] else None,

@@ -26,7 +26,7 @@ from pyiceberg.exceptions import (
 from pyiceberg.table import Table, TableProperties, Transaction
 from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.refs import MAIN_BRANCH
-from pyiceberg.table.snapshots import Operation
+from pyiceberg.table.snapshots import Operation, Snapshot, ancestors_of
 from pyroaring import BitMap64
 
 from icestream.api.batch import Staged
@@ -214,9 +214,28 @@ class IcebergTable(Target):
 
     def commit(self, commit: Commit) -> Receipt:
         """Make staged files visible, with the checkpoint. CommitConflict: nothing landed, plan again."""
+        if self._branch != MAIN_BRANCH:
+            self._begin_branch()
         if self._upserts:
             return self._upsert(self._upserts, commit)
         return self._append_files(commit, commit.staged.payload)
+
+    def _begin_branch(self) -> None:
+        """Create a branch that is missing where the main branch is; an empty table gets an empty snapshot for
+        it to begin at."""
+        table = self._loaded()
+        if self._branch in table.metadata.refs:
+            return
+        try:
+            with sink_errors(f"creating branch {self._branch} of {self.name}"):
+                if table.metadata.current_snapshot() is None:
+                    with table.transaction() as transaction, transaction.update_snapshot().fast_append():
+                        pass
+                head = table.metadata.current_snapshot()
+                assert head is not None
+                table.manage_snapshots().create_branch(head.snapshot_id, self._branch).commit()
+        except CommitFailedException as error:
+            raise CommitConflict(f"{self.name}: {error}") from error
 
     def _append_files(self, commit: Commit, files: Sequence[Any]) -> Receipt:
         plan: TablePlan = commit.plan
@@ -333,13 +352,13 @@ class IcebergTable(Target):
         if self._upserts or _has_changes(table, checkpoints.key_of(self._job)):
             # A change may replace a row, remove one, or come to nothing: rows prove nothing of changes.
             return TargetAudit(found)
-        snapshot = table.current_snapshot()
+        snapshot = checkpoints.head_of(table.metadata, self._branch)
         summary = snapshot.summary.additional_properties if snapshot and snapshot.summary else {}
         return TargetAudit(
             found,
             int(summary.get("total-records", 0)) - int(summary.get("total-position-deletes", 0)),
-            _has_other_writers(table, checkpoints.key_of(self._job)),
-            functools.partial(_row_offsets, table),
+            _has_other_writers(table, checkpoints.key_of(self._job), snapshot),
+            functools.partial(_row_offsets, table, snapshot),
         )
 
     def _is_missing(self) -> bool:
@@ -414,13 +433,13 @@ def _summary(commit: Commit) -> dict[str, str]:
     return said
 
 
-def _has_other_writers(table: Table, key: str) -> bool:
+def _has_other_writers(table: Table, key: str, head: Snapshot | None) -> bool:
     """Whether any other job or engine has changed the rows of this table, as far as its history tells."""
     return any(
         snapshot.summary is not None
         and key not in snapshot.summary.additional_properties
         and snapshot.summary.operation.value != "replace"
-        for snapshot in table.metadata.snapshots
+        for snapshot in ancestors_of(head, table.metadata)
     )
 
 
@@ -434,11 +453,11 @@ def _has_changes(table: Table, key: str) -> bool:
     )
 
 
-def _row_offsets(table: Table) -> RowOffsets:
+def _row_offsets(table: Table, head: Snapshot | None) -> RowOffsets:
     """From the footer of every live data file."""
     found: dict[Partition, list[BitMap64]] = {}
     foreign = 0
-    for task in table.scan().plan_files():
+    for task in table.scan(snapshot_id=head.snapshot_id).plan_files() if head is not None else ():
         with table.io.new_input(task.file.file_path).open() as stream:
             origins = Origins.from_footer(pq.read_metadata(stream))
         if origins is None:

@@ -86,7 +86,6 @@ def test_a_config_without_class_is_shown_without_its_secrets() -> None:
         ("iceberg.tables.route-template", "lake.${topik}", "a placeholder that there is not"),
         ("iceberg.tables.route-field", "a..b", "is not a path of fields"),
         ("iceberg.table.streaming.apilogs.route-regex", "(", "route-regex"),
-        ("iceberg.table.streaming.apilogs.commit-branch", "b", "not supported by this version"),
         ("value.converter", "io.apicurio.registry.utils.converter.AvroConverter", "not supported by this"),
         ("value.converter", SIMPLE_HEADERS, "does not implement the Converter interface"),
         ("tasks.max", "x", "Invalid value x for configuration tasks.max: Not a number of type INT"),
