@@ -39,6 +39,16 @@ class Counted:
 
 
 @dataclass(frozen=True)
+class WholeFacts:
+    """Of a job that routes, all its targets together: what the topic has before the group's offsets."""
+
+    read: int
+    in_targets: int
+    in_letters: int
+    in_neither: Mapping[Partition, BitMap64]
+
+
+@dataclass(frozen=True)
 class AuditFacts:
     checkpoint: Checkpoint
     ends: Offsets
@@ -55,6 +65,8 @@ class AuditFacts:
 
     is_settled: bool = True
     """False: a batch was being published while all this was gathered; letters may be too few or too many."""
+    whole: WholeFacts | None = None
+    """Only this, and nothing else: these facts are of all targets of a job that routes."""
 
     def counted(self, partition: Partition, span: ReadSpan) -> Counted:
         """How many records a span had to read."""
@@ -78,6 +90,10 @@ class AuditFindings:
 
 def findings(facts: AuditFacts) -> AuditFindings:
     """One line that a person believes, and each thing that is wrong with its offsets."""
+    if facts.whole is not None:
+        return _of_all_targets(facts.whole)
+    if facts.checkpoint.is_routed:
+        return _of_routed_target(facts)
     checkpoint, totals = facts.checkpoint, facts.checkpoint.totals
     problems = [
         *(
@@ -114,6 +130,39 @@ def findings(facts: AuditFacts) -> AuditFindings:
     waiting = f" {lag:,} not read yet." if lag else ""
     counts = {partition: _sum(spans) for partition, spans in checkpoint.spans().items()}
     return AuditFindings(f"{', '.join(said)}. {summary}{waiting}", problems, unknown, counts, lag)
+
+
+def _of_routed_target(facts: AuditFacts) -> AuditFindings:
+    """A target that gets a part of the records: which, the topic alone does not tell, so only what it has is
+    compared with what was written to it."""
+    written = facts.checkpoint.totals.written
+    problems = [
+        *(f"topic '{topic}' was deleted and created again" for topic in facts.anew),
+        *_table(facts),
+        *(_twice(facts, facts.deep) if facts.deep else []),
+    ]
+    rows = "" if facts.table_rows is None else f", {facts.table_rows:,} in the table"
+    summary = f"{len(problems)} problem(s)." if problems else "None missing, none twice."
+    unknown = [] if facts.table_rows is not None else ["what the target has cannot be counted"]
+    counts = {partition: _sum(spans) for partition, spans in facts.checkpoint.spans().items()}
+    return AuditFindings(f"{written:,} for this table{rows}. {summary}", problems, unknown, counts)
+
+
+def _of_all_targets(whole: WholeFacts) -> AuditFindings:
+    said = f"{whole.read:,} in the topic, {whole.in_targets:,} in a table"
+    if whole.in_letters:
+        said += f", {whole.in_letters:,} in the dead letter queue"
+    left = sum(map(len, whole.in_neither.values()))
+    if not left:
+        return AuditFindings(f"{said}. None missing.")
+    shown_of = (f"{p}: {shown(offsets)}" for p, offsets in sorted(whole.in_neither.items()) if offsets)
+    return AuditFindings(
+        f"{said}, {left:,} in neither.",
+        unknown=[
+            "what is in no table and no dead letter was filtered, if a pattern, a transform or a missing "
+            f"value says so: {'; '.join(shown_of)}"
+        ],
+    )
 
 
 def _sum(spans: Sequence[ReadSpan]) -> Counts:
@@ -233,18 +282,27 @@ def _unsure_letters(facts: AuditFacts) -> list[str]:
 
 
 def _deep(facts: AuditFacts, deep: RowOffsets) -> list[str]:
-    spans_of = facts.checkpoint.spans()
-    expected = {partition: layered(map(_offsets, spans)) for partition, spans in spans_of.items()}
+    problems = _twice(facts, deep)
+    if deep.foreign_rows:
+        return problems
+    expected = _expected(facts)
+    for partition, wanted in sorted(expected.items()):
+        problems += _absent(facts, partition, wanted, deep.layers.get(partition, ()))
+    return problems
+
+
+def _expected(facts: AuditFacts) -> dict[Partition, list[BitMap64]]:
+    return {p: layered(map(_offsets, spans)) for p, spans in facts.checkpoint.spans().items()}
+
+
+def _twice(facts: AuditFacts, deep: RowOffsets) -> list[str]:
+    expected = _expected(facts)
     problems = []
     for partition, layers in sorted(deep.layers.items()):
         surplus = BitMap64.union(BitMap64(), *_beyond(layers, expected.get(partition, []))[1:])
         if surplus:
             how = "too often" if partition in facts.checkpoint.earlier else "twice"
             problems.append(f"{partition}: offsets {how} in the table: {shown(surplus)}")
-    if deep.foreign_rows:
-        return problems
-    for partition, wanted in sorted(expected.items()):
-        problems += _absent(facts, partition, wanted, deep.layers.get(partition, ()))
     return problems
 
 

@@ -9,17 +9,17 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pyroaring import BitMap64
 
-from icestream.api.batch import Slice
-from icestream.api.checkpoint import Checkpoint
+from icestream.api.batch import Counts, Slice
+from icestream.api.checkpoint import Checkpoint, PartitionCheckpoint
 from icestream.api.config import Config, subset
 from icestream.api.errors import ConfigError, IcestreamError, NotFoundError
 from icestream.api.offsets import Offsets, Partition
 from icestream.api.sink import Sink, Target, TargetAudit
-from icestream.jobs.audit import AuditFacts, Counted, DeadLetterFacts
+from icestream.jobs.audit import AuditFacts, Counted, DeadLetterFacts, WholeFacts
 from icestream.jobs.dead_letters import DeadLetterReader
 from icestream.jobs.sink_job import DeadLetterSettings, SinkJob, sink_job
 from icestream.kafka.clients import client_settings
@@ -58,7 +58,10 @@ def gather(
                 break
             sleep(_BETWEEN_LOOKS)
             seen = _seen(job, sink, topics, reader)
-        return [(one.name, _facts(one, topics, reader, deep)) for one in seen]
+        facts = [(one.name, _facts(one, topics, reader, deep)) for one in seen]
+        if deep and sink.routing is not None and facts:
+            facts.append(("all its tables", _whole(job, [one for _, one in facts], topics, reader)))
+        return facts
     finally:
         reader.close()
         sink.close()
@@ -77,6 +80,9 @@ class _Seen:
 
 def _seen(job: SinkJob, sink: Sink, topics: Topics, reader: SliceReader) -> list[_Seen]:
     targets = sink.targets()
+    if sink.routing is not None:
+        # Those that have had no record yet have nothing to tell.
+        targets = [one for one in sink.known_targets() if one.found().checkpoint is not None]
     audits = [_audit(target) for target in targets]
     found = [_checkpoint(job, one) for one in audits]
     names = [target.name for target in targets]
@@ -138,7 +144,9 @@ def _facts(seen: _Seen, topics: Topics, reader: SliceReader, deep: bool) -> Audi
     return AuditFacts(
         checkpoint=checkpoint,
         ends=topics.ends(partitions),
-        in_topic=_recount(checkpoint, beginnings, _compacted(topics, partitions), reader),
+        in_topic={}
+        if checkpoint.is_routed
+        else _recount(checkpoint, beginnings, _compacted(topics, partitions), reader),
         table_rows=seen.audit.rows,
         other_writers=seen.audit.other_writers,
         deep=seen.audit.row_offsets() if deep and seen.audit.row_offsets else None,
@@ -146,6 +154,50 @@ def _facts(seen: _Seen, topics: Topics, reader: SliceReader, deep: bool) -> Audi
         beginnings=beginnings,
         anew=anew,
         is_settled=seen.is_settled,
+    )
+
+
+def _whole(job: SinkJob, tables: Sequence[AuditFacts], topics: Topics, reader: SliceReader) -> AuditFacts:
+    """Of a job that routes: what the topic has from where its first table began up to where the group is."""
+    first: dict[Partition, int] = {}
+    for one in tables:
+        for partition, spans in one.checkpoint.spans().items():
+            low = min((span.first for span in spans if not span.is_gone), default=0)
+            first[partition] = min(low, first.get(partition, low))
+    asked = [p for p in first if any(p in one.ends for one in tables)]
+    group, beginnings = topics.group_offsets(job.group, asked), topics.beginnings(asked)
+    bounds = {p: (max(first[p], beginnings[p]), group[p].next) for p in asked if p in group}
+    letters: dict[Partition, BitMap64] = {}
+    if job.dead_letters is not None:
+        read = {p: PartitionCheckpoint(low, low, high, Counts()) for p, (low, high) in bounds.items()}
+        box = _Box(job.dead_letters, job.name, topics, reader)
+        letters = dict(
+            box.letters_of(replace(tables[0].checkpoint, partitions=read, earlier={})).offsets or {}
+        )
+    count = in_tables = in_letters = 0
+    left: dict[Partition, BitMap64] = {}
+    for partition, (low, high) in bounds.items():
+        there = BitMap64()
+        for chunk in reader.read(Slice(partition, low, high), _CHUNK) if high > low else ():
+            there |= BitMap64(chunk.offsets().tolist())
+        layers = (one.deep.layers.get(partition, ()) for one in tables if one.deep is not None)
+        written = BitMap64().union(*(found[0] for found in layers if found))
+        dead = letters.get(partition, BitMap64())
+        count, in_tables, in_letters = (
+            count + len(there),
+            in_tables + len(there & written),
+            in_letters + len(there & dead),
+        )
+        left[partition] = there - written - dead
+    facts = tables[0]
+    return AuditFacts(
+        facts.checkpoint,
+        facts.ends,
+        {},
+        None,
+        False,
+        None,
+        whole=WholeFacts(count, in_tables, in_letters, left),
     )
 
 

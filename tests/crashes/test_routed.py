@@ -18,7 +18,7 @@ from tests.crashes.pipeline import PARTITIONS, SCHEMA, SPEC, Pipeline, assert_sa
 from tests.crashes.processes import Fault
 from tests.crashes.test_moved_offsets import Hand
 from tests.crashes.test_several_tables import die_at
-from tests.crashes.without_spark import run
+from tests.crashes.without_spark import run, verdicts
 
 BY_PATTERN = {
     "iceberg.tables.route-field": "bucket",
@@ -243,3 +243,24 @@ def test_offsets_moved_by_hand_move_every_table(by_template: Routed) -> None:
     run(pipeline)
     assert pipeline.ids("db.b1")[1] == 2
     assert pipeline.ids("db.b1")[153] == 3
+
+
+def test_verify_tells_what_is_in_which_table(by_pattern: Routed) -> None:
+    pipeline = by_pattern.pipeline
+    pipeline.options = {**pipeline.options, "errors.deadletterqueue.context.headers.enable": "true"}
+    pipeline.produce(range(40), spoil=range(3))
+    run(pipeline)
+    pipeline.produce(range(40, 60, 4))
+    run(pipeline)
+    found = verdicts(pipeline)
+    assert [one.problems for one in found] == [[], [], []]
+    assert [one.line for one in found] == [
+        "25 for this table, 25 in the table. None missing, none twice.",
+        "20 for this table, 20 in the table. None missing, none twice.",
+        "48 in the topic, 35 in a table, 3 in the dead letter queue, 10 in neither.",
+    ]
+    roll_back(pipeline, "db.a", 1)
+    assert verdicts(pipeline)[2].line.endswith("15 in neither.")
+    run(pipeline)
+    by_pattern.check()
+    assert verdicts(pipeline)[2].line.endswith("10 in neither.")
