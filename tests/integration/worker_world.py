@@ -24,6 +24,7 @@ from icestream.embedded.minio_tables import sqlite_catalog
 from icestream.embedded.ports import free_port
 from icestream.embedded.process import Process, spawn
 from icestream.kafka.topics import Topics
+from tests.spark_settings import with_iceberg
 
 SCHEMA = Schema(NestedField(1, "id", LongType(), required=True), NestedField(2, "text", StringType()))
 
@@ -95,6 +96,7 @@ def start_worker(folder: Path, bootstrap: str, port: int) -> Process:
         f"offset.storage.file.filename={folder}/offsets\n"
         "icestream.file.connectors.enabled=true\n"
         "spark.driver.memory=1g\n"
+        f"spark.jars={with_iceberg()['spark.jars']}\n"
     )
     command = [sys.executable, "-m", "icestream.cli.main", "standalone", str(folder / "worker.properties")]
     return spawn(command, output=folder / "worker.log", die_with_parent=True)

@@ -330,7 +330,7 @@ def parquet_options(properties: Mapping[str, str], schema: pa.Schema) -> dict[st
     for name, option in (
         (TableProperties.PARQUET_PAGE_SIZE_BYTES, "data_page_size"),
         (TableProperties.PARQUET_DICT_SIZE_BYTES, "dictionary_pagesize_limit"),
-        (TableProperties.PARQUET_PAGE_ROW_LIMIT, "write_batch_size"),
+        (TableProperties.PARQUET_PAGE_ROW_LIMIT, "max_rows_per_page"),
     ):
         if name in properties:
             options[option] = int(properties[name])
