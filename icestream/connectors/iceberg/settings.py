@@ -41,14 +41,26 @@ def _setting(name: str, type_: Type, default: object, doc: str, *, at_least: int
 ICEBERG_SINK: Final = (
     ConfigDef(
         (
-            _setting("iceberg.tables", Type.LIST, [], "The tables that get every record, as namespace.name."),
+            _setting(
+                "iceberg.tables",
+                Type.LIST,
+                [],
+                "The tables, as namespace.name, separated by commas. Without a route each gets every record.",
+            ),
             _setting(
                 "iceberg.tables.dynamic-enabled",
                 Type.BOOLEAN,
                 False,
-                "The table's name comes from the record.",
+                "The value of route-field, in lower case, is the name of a record's table. Then without "
+                "iceberg.tables.",
             ),
-            _setting("iceberg.tables.route-field", Type.STRING, None, "The field that decides the table."),
+            _setting(
+                "iceberg.tables.route-field",
+                Type.STRING,
+                None,
+                "The field that decides the table, a path such as kind or a.b: by the route-regex of tables, "
+                "or by dynamic-enabled.",
+            ),
             _setting(
                 "iceberg.tables.route-template",
                 Type.STRING,
@@ -70,36 +82,51 @@ ICEBERG_SINK: Final = (
                 "How many tables the records of one batch may name.",
                 at_least=1,
             ),
-            _setting("iceberg.tables.default-commit-branch", Type.STRING, None, "The branch to commit to."),
+            _setting(
+                "iceberg.tables.default-commit-branch",
+                Type.STRING,
+                None,
+                "The branch of each table to commit to; main when absent.",
+            ),
             _setting(
                 "iceberg.tables.default-id-columns",
                 Type.STRING,
                 None,
-                "Columns that identify a row, for upserts and for tables that are created.",
+                "Columns that identify a row, separated by commas, such as id,region: for upserts, and the "
+                "identifier fields of tables that are created.",
             ),
             _setting(
-                "iceberg.tables.default-partition-by", Type.STRING, None, "Partitioning of tables we create."
+                "iceberg.tables.default-partition-by",
+                Type.STRING,
+                None,
+                "Partitions of tables that are created, such as day(time),bucket(id, 16),region. A wrong one "
+                "is an error, and no table.",
             ),
             _setting(
-                "iceberg.tables.auto-create-enabled", Type.BOOLEAN, False, "Create tables that are missing."
+                "iceberg.tables.auto-create-enabled",
+                Type.BOOLEAN,
+                False,
+                "Create tables that do not exist, and namespaces, from the records of their first batch.",
             ),
             _setting(
                 "iceberg.tables.evolve-schema-enabled",
                 Type.BOOLEAN,
                 False,
-                "Add the fields that the table lacks.",
+                "Add the columns and nested fields that the table lacks, widen int to long, float to double "
+                "and decimals, make optional what records leave out, all in the commit of the rows. Off: "
+                "fields that the table lacks are left out.",
             ),
             _setting(
                 "iceberg.tables.schema-force-optional",
                 Type.BOOLEAN,
                 False,
-                "New columns are always optional.",
+                "New columns are optional on every level, whatever the schema of a record says.",
             ),
             _setting(
                 "iceberg.tables.schema-case-insensitive",
                 Type.BOOLEAN,
                 False,
-                "Match columns whatever their case.",
+                "Fields match columns whatever their case, on every level.",
             ),
             _setting(
                 "iceberg.tables.cdc-field",
@@ -114,7 +141,10 @@ ICEBERG_SINK: Final = (
                 "A record replaces the row of its id columns; one without a value deletes it (Tabular).",
             ),
             _setting(
-                "iceberg.control.topic", Type.STRING, "control-iceberg", "The topic of the commit events."
+                "iceberg.control.topic",
+                Type.STRING,
+                "control-iceberg",
+                "The topic of the events about commits; created with one partition if it is missing.",
             ),
             _setting(
                 "iceberg.control.group-id",
@@ -182,7 +212,12 @@ ICEBERG_SINK: Final = (
                 120_000,
                 "How long Java's coordinator keeps idle threads.",
             ),
-            _setting("iceberg.catalog", Type.STRING, "iceberg", "The catalog's name."),
+            _setting(
+                "iceberg.catalog",
+                Type.STRING,
+                "iceberg",
+                "The catalog's name: in events, and in a JDBC catalog's tables.",
+            ),
             _setting(
                 "icestream.iceberg.json-columns",
                 Type.LIST,
@@ -196,7 +231,13 @@ ICEBERG_SINK: Final = (
                 "What columns named _kafka_metadata_… tell of each row: topic, partition, offset, timestamp.",
                 check=_only_kafka_facts,
             ),
-            _setting("iceberg.hadoop-conf-dir", Type.STRING, None, "Folder with Hadoop's configuration."),
+            _setting(
+                "iceberg.hadoop-conf-dir",
+                Type.STRING,
+                None,
+                "A folder with Hadoop's files, core-site.xml and so on, below one of the worker's "
+                "icestream.hadoop.conf.folders.",
+            ),
         ),
         prefixes=(
             "iceberg.catalog.",
@@ -211,10 +252,10 @@ ICEBERG_SINK: Final = (
 )
 
 _TABLE_SETTINGS: Final = (
-    ("commit-branch", "The branch to commit to."),
+    ("commit-branch", "The branch to commit to; main when absent."),
     ("id-columns", "Columns that identify a row, for upserts and if we create the table."),
-    ("partition-by", "Partitioning, if we create the table."),
-    ("route-regex", "Records whose route field matches go to this table."),
+    ("partition-by", "Partitions, if we create the table."),
+    ("route-regex", "Records whose route field it matches as a whole go to this table."),
 )
 
 _TABLE_KEY: Final = re.compile(rf"iceberg\.table\.(.+)\.(?:{'|'.join(name for name, _ in _TABLE_SETTINGS)})")
@@ -313,7 +354,7 @@ def warnings(config: Config) -> list[str]:
 
 
 def _group_warnings(config: Config) -> list[str]:
-    if not config.get("iceberg.control.group-id"):
+    if not config.get("iceberg.control.group-id") or not config.get("connector.class"):
         return []
     if _is_tabular(config) and not config.get("iceberg.connect.group-id"):
         return []
