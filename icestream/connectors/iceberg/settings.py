@@ -388,6 +388,10 @@ def _table_problems(config: Config) -> list[Problem]:
 def _new_table_problems(config: Config) -> list[Problem]:
     """What would be wrong with any table that is created."""
     found: list[Problem] = write_problems(config, (AUTO_CREATE_PROPS,))
+    version = config.get(f"{AUTO_CREATE_PROPS}format-version", "2").strip()
+    if version not in ("1", "2"):
+        key = f"{AUTO_CREATE_PROPS}format-version"
+        found.append(Problem(key, f"Invalid value '{version}' for {key}: 1 and 2 are written here; set 2."))
     for key in subset(config, AUTO_CREATE_PROPS):
         if key.startswith(_OUR_PROPERTIES):
             found.append(

@@ -179,8 +179,10 @@ def test_properties_of_new_tables_name_no_class_and_no_offsets_of_jobs() -> None
         "iceberg.tables.auto-create-props.write.py-location-provider.impl": "evil.Code",
         "iceberg.tables.auto-create-props.icestream.job.x": "{}",
         "iceberg.tables.auto-create-props.write.parquet.compression-codec": "zip",
+        "iceberg.tables.auto-create-props.format-version": "3",
     }
     assert sorted(problem.key.rpartition("props.")[2] for problem in settings.problems(config)) == [
+        "format-version",
         "icestream.job.x",
         "write.parquet.compression-codec",
         "write.py-location-provider.impl",
