@@ -27,7 +27,6 @@ from icestream.connectors.iceberg.writer import (
 from icestream.records.origins import RowOrigins
 from icestream.records.records import Records
 from icestream.records.rows import Indexes
-from icestream.rows.record_shape import RecordShape
 
 _SHARES = 8
 
@@ -55,7 +54,7 @@ class RoutedWriter:
         self._router = Router(task.routing.plan)
         self._targets = {target.name: target for target in task.targets}
         self._new = {
-            target.name: RecordShape(target.plan.growth, target.plan.force_optional)
+            target.name: target.plan.shape()
             for target in task.targets
             if isinstance(target.plan, NewTablePlan)
         }

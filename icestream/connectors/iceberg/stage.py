@@ -39,6 +39,7 @@ from icestream.connectors.iceberg.schemas import arrow_schema
 from icestream.connectors.iceberg.statistics import statistics_plan
 from icestream.records.origins import RowOrigins
 from icestream.rows.new_columns import GrowthLimit, Path
+from icestream.rows.record_shape import RecordShape
 
 _log = logging.getLogger(__name__)
 
@@ -119,6 +120,10 @@ class NewTablePlan:
     growth: GrowthLimit
     force_optional: bool = False
     texts: Collection[Path] = ()
+
+    def shape(self) -> RecordShape:
+        """What looks at the records of a task."""
+        return RecordShape(self.growth, self.force_optional, self.texts)
 
 
 class _OpenFile:

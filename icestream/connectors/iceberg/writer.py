@@ -38,7 +38,6 @@ from icestream.records.rows import Flags, Indexes
 from icestream.records.values import Fields
 from icestream.rows.any_case import AnyCase
 from icestream.rows.new_columns import GrowthLimit, column_count
-from icestream.rows.record_shape import RecordShape
 from icestream.rows.schema_drift import SchemaDrift
 from icestream.rows.to_rows import RowConverter, Rows, in_python
 
@@ -53,7 +52,7 @@ class IcebergWriter:
     def __init__(self, task: WriterTask) -> None:
         self._stages = task.stages
         self._new = {
-            target.name: RecordShape(target.plan.growth, target.plan.force_optional, target.plan.texts)
+            target.name: target.plan.shape()
             for target in task.targets
             if isinstance(target.plan, NewTablePlan)
         }
