@@ -11,6 +11,8 @@ _TOGETHER: Final = {
     "tests/integration/test_worker.py": "a worker with Spark",
     "tests/integration/test_record_path.py": "a worker with Spark",
     "tests/integration/test_iceberg_": "a worker with Spark",
+    "tests/integration/test_routing.py": "a worker with Spark",
+    "tests/integration/test_maintenance.py": "a worker with Spark",
     "tests/integration/foreign/test_catalogs.py": "another Spark",
     "tests/integration/foreign/test_checks.py": "another Spark",
     "tests/integration/foreign/test_rest_logins.py": "another Spark",
