@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-from icestream.api.errors import FatalError
+from icestream.api.errors import FatalError, SourceUnavailable
 from icestream.api.offsets import Offsets, Partition
 from icestream.api.status import Progress
 from icestream.connectors.iceberg.avro_datum import BadDatum
@@ -39,6 +39,7 @@ ASK_AGAIN_SECONDS = 5.0
 LOOK_SECONDS = 2.0
 """How often the group is looked at while it has no members."""
 _POLL_SECONDS = 1.0
+_PATIENCE_SECONDS = 30.0
 _NOTE = "icestream:"
 
 
@@ -155,14 +156,24 @@ class Coordinator:
     def _open(self) -> None:
         self._control = control = self._open_control()
         self._reached("opened")
-        ends = control.ends()
-        while any(control.positions[number] < end for number, end in ends.items()):
-            self._read(control, _POLL_SECONDS)
+        self._read_to(control, control.ends())
         if self._state.waiting:
             _log.info("%s events wait for their tables", len(self._state.waiting), extra=self._context())
             # Left behind by whoever coordinated before; nobody has to be asked for these.
             self._commit(control, None, is_full=False)
         self._next_start = self._clock()
+
+    def _read_to(self, control: ControlTopic, ends: Mapping[int, int]) -> None:
+        before, moved = dict(control.positions), self._clock()
+        while not _has_reached(control, ends):
+            self._read(control, _POLL_SECONDS)
+            if before != control.positions:
+                before, moved = dict(control.positions), self._clock()
+            elif self._clock() - moved > _PATIENCE_SECONDS:
+                raise SourceUnavailable(
+                    f"topic '{self._job.control_topic}' was not read to its end, nothing came for "
+                    f"{_PATIENCE_SECONDS:.0f} s; is Kafka well?"
+                )
 
     def _read(self, control: ControlTopic, seconds: float) -> None:
         for record in control.read(seconds):
@@ -199,7 +210,9 @@ class Coordinator:
             return
         expected = self._heard_lately(source)
         began = began.replace(microsecond=began.microsecond // 1000 * 1000)
-        self._state.round = Round(uuid.uuid4(), began, now, source, expected, sent=now, looked=now)
+        self._state.round = Round(
+            uuid.uuid4(), began, now, source, expected, sent=now, looked=now, control_ends=control.ends()
+        )
         self._write(control, [StartCommit(self._state.round.commit_id)], Offsets({}))
         self._reached("started")
 
@@ -256,6 +269,8 @@ class Coordinator:
 
     def _commit(self, control: ControlTopic, round_: Round | None, *, is_full: bool) -> None:
         state = self._state
+        # What workers told before the round may be in another partition of the topic than their answers.
+        is_full = is_full and round_ is not None and _has_reached(control, round_.control_ends)
         through = state.valid_through() if is_full else None
         commit_id = round_.commit_id if round_ else uuid.uuid4()
         positions = dict(control.positions)
@@ -305,3 +320,7 @@ class Coordinator:
 
     def _context(self, round_: Round | None = None) -> dict[str, str]:
         return {"connector": self._job.group, **({"commit": str(round_.commit_id)} if round_ else {})}
+
+
+def _has_reached(control: ControlTopic, ends: Mapping[int, int]) -> bool:
+    return all(control.positions.get(number, 0) >= end for number, end in ends.items())

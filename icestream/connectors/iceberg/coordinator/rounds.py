@@ -51,6 +51,8 @@ class Round:
     """When StartCommit was sent last."""
     looked: float = 0.0
     """When the group was looked at last."""
+    control_ends: Mapping[int, int] = field(default_factory=dict)
+    """Where the control topic ended when the round began."""
     answers: dict[Partition, dt.datetime | None] = field(default_factory=dict)
     heard: float | None = None
     """When somebody answered last."""
