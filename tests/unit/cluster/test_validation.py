@@ -325,3 +325,21 @@ def test_typos_beside_thousands_of_known_keys_take_no_minutes(monkeypatch: pytes
     typos = {f"iceberg.table.n.t{number}.comit-branch": "x" for number in range(4900)}
     validate_connector({**GOOD, "iceberg.tables": tables, **typos}, WORKER)
     assert 0 < sum(compared) < 300_000
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "said"),
+    [
+        ("icestream.job.manager", "kubernetes", "a pod for each job is made by the operator"),
+        ("icestream.job.manager.driver.memory", "9g", "set at most 8g"),
+        ("icestream.job.manager.heartbeat.timeout.ms", "1", "Value must be at least 1000"),
+    ],
+)
+def test_a_place_that_a_job_cannot_have_is_refused(key: str, value: str, said: str) -> None:
+    found = validate_connector({**GOOD, key: value}, WORKER)
+    assert [problem.key for problem in found.problems] == [key]
+    assert said in messages(found)
+
+
+def test_a_process_for_a_job_is_taken() -> None:
+    assert validate_connector({**GOOD, "icestream.job.manager": "process"}, WORKER).problems == ()

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from icestream.api.errors import ConfigError
+from icestream.api.errors import ConfigError, SinkUnavailable
 from icestream.jobs import build, build_sink
 from icestream.plugins import sink_plugin
 
@@ -62,3 +62,20 @@ def test_events_are_published_to_the_cluster_of_the_topics_with_a_login_of_their
     ) as no:
         published(**{"iceberg.kafka.bootstrap.servers": "there:1"})
     assert no.value.problems[0].key == "iceberg.kafka.bootstrap.servers"
+
+
+def test_a_job_with_a_process_of_its_own_needs_no_spark_here(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(build.LateSpark, "plane", lambda spark: pytest.fail("Spark was started"))
+    worker = {
+        "bootstrap.servers": "127.0.0.1:1",
+        "spark.master": "local[2]",
+        "icestream.job.manager": "process",
+        "icestream.job.manager.processes.max": "1",
+    }
+    make = build.manager_maker(worker)
+    config = {"connector.class": "IcebergSinkConnector"}
+    first = make("first", config, lambda: None)
+    with pytest.raises(SinkUnavailable, match=r"raise 'icestream\.job\.manager\.processes\.max'"):
+        make("second", config, lambda: None)
+    first.close()
+    make("second", config, lambda: None).close()
