@@ -191,6 +191,14 @@ def _value_problems(java: Mapping[str, str]) -> list[Problem]:
         found.append(
             ("adls.connection-string", "is not taken; set adls.account-name and adls.account-key instead")
         )
+    if java.get("s3.remote-signing-enabled", "").lower() == "true":
+        found.append(
+            (
+                "s3.remote-signing-enabled",
+                "cannot be honoured: Arrow's client for S3 signs by itself; let the catalog lend logins "
+                "(vended credentials), or set s3.access-key-id and s3.secret-access-key",
+            )
+        )
     if not java.get("io-impl", _ICEBERGS_OWN).startswith(_ICEBERGS_OWN):
         found.append(
             ("io-impl", "names a class that is not Iceberg's own, which cannot be loaded; remove it")
