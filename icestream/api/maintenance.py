@@ -63,7 +63,8 @@ class MaintenanceRun:
 
     @property
     def error(self) -> str | None:
-        said = [f"{step.name}: {step.error}" for step in self.steps if step.error]
+        """What went wrong; that others were first is only in the step."""
+        said = [f"{step.name}: {step.error}" for step in self.steps if step.error and not step.is_conflict]
         return "; ".join(said) or None
 
     @property

@@ -133,22 +133,24 @@ def compact(
                     raise CommitConflict(
                         f"{name}: the rewrite of {len(removed)} files took longer than {_MOST_SECONDS:.0f} s"
                     )
-        reached("rewritten")
-        replacement = Replacement(
-            what="compaction",
-            removed=removed,
-            removed_deletes=dangling,
-            known_deletes=known,
-            added=[data_file(file) for file in writer.files],
-            merge_manifests=merge_manifests,
-        )
+    except Exception:
+        writer.discard()
+        raise
+    reached("rewritten")
+    replacement = Replacement(
+        what="compaction",
+        removed=removed,
+        removed_deletes=dangling,
+        known_deletes=known,
+        added=[data_file(file) for file in writer.files],
+        merge_manifests=merge_manifests,
+    )
+    try:
         replaced = replace_files(table, replacement, branch, turn)
     except CommitConflict as conflict:
+        # Whatever else was raised, the commit may have landed or may land yet.
         if conflict.certain:
             writer.discard()
-        raise
-    except (FatalError, OSError, pa.ArrowException):
-        writer.discard()
         raise
     reached("compacted")
     written = sum(file.size for file in writer.files)
@@ -310,26 +312,32 @@ class _Rewriter:
         path = self._places.new_data_location(f"{self._prefix}{uuid.uuid4()}.parquet", cast(Any, folder))
         self._paths.append(path)
         stream: OutputStream = self._table.io.new_output(path).create(overwrite=True)
-        writer = pq.ParquetWriter(
+        try:
+            footer, rows = self._written(stream, one)
+            size = int(stream.tell())
+        finally:
+            stream.close()
+        if rows:
+            self.files.append(staged_file(self._plan, path, _values(first), footer, size))
+        else:
+            self._table.io.delete(self._paths.pop())
+
+    def _written(self, stream: OutputStream, one: _Bin) -> tuple[pq.FileMetaData, int]:
+        """Write the rows of a bin with their origins; what the file says of itself, and how many they are."""
+        reader = _BinReader(self._table, self._plan.arrow_schema, self._scan)
+        rows = 0
+        with pq.ParquetWriter(
             stream,
             self._plan.arrow_schema,
             store_decimal_as_integer=True,
             **parquet_options(self._plan.properties, self._plan.arrow_schema),
-        )
-        reader = _BinReader(self._table, self._plan.arrow_schema, self._scan)
-        rows = 0
-        for group in _row_groups(reader.rows(one.tasks)):
-            writer.write_table(group, row_group_size=max(1, group.num_rows))
-            rows += group.num_rows
-        self._refuse_lost(one, rows)
-        writer.add_key_value_metadata(reader.origins(rows).to_footer())
-        writer.close()
-        size = int(stream.tell())
-        stream.close()
-        if rows:
-            self.files.append(staged_file(self._plan, path, _values(first), writer.writer.metadata, size))
-        else:
-            self._table.io.delete(self._paths.pop())
+        ) as writer:
+            for group in _row_groups(reader.rows(one.tasks)):
+                writer.write_table(group, row_group_size=max(1, group.num_rows))
+                rows += group.num_rows
+            self._refuse_lost(one, rows)
+            writer.add_key_value_metadata(reader.origins(rows).to_footer())
+        return writer.writer.metadata, rows
 
     def _refuse_lost(self, one: _Bin, rows: int) -> None:
         has_deletes = any(task.delete_files for task in one.tasks)
