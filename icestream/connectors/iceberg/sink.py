@@ -89,7 +89,13 @@ def upserts_of(config: Config, table: str, queries: SparkQueries | None) -> Upse
         return None
     settings = ICEBERG_SINK.parse(config)
     ids = id_columns(config, table)
-    return Upserts(ids, settings["iceberg.tables.cdc-field"] or None, java_catalog(config), queries)
+    return Upserts(
+        ids,
+        settings["iceberg.tables.cdc-field"] or None,
+        java_catalog(config),
+        queries,
+        settings["iceberg.tables.schema-case-insensitive"],
+    )
 
 
 class IcebergSink(Sink):

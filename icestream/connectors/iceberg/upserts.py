@@ -56,17 +56,28 @@ class Upserts:
     spark_catalog: SparkCatalog
     queries: SparkQueries | None
     """None: nobody is going to commit rows."""
+    any_case: bool = False
+    """Whether names of columns match whatever their case."""
 
     def plan(self, name: str, metadata: TableMetadata) -> UpsertPlan:
         """How records become changes of this table; ConfigError if it can have none."""
         schema = metadata.schema()
-        ids = tuple(self.ids) or tuple(
+        ids = tuple(self._column(one, schema) for one in self.ids) or tuple(
             sorted(schema.find_column_name(one) or "" for one in schema.identifier_field_ids)
         )
         problems = [Problem("iceberg.tables", why) for why in _unfit(name, metadata, schema, ids)]
         if problems:
             raise ConfigError(problems)
         return UpsertPlan(ids, self.cdc_field)
+
+    def _column(self, name: str, schema: Schema) -> str:
+        if not self.any_case:
+            return name
+        try:
+            found = schema.find_field(name, case_sensitive=False)
+        except ValueError:
+            return name
+        return schema.find_column_name(found.field_id) or name
 
 
 def _unfit(name: str, metadata: TableMetadata, schema: Schema, ids: Sequence[str]) -> list[str]:

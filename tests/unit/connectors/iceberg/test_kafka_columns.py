@@ -107,3 +107,19 @@ def test_a_new_table_has_text_for_fields_of_no_fixed_shape(tmp_path: Path) -> No
     sink = opened(tmp_path, **options)
     batch = staged(sink, [b'{"id":1,"free":{"x":{"y":1}},"a":{"b":[1],"c":2}}'])
     assert rows_of(batch) == [{"id": 1, "free": '{"x":{"y":1}}', "a": {"b": "[1]", "c": 2}}]
+
+
+def test_a_table_for_upserts_is_created_and_its_id_columns_match_in_any_case(tmp_path: Path) -> None:
+    options = {
+        "iceberg.tables.auto-create-enabled": "true",
+        "iceberg.tables.upsert-mode-enabled": "true",
+        "iceberg.tables.default-id-columns": "ID",
+        "iceberg.tables.schema-case-insensitive": "true",
+    }
+    sink = opened(tmp_path, **ALL, **options)
+    batch = staged(sink, [b'{"id":1,"v":1}', b'{"Id":1,"V":2}', b'{"iD":2}'])
+    assert not batch.result.rejected
+    assert batch.staged("ns.t").rows == 3
+    schema = sink.targets()[0]._catalog.load_table("ns.t").schema()
+    assert [field.name.lower() for field in schema.fields][:2] == ["id", "v"]
+    assert {name.lower() for name in schema.identifier_field_names()} == {"id"}
