@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 
-from icestream.api.batch import Batch, Rejected
+from icestream.api.batch import Batch, Counts, Rejected
 from icestream.api.checkpoint import Checkpoint, FoundCheckpoint
 from icestream.api.errors import (
     CommitConflict,
@@ -139,7 +139,8 @@ class SinkManager:
             if self._resume is None:
                 with self._gate:
                     self._resume = self._finder.find()
-                self._note_totals(self._resume.checkpoints)
+                if self._finder.routed is None:
+                    self._note_totals(self._resume.checkpoints)
                 self._idle_schedule.found_resume_point(self._clock())
             return self._turn(self._resume)
         except CommitConflict as conflict:
@@ -423,7 +424,20 @@ class SinkManager:
             last_commit_ms=int(self._wall().timestamp() * 1000),
             topics=self._topics_read(staged),
         )
-        self._note_totals(self._resume.checkpoints)
+        if self._finder.routed is None:
+            self._note_totals(self._resume.checkpoints)
+        else:
+            self._note_routed(sum(result.counts.values(), Counts()))
+
+    def _note_routed(self, batch: Counts) -> None:
+        """Of a job that routes, since this manager began: no target has the sums of all."""
+        now = self.progress
+        self.progress = replace(
+            now,
+            rows=(now.rows or 0) + batch.written,
+            rejected=(now.rejected or 0) + batch.rejected,
+            filtered=(now.filtered or 0) + batch.filtered,
+        )
 
     def _warn(self, warnings: tuple[str, ...]) -> None:
         self.progress = replace(self.progress, warnings=warnings)

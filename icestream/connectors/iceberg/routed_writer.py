@@ -7,16 +7,17 @@ take is in none.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
+import pyarrow as pa
 
 from icestream.api.batch import Failure, Staged
 from icestream.api.errors import FatalError
 from icestream.api.sink import TASK_PUT, WriterTask, Written, too_many_targets
 from icestream.connectors.iceberg.routing import UNROUTED, Router
-from icestream.connectors.iceberg.stage import NewTablePlan, StageWriter
+from icestream.connectors.iceberg.stage import NewTablePlan, StageWriter, TablePlan
 from icestream.connectors.iceberg.writer import (
     BUFFER_BYTES,
     TableRows,
@@ -62,6 +63,9 @@ class RoutedWriter:
         self._absent = {name: Failure(why, stage=TASK_PUT) for name, why in task.absent.items()}
         self._tables: dict[str, TableWriter] = {}
         self._unknown: set[str] = set()
+        self._shapes: dict[str, Hashable] = {}
+        self._shared: dict[Hashable, TableWriter] = {}
+        """Who makes rows for all tables of a shape; it stages nothing."""
 
     def write(self, records: Sequence[Records], origins: RowOrigins) -> Written:
         present, absent = nulls_apart(records)
@@ -92,6 +96,7 @@ class RoutedWriter:
 
     def _route(self, group: Records, routed: _Chunk, *, deletes: bool = False) -> None:
         found = self._router.route(group)
+        known: dict[str, Indexes] = {}
         routed.failed |= {int(group.rows[at]): why for at, why in found.failed.items()}
         routed.unmatched.append(group.rows[found.unmatched])
         for name, positions in found.tables.items():
@@ -100,15 +105,67 @@ class RoutedWriter:
                 routed.failed |= dict.fromkeys(rows.tolist(), self._absent[name])
                 continue
             routed.rows.setdefault(name, []).append(rows)
-            mine = group.take(positions)
             if name in self._new:
                 if not deletes:
-                    self._new[name].look(mine.value)
+                    self._new[name].look(group.take(positions).value)
             elif self._is_known(name):
-                table = self._table(name)
-                made = table.deletions_of(mine) if deletes else table.rows_of(mine)
-                routed.failed |= made.failed
-                routed.parts.append((table, made))
+                known[name] = positions
+        if deletes:
+            for name, positions in known.items():
+                self._keep(routed, name, self._table(name).deletions_of(group.take(positions)))
+        else:
+            self._convert(group, known, routed)
+
+    def _convert(self, group: Records, known: Mapping[str, Indexes], routed: _Chunk) -> None:
+        """Records become rows once for all tables that are alike: decoding a few at a time takes longer."""
+        alike: dict[Hashable, list[str]] = {}
+        for name in known:
+            alike.setdefault(self._shape(name), []).append(name)
+        for shape, names in alike.items():
+            made = self._made_at_once(group, [known[name] for name in names], shape)
+            if made is None:
+                for name in names:
+                    self._keep(routed, name, self._table(name).rows_of(group.take(known[name])))
+                continue
+            routed.failed |= made.failed
+            # Rows of one table side by side: each gets a part of them that nobody copies.
+            place = np.full(int(group.rows.max()) + 1, -1)
+            place[made.index] = np.arange(len(made.index))
+            places = [place[group.rows[known[name]]] for name in names]
+            places = [one[one >= 0] for one in places]
+            order = np.concatenate(places)
+            rows, index, at = made.rows.take(pa.array(order)), made.index[order], 0
+            for name, mine in zip(names, places, strict=True):
+                until = at + len(mine)
+                self._keep(routed, name, TableRows(rows.slice(at, len(mine)), index[at:until], {}))
+                at = until
+
+    def _made_at_once(
+        self, group: Records, positions: Sequence[Indexes], shape: Hashable
+    ) -> TableRows | None:
+        """Rows for several tables that are alike; None if each has to look for itself."""
+        if len(positions) == 1 or shape is None:
+            return None
+        if shape not in self._shared:
+            example = next(one for one in self._targets.values() if self._shape(one.name) == shape)
+            self._shared[shape] = table_writer(example, self._task_of_one)
+        shared = self._shared[shape]
+        made = shared.rows_of(group.take(np.unique(np.concatenate(positions))))
+        # Which of the tables lacks a field, only its own records tell.
+        return None if shared.lacks_fields else made
+
+    def _shape(self, name: str) -> Hashable:
+        """What its records become rows by: equal for tables that are alike, None if it is like no other."""
+        if name not in self._shapes:
+            plan: TablePlan = self._targets[name].plan
+            new = sorted(plan.new_fields)
+            others = (plan.growth, plan.force_optional, plan.kafka_columns, plan.any_case, plan.texts, new)
+            self._shapes[name] = None if plan.upserts is not None else (plan.schema_json, repr(others))
+        return self._shapes[name]
+
+    def _keep(self, routed: _Chunk, name: str, made: TableRows) -> None:
+        routed.failed |= made.failed
+        routed.parts.append((self._table(name), made))
 
     def close(self) -> dict[str, Staged]:
         seen = {name: Staged(new_fields=shape.found()) for name, shape in self._new.items()}

@@ -144,6 +144,11 @@ class TableWriter:
     def _stage(self, plan: TablePlan, task: WriterTask) -> StageWriter | ChangeStage:
         return StageWriter(plan, task.batch, max(1, OPEN_FILES // len(task.targets)))
 
+    @property
+    def lacks_fields(self) -> bool:
+        """Whether records so far have fields that the table is to get."""
+        return bool(self._drift.found)
+
     def rows_of(self, records: Records) -> TableRows:
         """Rows of the table; the records that make none, with stage and reason."""
         if self._any_case is None:
