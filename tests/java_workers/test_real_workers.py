@@ -13,7 +13,7 @@ import pytest
 from icestream.api.offsets import Partition
 from icestream.embedded.kafka import Broker
 from icestream.kafka.topics import Topics
-from tests.java_workers.running import JavaWorkers, Job, JobManager
+from tests.java_workers.running import JavaWorkers, Job, JobManager, wait_for
 from tests.long_form import sized
 
 pytestmark = [pytest.mark.slow, pytest.mark.crashes, pytest.mark.network]
@@ -77,6 +77,21 @@ def test_each_record_lands_once_whoever_dies_and_java_goes_on(
     job.assert_exact()
     assert job.table().metadata.current_snapshot_id != before
     assert "control-offsets" not in "".join(job.summaries()[-1])
+
+
+@pytest.mark.long
+def test_without_any_java_coordinator(job: Job, started: list[JavaWorkers | JobManager]) -> None:
+    """A group that exists and has no members keeps Java's tasks from electing one; ours makes that group."""
+    silent = f"{job.group}-silent"
+    started.append(ours := JobManager(job, CONNECT_GROUP_ID=silent, SOURCE_GROUP_ID=job.group))
+    topics = Topics({"bootstrap.servers": job.bootstrap})
+    wait_for(lambda: topics.group_offsets(silent, [Partition(job.control, 0)]) or None, ours.text)
+    job.produce(100_000)
+    started.append(java := JavaWorkers(job, job.connector(**{"iceberg.connect.group-id": silent})))
+    job.wait_visible()
+    job.assert_exact()
+    assert "cannot determine leader" in java.log.read_text()
+    assert all(f"kafka.connect.offsets.{job.control}.{silent}" in summary for summary in job.summaries())
 
 
 def _assert_summaries_as_javas(job: Job) -> None:
