@@ -6,7 +6,7 @@ BIN    := $(VENV)/bin
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test test-long unit check format docs bench bench-task bench-records bench-commits bench-scale \
-	bench-steady bench-partitions bench-maintenance lock machine
+	bench-steady bench-partitions bench-maintenance bench-upserts lock machine
 
 help: ## Show this help
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -56,6 +56,9 @@ bench-scale: machine $(VENV)/.dev ## What 1, 100 and 1,000 idle connectors cost 
 
 bench-steady: machine $(VENV)/.dev ## Even rates with a commit every second, us and the real Kafka Connect
 	@$(BIN)/python -m bench.steady $(ARGS)
+
+bench-upserts: machine $(VENV)/.dev ## Changes into a large table, us and Spark Structured Streaming
+	@$(BIN)/python -m bench.upserts $(ARGS)
 
 bench-partitions: machine $(VENV)/.dev ## What a thousand partitions cost
 	@$(BIN)/python -m bench.partitions $(ARGS)

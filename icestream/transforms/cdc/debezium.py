@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 
 from icestream.records.column import Column, children, filled, struct_column
 from icestream.records.records import Applied, Records
+from icestream.records.rows import Flags
 from icestream.records.schema import MOMENT, STRING, ConnectSchema, Kind, struct, timestamp
 from icestream.records.values import Fields, Node
 from icestream.transforms.cdc import events
@@ -30,7 +31,8 @@ from icestream.transforms.structs import field_arrays, null_failures, with_field
 
 _PURPOSE: Final = "Debezium transform"
 _NAMES: Final = "name of the database or table"
-Flatten = Callable[[Records, pa.Array, str], Applied]
+Flatten = Callable[[Records, pa.Array, str | None], Applied]
+"""With the name of the field that has the row; None: there is no row."""
 
 
 @dataclass(frozen=True)
@@ -55,10 +57,10 @@ class DebeziumTransform:
         except GroupFailed as failed:
             return all_failed(records, failed.failure)
 
-    def _maps(self, records: Records, operations: pa.Array, payload: str) -> Applied:
+    def _maps(self, records: Records, operations: pa.Array, payload: str | None) -> Applied:
         fields = require_map(records.value, _PURPOSE)
         nodes: dict[str, Node | None] = {
-            "payload": fields.get(payload),
+            "payload": Fields({}, None, len(records)) if payload is None else fields.get(payload),
             events.SOURCE: fields.get("source"),
             events.TS: fields.get("ts_ms"),
             events.OP: Column(operations),
@@ -85,19 +87,20 @@ class DebeziumTransform:
         changed = replace(group, value=payload.put({events.CDC: Fields(facts, None, len(payload))}))
         return without_failed(changed, events.lacking(events.nulls(databases) | events.nulls(tables), _NAMES))
 
-    def _structs(self, records: Records, operations: pa.Array, payload: str) -> Applied:
-        row = _field(records.value, payload, Kind.STRUCT)
+    def _structs(self, records: Records, operations: pa.Array, payload: str | None) -> Applied:
+        row = None if payload is None else _field(records.value, payload, Kind.STRUCT)
         times = _field(records.value, "ts_ms", Kind.INT64)
         source = _field(records.value, "source", Kind.STRUCT)
-        assert row.schema is not None and source.schema is not None
+        assert source.schema is not None
         named = "schema" if "schema" in source.schema else "db"
         databases, tables = _field(source, named, Kind.STRING), _field(source, "table", Kind.STRING)
         key = records.key if isinstance(records.key, Column) and records.key.schema is not None else None
         failed = events.lacking(times.nulls, "ts_ms") | events.lacking(source.nulls, "source")
         if self.target_pattern:
             failed |= events.lacking(databases.nulls | tables.nulls, _NAMES)
-        if row.schema.fields:
-            failed |= events.lacking(row.nulls, payload)
+        held = row.schema.fields if row is not None and row.schema is not None else ()
+        if row is not None and held:
+            failed |= events.lacking(row.nulls, str(payload))
         if key is not None:
             failed |= null_failures(events.KEY, key)
         cdc = _cdc_schema(key)
@@ -109,9 +112,11 @@ class DebeziumTransform:
             self._targets(databases.values, tables.values),
             *(() if key is None else (key.values,)),
         ]
-        fields = [(one.name, one.schema) for one in row.schema.fields]
-        changed = with_fields(row.schema, [*fields, (events.CDC, cdc)])
-        arrays = [*field_arrays(row, defaults=True), struct_column(cdc, columns).values]
+        fields = [(one.name, one.schema) for one in held]
+        of_row = struct() if row is None or row.schema is None else row.schema
+        changed = with_fields(of_row, [*fields, (events.CDC, cdc)])
+        arrays = [] if row is None else field_arrays(row, defaults=True)
+        arrays = [*arrays, struct_column(cdc, columns).values]
         return without_failed(replace(records, value=struct_column(changed, arrays)), failed)
 
     def _targets(self, databases: pa.Array, tables: pa.Array) -> pa.Array:
@@ -126,19 +131,21 @@ class DebeziumTransform:
 
 
 def _by_operation(records: Records, texts: pa.Array, flatten: Flatten) -> Applied:
-    """Deletions tell of the row before, all others of the row after. An operation that is no string is none
-    that we know."""
+    """Deletions tell of the row before, a truncate of no row, all others of the row after. An operation that
+    is no string is none that we know."""
     known = (
         texts if pa.types.is_string(texts.type) else pa.array(["r"] * len(texts), mask=events.nulls(texts))
     )
-    operations = events.operations(known, "u", "d")
+    operations = pc.if_else(pc.equal(known, "t"), events.TRUNCATE, events.operations(known, "u", "d"))
     codes = operations.fill_null("").to_numpy(zero_copy_only=False)
     failed = events.lacking(events.nulls(known), "op")
     outcomes = [Applied([], {int(records.rows[at]): why for at, why in failed.items()})]
-    for payload, mine in (
-        ("before", codes == events.DELETE),
-        ("after", (codes != events.DELETE) & (codes != "")),
-    ):
+    parts: dict[str | None, Flags] = {
+        "before": codes == events.DELETE,
+        None: codes == events.TRUNCATE,
+        "after": np.isin(codes, (events.INSERT, events.UPDATE)),
+    }
+    for payload, mine in parts.items():
         rows = np.flatnonzero(mine)
         if len(rows):
             group = records.take(rows)

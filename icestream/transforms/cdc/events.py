@@ -19,7 +19,7 @@ from icestream.records.values import Fields, Node, typed
 from icestream.transforms.cast import printed
 
 CDC, OP, TS, OFFSET, SOURCE, TARGET, KEY = "_cdc", "op", "ts", "offset", "source", "target", "key"
-INSERT, UPDATE, DELETE = "I", "U", "D"
+INSERT, UPDATE, DELETE, TRUNCATE = "I", "U", "D", "T"
 _LACKS: Final = "The change event has no"
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -12,7 +13,7 @@ from icestream.records.column import Column
 from icestream.records.json_source import JsonSource
 from icestream.records.plain import plain
 from icestream.records.records import Records, Transform
-from icestream.records.schema import OPTIONAL_STRING, STRING, struct
+from icestream.records.schema import OPTIONAL_STRING, STRING, ConnectSchema, Kind, struct
 from icestream.records.values import Value, object_fields
 from icestream.transforms.cdc.debezium import DebeziumTransform
 from icestream.transforms.cdc.mongo_debezium import MongoDebeziumTransform
@@ -48,6 +49,30 @@ def test_records_of_a_source_have_no_offset() -> None:
     assert row == {"a": 1, "_cdc": {"op": "I", "ts": None, "source": "d.t", "target": "d.t"}}
     (reason,) = reasons(KafkaMetadataTransform("m", False, None), given)
     assert "is for sinks" in reason
+
+
+def test_a_truncate_is_told_without_a_row() -> None:
+    """Java drops it, or fails: rows that are gone would stay."""
+    event = {"op": "t", "before": None, "after": None, "source": {"db": "d", "table": "t"}, "ts_ms": 7}
+    given = records(object_fields(JsonSource([json.dumps(event).encode()])))
+    (made,) = DebeziumTransform(None).apply(given).records
+    (row,) = plain(made.value, 1)
+    assert row == {"_cdc": {"op": "T", "ts": 7, "offset": 0, "source": "d.t", "target": "d.t"}}
+    of_row = struct(("a", OPTIONAL_STRING))
+    schema = struct(
+        ("op", STRING),
+        ("ts_ms", ConnectSchema(Kind.INT64)),
+        ("source", struct(("db", STRING), ("table", STRING))),
+        ("after", replace(of_row, optional=True)),
+    )
+    values = pa.array(
+        [{"op": "t", "ts_ms": 7, "source": {"db": "d", "table": "t"}, "after": None}], schema.arrow_type
+    )
+    applied = DebeziumTransform(None).apply(records(Column(values, schema)))
+    (made,) = applied.records
+    assert isinstance(made.value, Column) and not applied.failed
+    (row,) = made.value.values.to_pylist()
+    assert list(row) == ["_cdc"] and row["_cdc"]["op"] == "T"
 
 
 def test_the_place_of_bad_json_in_a_source() -> None:
