@@ -27,6 +27,7 @@ from pyiceberg.schema import Schema
 from pyiceberg.types import LongType, NestedField, StringType
 
 from bench.machine import machine
+from bench.page import publish
 from icestream.connectors.iceberg.catalogs import open_catalog
 
 _RESULTS: Final = Path(__file__).parent / "results" / "upserts.json"
@@ -265,7 +266,7 @@ def measured(side: str, load: Load) -> dict[str, Any]:
     return {"seconds": seconds, "files": told[-1]["files"]}
 
 
-def summary(load: Load, sides: dict[str, dict[str, Any]]) -> str:
+def summary(sides: dict[str, dict[str, Any]]) -> str:
     lines = [
         "| | Spark Structured Streaming, foreachBatch + MERGE | Icestream |",
         "|---|---|---|",
@@ -317,10 +318,11 @@ def main() -> None:
     load = Load(chosen.rows, chosen.changes, chosen.keys, chosen.batches)
     theirs = Load(chosen.rows, chosen.changes, chosen.keys, chosen.peer_batches)
     sides = {"peer": measured("peer", theirs), "ours": measured("ours", load)}
-    print(summary(load, sides))
+    print(summary(sides))
     if chosen.save:
         body = {"machine": machine(), "load": vars(load), **sides}
         _RESULTS.write_text(json.dumps(body, indent=2) + "\n")
+        publish("upserts", summary(sides))
 
 
 if __name__ == "__main__":
