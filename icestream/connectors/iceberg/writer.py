@@ -239,7 +239,11 @@ class _ChangeWriter(TableWriter):
             failed[int(made.index[needs_key[row]])] = self._lacks(name, "the value")
         puts = np.flatnonzero(mine == PUT)
         put_rows = pa.table(rows.rows.take(pa.array(puts)).columns, schema=self._schema)
-        for row, why in missing_required(put_rows).items():
+        lacking = missing_required(put_rows)
+        if lacking and self._grows and isinstance(records.value, Fields | Column):
+            those = rows.index[puts[np.fromiter(lacking, np.int64, len(lacking))]]
+            self._drift.in_nulls(in_python(records.value, those.tolist()), self._identifiers)
+        for row, why in lacking.items():
             failed.setdefault(int(made.index[puts[row]]), Failure(why, stage=TASK_PUT))
         return made.without(failed) if failed else made
 
