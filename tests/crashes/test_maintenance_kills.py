@@ -43,9 +43,9 @@ POINTS = [
 def test_the_table_survives_a_kill(tmp_path: Path, point: str, turn: int) -> None:
     catalog = new_catalog(tmp_path)
     job = Job(catalog)
-    for _ in range(12):
-        job.commit()
-    staged = job.stage(120, 130, "11111111-1111-1111-1111-111111111111")
+    for _ in range(24):
+        job.commit(5)
+    staged = job.stage(120, 125, "11111111-1111-1111-1111-111111111111")
     killed = subprocess.run(
         [sys.executable, "-m", "tests.crashes.maintenance_process", str(tmp_path), point, str(turn)],
         cwd=ROOT,
@@ -58,7 +58,7 @@ def test_the_table_survives_a_kill(tmp_path: Path, point: str, turn: int) -> Non
     assert killed.returncode == -signal.SIGKILL, killed.stdout + killed.stderr
     assert ids(catalog) == Counter(range(120))
     job.proves(120)
-    assert data_files(catalog) == (12 if (point, turn) in BEFORE else 1)
+    assert data_files(catalog) == (24 if (point, turn) in BEFORE else 1)
 
     # The job goes on, and so does maintenance.
     job.commit()
