@@ -267,11 +267,12 @@ def shown(found: Sequence[Kept]) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--batches", type=int, default=500)
+    parser.add_argument("--case", action="append", choices=list(SPECS), help="only this table")
     parser.add_argument("--save", action="store_true", help=f"write {_RESULTS.name}")
     chosen = parser.parse_args()
     found = [
         keep(case, chosen.batches, is_maintained=is_maintained)
-        for case in SPECS
+        for case in chosen.case or SPECS
         for is_maintained in (True, False)
     ]
     print(shown(found))
