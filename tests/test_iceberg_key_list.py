@@ -16,6 +16,7 @@ from typing import Final
 
 import pytest
 
+from icestream.api.connector_settings import SINK_CONNECTOR
 from icestream.connectors.iceberg import settings
 from icestream.connectors.iceberg.plugin import IcebergPlugin
 
@@ -101,8 +102,6 @@ TABULAR: Final = {
 """Those that Tabular's connector had besides."""
 
 OURS: Final = {
-    "icestream.commit.rows": f"{WORKER}::test_a_full_batch_is_committed_before_the_interval_is_over",
-    "icestream.commit.bytes": f"{WORKER}::test_a_full_batch_is_committed_before_the_interval_is_over",
     "iceberg.tables.route-template": f"{ROUTED}::test_the_table_may_be_made_of_a_template_and_must_exist",
     "iceberg.tables.route-unmatched": f"{ROUTED}::test_records_that_match_no_pattern_can_be_rejected",
     "iceberg.tables.route-max-tables": f"{ROUTED}::test_a_topic_that_names_no_end_of_tables_stops_its_job",
@@ -130,7 +129,33 @@ OURS: Final = {
 }
 """Those that only we have."""
 
-ALL: Final = {**APACHE, **TABULAR, **OURS}
+_RESTARTS: Final = "unit/cluster/test_restarts.py::test_the_policy_is_read_from_the_config"
+_COLUMNS: Final = "unit/rows/test_new_columns.py::test_the_settings_have_defaults"
+_PLACE: Final = (
+    "crashes/test_job_processes.py::test_whoever_is_killed_between_two_steps_each_record_lands_once"
+)
+_MEMORY: Final = (
+    "unit/jobs/test_job_place.py::test_the_connector_s_word_on_memory_and_heartbeat_is_before_the_worker_s"
+)
+EVERY_SINK: Final = {
+    "icestream.unknown.keys": (
+        "unit/cluster/test_validation.py::test_a_worker_that_refuses_unknown_keys_leaves_connectors_no_choice"
+    ),
+    "icestream.restart.policy": _RESTARTS,
+    "icestream.restart.attempts": _RESTARTS,
+    "icestream.restart.delay.ms": _RESTARTS,
+    "icestream.restart.delay.max.ms": _RESTARTS,
+    "icestream.job.manager": _PLACE,
+    "icestream.job.manager.driver.memory": _MEMORY,
+    "icestream.job.manager.heartbeat.timeout.ms": _MEMORY,
+    "icestream.commit.rows": f"{WORKER}::test_a_full_batch_is_committed_before_the_interval_is_over",
+    "icestream.commit.bytes": f"{WORKER}::test_a_full_batch_is_committed_before_the_interval_is_over",
+    "icestream.new.columns.max": _COLUMNS,
+    "icestream.new.columns.name.length.max": _COLUMNS,
+}
+"""Those that every sink has from us."""
+
+ALL: Final = {**APACHE, **TABULAR, **OURS, **EVERY_SINK}
 
 
 def declared() -> set[str]:
@@ -141,8 +166,8 @@ def declared() -> set[str]:
 
 
 def test_every_declared_key_is_listed_and_every_listed_key_is_declared() -> None:
-    of_every_sink = {"icestream.commit.rows", "icestream.commit.bytes"}
-    assert declared() == ALL.keys() - of_every_sink
+    assert declared() == ALL.keys() - EVERY_SINK.keys()
+    assert {name for name in SINK_CONNECTOR.names if name.startswith("icestream.")} == EVERY_SINK.keys()
 
 
 @pytest.mark.parametrize("key", sorted(ALL))

@@ -41,6 +41,8 @@ def test_never_is_the_default() -> None:
 def test_the_policy_is_read_from_the_config() -> None:
     config = {"icestream.restart.policy": "on-failure", "icestream.restart.attempts": "5"}
     assert Policy.of(config) == Policy(True, 5, 1.0, 300.0)
+    delays = {"icestream.restart.delay.ms": "2500", "icestream.restart.delay.max.ms": "60000"}
+    assert Policy.of({**config, **delays}) == Policy(True, 5, 2.5, 60.0)
 
 
 def test_success_begins_the_count_anew() -> None:

@@ -27,6 +27,9 @@ def test_the_settings_have_defaults() -> None:
     limit = GrowthLimit.from_config({})
     assert limit == GrowthLimit(values["icestream.new.columns.max"], 255, 1_000)
     assert GrowthLimit.from_config({"icestream.new.columns.max": "7"}).less(5).columns == 2
+    assert GrowthLimit.from_config({"icestream.new.columns.name.length.max": "9"}) == GrowthLimit(
+        1_000, 9, 1_000
+    )
 
 
 def test_of_one_field_that_is_too_large_a_part_is_taken() -> None:
