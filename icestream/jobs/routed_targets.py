@@ -35,7 +35,7 @@ class RoutedTargets:
         self._batch = 0
         self._absent: dict[str, tuple[str, float]] = {}
         self._check_from = 0
-        self._created = 0
+        self._created: set[str] = set()
 
     def forget(self) -> None:
         """All targets are asked again."""
@@ -79,8 +79,8 @@ class RoutedTargets:
 
     def creates(self, missing: Sequence[Target]) -> None:
         """Some targets are about to be created; not without end."""
-        self._created += len(missing)
-        if self._created > self._routing.most_targets:
+        self._created |= {target.name for target in missing}
+        if len(self._created) > self._routing.most_targets:
             raise FatalError(too_many_targets(self._routing, missing[0].name))
 
     def had_rows(self, names: Iterable[str]) -> None:
