@@ -119,6 +119,10 @@ def test_the_table_is_what_a_dict_is_after_random_batches_and_kills(
             killed_at(pipeline, spark, steps, next(points))
         pipeline.drain(spark)
         pipeline.check()
+    # What the last commit left behind is swept after the next.
+    pipeline.change(random_changes(rng, 60, 20))
+    pipeline.drain(spark)
+    pipeline.check()
     assert list(pipeline.table().metadata.refs) == ["main"]
     assert pipeline.rows_in_spark(spark) == pipeline.rows()
     sweep_later(pipeline)
