@@ -48,6 +48,10 @@ _LOCAL_DEFAULTS: Mapping[str, str] = {
         "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -XX:+ExitOnOutOfMemoryError"
     ),
 }
+_JARS: Final = frozenset({"spark.jars", "spark.jars.packages"})
+_QUERYING: Mapping[str, str] = {
+    "spark.driver.extraJavaOptions": "-XX:+UseSerialGC -XX:+ExitOnOutOfMemoryError"
+}
 QUERY_JVM: Mapping[str, str] = {"spark.driver.extraJavaOptions": "-XX:+UseSerialGC"}
 """For a session that runs queries in its JVM."""
 _MALLOC: Mapping[str, int] = {
@@ -75,7 +79,9 @@ def spark_settings(worker: Mapping[str, str]) -> dict[str, str]:
         return given
     settings = {**_DEFAULTS, **_memory_of_python(), **given}
     if settings["spark.master"].startswith("local"):
-        settings = {**_LOCAL_DEFAULTS, **settings}
+        # Whoever brings jars has queries run here, such as upserts: these are worth compiling well.
+        of_queries = _QUERYING if _JARS & given.keys() else {}
+        settings = {**_LOCAL_DEFAULTS, **of_queries, **settings}
     return settings
 
 

@@ -63,3 +63,11 @@ def test_what_a_worker_config_says_counts(given: dict[str, str]) -> None:
 def test_a_path_that_is_too_long_for_a_socket_is_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(session, "_own_folder", lambda: "/tmp/" + "x" * 80)
     assert session.socket_settings({}) == {}
+
+
+@pytest.mark.parametrize("key", ["spark.jars", "spark.jars.packages"])
+def test_a_jvm_that_gets_jars_for_queries_compiles_well(key: str) -> None:
+    name = "spark.driver.extraJavaOptions"
+    assert "TieredStopAtLevel" in session.spark_settings({})[name]
+    assert "TieredStopAtLevel" not in session.spark_settings({key: "a"})[name]
+    assert session.spark_settings({key: "a", name: "mine"})[name] == "mine"
