@@ -6,10 +6,12 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import pytest
 from confluent_kafka import Producer
 
 from icestream.connectors.iceberg.named_tables import tables_of_job
 from tests.integration.worker_world import SCHEMA, World, eventually
+from tests.long_form import sized
 
 
 def send(world: World, topic: str, values: Sequence[Mapping[str, Any]]) -> None:
@@ -63,21 +65,22 @@ def test_names_in_a_field(world: World) -> None:
     world.client.delete("named")
 
 
-def test_a_template_whose_tables_are_created(world: World) -> None:
-    """200 tables of one topic: a batch commits those that got rows."""
-    tables = 200
-    world.topic("templated")
+@pytest.mark.parametrize("tables", sized(30, 200))
+def test_a_template_whose_tables_are_created(tables: int, world: World) -> None:
+    """Many tables of one topic: a batch commits those that got rows."""
+    name = f"templated_{tables}"
+    world.topic(name)
     template = "${topic}.t_${value.who}"
     given = {
-        **config(world, "templated", route_template=template, auto_create_enabled="true"),
+        **config(world, name, route_template=template, auto_create_enabled="true"),
         "iceberg.tables": "",
     }
-    world.client.create("templated", given)
-    send(world, "templated", [{"id": n, "who": f"w{n % tables}"} for n in range(3 * tables)])
-    eventually(lambda: len(tables_of_job(world.catalog, "templated")) == tables)
-    eventually(lambda: ids(world, "templated.t_w7") == [7, 207, 407])
-    before = len(world.catalog.load_table("templated.t_w7").snapshots())
-    send(world, "templated", [{"id": 1000 + n, "who": "w8"} for n in range(5)])
-    eventually(lambda: len(ids(world, "templated.t_w8")) == 8)
-    assert len(world.catalog.load_table("templated.t_w7").snapshots()) == before
-    world.client.delete("templated")
+    world.client.create(name, given)
+    send(world, name, [{"id": n, "who": f"w{n % tables}"} for n in range(3 * tables)])
+    eventually(lambda: len(tables_of_job(world.catalog, name)) == tables)
+    eventually(lambda: ids(world, f"{name}.t_w7") == [7, 7 + tables, 7 + 2 * tables])
+    before = len(world.catalog.load_table(f"{name}.t_w7").snapshots())
+    send(world, name, [{"id": 1000 + n, "who": "w8"} for n in range(5)])
+    eventually(lambda: len(ids(world, f"{name}.t_w8")) == 8)
+    assert len(world.catalog.load_table(f"{name}.t_w7").snapshots()) == before
+    world.client.delete(name)
