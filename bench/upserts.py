@@ -155,7 +155,6 @@ def ours(folder: Path, load: Load, tell: Callable[[float], None]) -> None:
         "value.converter.schemas.enable": "false",
         "iceberg.tables": _TABLE,
         "iceberg.tables.cdc-field": "op",
-        "iceberg.control.commit.interval-ms": "1",
         "icestream.commit.rows": str(load.changes),
         "icestream.maintenance.enabled": "true",
         "icestream.maintenance.commits": "5",
