@@ -35,7 +35,7 @@ from icestream.api.checkpoint import FoundCheckpoint
 from icestream.api.errors import CommitConflict, CommitUnknown, FatalError
 from icestream.connectors.iceberg import checkpoints
 from icestream.connectors.iceberg.catalogs import sink_errors
-from icestream.connectors.iceberg.replace_commit import Replacement, carried, replace_files
+from icestream.connectors.iceberg.replace_commit import Replacement, carried, replace_files, tells_all
 from icestream.waits import waiting_for
 
 _log = logging.getLogger(__name__)
@@ -84,6 +84,8 @@ def expire(
     for _ in range(_ATTEMPTS):
         table, known = known or load(), None
         before = len(table.metadata.snapshots)
+        if not dry_run and _tell_all(table, limits, now, turn, least):
+            table = load()
         expired = to_expire(table.metadata, limits, now)
         if len(expired) < max(1, least):
             return ExpiryResult(before, before)
@@ -115,7 +117,10 @@ def _added_since(old: TableMetadata, new: TableMetadata) -> list[Snapshot]:
     return [snapshot for snapshot in new.snapshots if snapshot.snapshot_id not in known]
 
 
-def to_expire(metadata: TableMetadata, limits: ExpiryLimits, now: dt.datetime) -> frozenset[int]:
+def to_expire(
+    metadata: TableMetadata, limits: ExpiryLimits, now: dt.datetime, *, keeps_tellers: bool = True
+) -> frozenset[int]:
+    """What the limits let go; less those that are needed to know where jobs were at what stays."""
     by_id = {snapshot.snapshot_id: snapshot for snapshot in metadata.snapshots}
     now_ms = int(now.timestamp() * 1000)
     oldest_ms = now_ms - int(limits.older_than.total_seconds() * 1000)
@@ -132,7 +137,24 @@ def to_expire(metadata: TableMetadata, limits: ExpiryLimits, now: dt.datetime) -
                 kept.add(snapshot.snapshot_id)
     # What no branch leads to may yet be published or rolled forward to.
     kept |= {id_ for id_, one in by_id.items() if id_ not in on_branches and one.timestamp_ms >= oldest_ms}
-    return frozenset(by_id.keys() - kept)
+    needed = _needed_by(metadata, kept) if keeps_tellers else set()
+    return frozenset(by_id.keys() - kept - needed)
+
+
+def _needed_by(metadata: TableMetadata, kept: Collection[int]) -> set[int]:
+    """Ancestors of what stays, back to one that tells of all jobs: the table may be rolled back to any."""
+    by_id = {snapshot.snapshot_id: snapshot for snapshot in metadata.snapshots}
+    telling = tells_all(metadata)
+    needed: set[int] = set()
+    for id_ in kept:
+        snapshot = by_id[id_]
+        while snapshot.snapshot_id not in telling:
+            parent = by_id.get(snapshot.parent_snapshot_id or -1)
+            if parent is None or parent.snapshot_id in kept or parent.snapshot_id in needed:
+                break
+            needed.add(parent.snapshot_id)
+            snapshot = parent
+    return needed
 
 
 def _kept_of(ref: SnapshotRef, limits: ExpiryLimits, now_ms: int, oldest_ms: int) -> tuple[int, int, int]:
@@ -150,6 +172,29 @@ def _ancestors(by_id: dict[int, Snapshot], id_: int | None) -> Iterable[Snapshot
 
 
 # -- checkpoints --
+
+
+def _tell_all(
+    table: Table,
+    limits: ExpiryLimits,
+    now: dt.datetime,
+    turn: AbstractContextManager[object] | None,
+    least: int,
+) -> bool:
+    """If more could go once the heads of branches tell of all jobs, let them; whether that took a commit.
+
+    In a table of several jobs each commit tells of one, and the others are told of further back.
+    """
+    held = len(to_expire(table.metadata, limits, now, keeps_tellers=False))
+    if held < max(1, least) or held == len(to_expire(table.metadata, limits, now)):
+        return False
+    telling = tells_all(table.metadata)
+    silent = [
+        name for name in _branches(table.metadata) if table.metadata.refs[name].snapshot_id not in telling
+    ]
+    for branch in silent:
+        replace_files(table, Replacement("checkpoints"), branch, turn)
+    return bool(silent)
 
 
 def _carry_checkpoints(

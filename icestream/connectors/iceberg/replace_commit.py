@@ -138,6 +138,22 @@ def carried(metadata: TableMetadata, head: Snapshot | None) -> dict[str, str]:
     return found
 
 
+def tells_all(metadata: TableMetadata) -> set[int]:
+    """Snapshots whose own summaries tell all that theirs and those of their ancestors do of jobs."""
+    by_id = {snapshot.snapshot_id: snapshot for snapshot in metadata.snapshots}
+    told: dict[int, frozenset[str]] = {}
+    telling: set[int] = set()
+    # Parents come first: they are older.
+    for snapshot in sorted(metadata.snapshots, key=lambda one: (one.sequence_number or 0, one.timestamp_ms)):
+        said = snapshot.summary.additional_properties if snapshot.summary else {}
+        own = frozenset(key for key in said if key.startswith(_CARRIED))
+        before = told.get(snapshot.parent_snapshot_id or -1, frozenset())
+        told[snapshot.snapshot_id] = own | before
+        if before <= own and (snapshot.parent_snapshot_id in by_id or snapshot.parent_snapshot_id is None):
+            telling.add(snapshot.snapshot_id)
+    return telling
+
+
 class _DeletesWriter(ManifestWriterV2):
     """PyIceberg writes manifests of data files only."""
 
