@@ -166,7 +166,13 @@ def ours(folder: Path, load: Load, tell: Callable[[float], None]) -> None:
         worker = {"bootstrap.servers": broker.bootstrap, "spark.master": "local[2]", "spark.jars": jars}
         plane = SparkPlane(worker)
         runner = batch_runner("bench", config, worker, lambda: plane)
-        producer = Producer({"bootstrap.servers": broker.bootstrap, "linger.ms": 20})
+        producer = Producer(
+            {
+                "bootstrap.servers": broker.bootstrap,
+                "linger.ms": 20,
+                "queue.buffering.max.messages": 1_000_000,
+            }
+        )
         manager = sink_manager("bench", config, worker, runner)
         for number in range(load.batches):
             for id_, record in changes.batch():
