@@ -111,6 +111,7 @@ class BranchWrite:
             raise CommitConflict(f"{self.table}: {self.ref} has moved since: somebody else committed")
         head = self._head(table.metadata, is_ours)
         if head == self.base:
+            self._refuse_put_back(table.metadata, is_ours)
             return None
         updates: list[TableUpdate] = [_moved(self.ref, head, table.metadata)]
         if properties:
@@ -149,6 +150,12 @@ class BranchWrite:
             if not is_ours(snapshot):
                 raise CommitConflict(f"{self.table}: somebody else wrote to the branch {self.branch}")
         raise CommitConflict(f"{self.table}: the branch {self.branch} was put elsewhere")
+
+    def _refuse_put_back(self, metadata: TableMetadata, is_ours: Callable[[Snapshot], bool]) -> None:
+        """An empty branch is no proof that nothing was written: a manager that should be dead may have put it
+        where it began, to merge its own. What was written follows from the base, on the branch or not."""
+        if any(one.parent_snapshot_id == self.base and is_ours(one) for one in metadata.snapshots):
+            raise CommitConflict(f"{self.table}: somebody else has put the branch {self.branch} back")
 
     def _refuse_unless_landed(self, head: int, error: Exception) -> None:
         refused = isinstance(error, CommitFailedException)

@@ -107,6 +107,17 @@ def test_what_a_job_that_should_be_dead_wrote_to_the_branch_is_never_published(c
     assert ids(catalog) == [1, 9]
 
 
+def test_a_branch_that_a_job_that_should_be_dead_has_put_back_is_not_taken_for_nothing_written(
+    catalog: Catalog,
+) -> None:
+    write = begun(catalog)
+    append(catalog, 2, BRANCH, mine="yes")
+    begun(catalog)
+    with pytest.raises(CommitConflict) as refused:
+        write.publish(is_ours=lambda one: one.summary is not None and one.summary["mine"] == "yes")
+    assert refused.value.certain and ids(catalog) == [1]
+
+
 def test_a_branch_that_was_given_up_is_gone(catalog: Catalog) -> None:
     write = begun(catalog)
     append(catalog, 2, BRANCH)
