@@ -114,13 +114,14 @@ def reason(view: ConnectorView) -> str | None:
 
 
 def _gist(trace: str) -> str:
-    """The line of a stack trace that says what went wrong: Java's last cause, Python's last line."""
+    """The line of a trace that says what went wrong: our own error, Java's last cause, Python's last line."""
     lines = trace.strip().splitlines()
+    if _OUR_ERROR.match(lines[-1]):
+        return _OUR_ERROR.sub("", lines[-1])
     causes = [line.removeprefix("Caused by: ") for line in lines if line.startswith("Caused by: ")]
     if causes:
         return causes[-1]
-    gist = lines[0] if any(line.startswith("\tat ") for line in lines) else lines[-1]
-    return _OUR_ERROR.sub("", gist)
+    return lines[0] if any(line.startswith("\tat ") for line in lines) else lines[-1]
 
 
 def _because(view: ConnectorView | None) -> str:

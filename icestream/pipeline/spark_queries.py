@@ -9,13 +9,15 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import logging
+import re
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Final, TypeVar
 
 import pyarrow as pa
-from py4j.protocol import Py4JError
+from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import SparkSession
 
@@ -27,9 +29,18 @@ from icestream.pipeline.lasting_session import LastingSession
 from icestream.pipeline.task import settle_process
 from icestream.waits import waiting_for
 
+_LOG = logging.getLogger(__name__)
+
 _T = TypeVar("_T")
 
 _CANCEL_SECONDS: Final = 5.0
+_SIGNS_OF_MISSING_JARS: Final = (
+    "Cannot find catalog plugin class",
+    "No suitable driver",
+    "ClassNotFoundException",
+    "NoClassDefFoundError",
+)
+_JAVA_CLASS: Final = re.compile(r"[a-z]\w*(\.[\w$]+)+(:|$)")
 _LONGEST_QUERY: Final = 3600.0
 """Seconds: a table that takes longer to merge into needs smaller batches, or partitions."""
 
@@ -99,12 +110,13 @@ class JobQueries:
                 return self._tagged(session, work)
         except (RetriableError, FatalError):
             raise
-        except PySparkException as error:
-            raise self._told(error, catalog, doing) from error
+        except (PySparkException, Py4JError) as error:
+            # Not as the cause: the status of a connector is no place for hundreds of lines of Java's stack,
+            # nor for what a catalog or an object store said to Java's client.
+            raise self._told(error, catalog, doing) from None
         except Exception as error:
-            # py4j's own errors have no common base with Spark's; and a session that is gone shows itself by
-            # errors of any kind.
-            if isinstance(error, Py4JError) or self._spark.has_lost(origin):
+            # A session that is gone shows itself by errors of any kind.
+            if self._spark.has_lost(origin):
                 raise self._told(error, catalog, doing) from error
             raise
 
@@ -136,15 +148,35 @@ class JobQueries:
     def _told(self, error: Exception, catalog: SparkCatalog, doing: str) -> Exception:
         if self._cancelled.is_set():
             return Cancelled("the batch was given up")
-        reason = str(error).strip().splitlines()[0] if str(error).strip() else repr(error)
-        if catalog.class_name in str(error) and "CATALOG" in str(error).upper():
+        words = _without_stack(error)
+        _LOG.warning("%s failed; Spark says: %s", doing, "\n".join(words))
+        if _lacks_a_class(words):
             return FatalError(
                 f"{doing}: Spark lacks the classes of the catalog; set spark.jars.packages="
                 f"{','.join(catalog.jars)} in the worker's config, or spark.jars to files of these"
             )
         if isinstance(error, AnalysisException):
-            return FatalError(f"{doing}: Spark refuses it: {reason}")
-        return SinkUnavailable(f"{doing}: the Spark job failed: {reason}")
+            return FatalError(f"{doing}: Spark refuses it: {words[0]}")
+        return SinkUnavailable(f"{doing}: the Spark job failed: {_gist(error, words)}")
+
+
+def _without_stack(error: Exception) -> list[str]:
+    """What Spark says, and the causes that it names, without the lines of Java's stack."""
+    lines = [line.strip() for line in str(error).splitlines()]
+    return [line for line in lines if line and not line.startswith(("at ", "... "))] or [repr(error)]
+
+
+def _lacks_a_class(words: Sequence[str]) -> bool:
+    return any(sign in line for line in words for sign in _SIGNS_OF_MISSING_JARS)
+
+
+def _gist(error: Exception, words: Sequence[str]) -> str:
+    """Of an error that Spark passes on from Java's libraries the class alone: others see the status."""
+    if not isinstance(error, Py4JJavaError):
+        return words[0]
+    causes = [line.lstrip(": ").removeprefix("Caused by: ") for line in words[1:]]
+    classes = [cause.partition(":")[0] for cause in causes if _JAVA_CLASS.match(cause)]
+    return f"{classes[-1] if classes else 'an error of Java'} (its words are in the log of the worker)"
 
 
 class _SessionQuery:

@@ -170,6 +170,11 @@ def test_a_failed_task_is_a_failed_connector() -> None:
             "java.lang.B: inner",
         ),
         ("Traceback …\nicestream.api.errors.FatalError: no such file; make it", "no such file; make it"),
+        (
+            "Traceback …\n: java.lang.A: o190.sql\n\tat x\nCaused by: java.lang.B: inner\n\tat y\n\n"
+            "Traceback …\nicestream.api.errors.FatalError: Spark lacks a jar; set it",
+            "Spark lacks a jar; set it",
+        ),
         ("java.lang.A: alone\n\tat x\n\tat y", "java.lang.A: alone"),
     ],
 )

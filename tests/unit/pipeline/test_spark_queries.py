@@ -6,13 +6,14 @@ import threading
 from typing import Any
 
 import pytest
-from py4j.protocol import Py4JError
+from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.errors import AnalysisException, PySparkException
 
 from icestream.api.connector import SparkCatalog
 from icestream.api.errors import Cancelled, FatalError, SinkUnavailable
 from icestream.api.queries import Query
 from icestream.pipeline.spark_queries import JobQueries, SessionPool
+from icestream.traces import shown_trace
 
 CATALOG = SparkCatalog("lake", "some.SparkCatalog", {"uri": "there"}, jars=["group:runtime:1"])
 
@@ -107,6 +108,16 @@ def test_other_catalogs_and_a_spark_that_came_back_have_sessions_of_their_own(
     assert len(first.beside) == 2 and len(lasting.session.beside) == 1
 
 
+class Told(Py4JJavaError):
+    """An error of Java, as py4j passes it on: with its whole stack in its words."""
+
+    def __init__(self, words: str) -> None:
+        Exception.__init__(self, words)
+
+    def __str__(self) -> str:
+        return f"An error occurred while calling o1.sql.\n{self.args[0]}"
+
+
 def raising(error: Exception) -> Any:
     def work(query: Query) -> None:
         raise error
@@ -121,17 +132,36 @@ def raising(error: Exception) -> Any:
         (Py4JError("the gateway is closed"), SinkUnavailable, "gateway"),
         (AnalysisException("[UNRESOLVED_COLUMN] no x"), FatalError, "Spark refuses it"),
         (
-            PySparkException("[CATALOG_NOT_FOUND] cannot find plugin class some.SparkCatalog"),
+            Told(
+                ": org.apache.spark.SparkException: Cannot find catalog plugin class for catalog 'a': some."
+            ),
             FatalError,
             "spark.jars.packages=group:runtime:1",
+        ),
+        (
+            Told(
+                ": some.UncheckedSQLException: Failed to connect\n\tat some.SparkCatalog.initialize\n"
+                "Caused by: java.sql.SQLException: No suitable driver found for jdbc:sqlite:/x\n\t... 9 more"
+            ),
+            FatalError,
+            "spark.jars.packages=group:runtime:1",
+        ),
+        (
+            Told(
+                ": some.UncheckedSQLException: Failed to connect: db\n\tat some.SparkCatalog.initialize\n"
+                "Caused by: java.net.ConnectException: db.inside refused\n\tat java.net\n\t... 9 more"
+            ),
+            SinkUnavailable,
+            r"failed: java.net.ConnectException \(its words are in the log of the worker\)$",
         ),
     ],
 )
 def test_errors_of_spark_are_told_in_a_sentence(
     queries: JobQueries, lasting: FakeLasting, error: Exception, expected: type[Exception], words: str
 ) -> None:
-    with pytest.raises(expected, match=words):
+    with pytest.raises(expected, match=words) as told:
         queries.work(CATALOG, {}, raising(error), "merging")
+    assert "some." not in shown_trace(told.value), "the status has no words of Java's libraries"
     queries.work(CATALOG, {}, nothing, "merging")
     assert len(lasting.session.beside) == 2, "a session that failed is not used again"
 
