@@ -13,7 +13,14 @@ from typing import Final
 
 from icestream.api.config import REQUIRED, ConfigDef, Setting, Type
 from icestream.api.errors import ConfigError, Problem
-from icestream.connectors.iceberg.catalog_keys import PREFIX, key_problems, known_keys
+from icestream.connectors.iceberg.catalog_keys import (
+    PREFIX,
+    key_problems,
+    key_warnings,
+    known_keys,
+    likely_kind,
+)
+from icestream.connectors.iceberg.catalogs import catalog_kind
 
 _MOST_MINUTES: Final = 60 * 24 * 365
 
@@ -175,6 +182,11 @@ class IcebergJobConfig:
         return {"iceberg.catalog": self.catalog_name, **properties}
 
     @property
+    def warnings(self) -> list[str]:
+        """Variables of the catalog that have no effect."""
+        return key_warnings(likely_kind(self.catalog), self.catalog_config)
+
+    @property
     def secrets(self) -> dict[str, str]:
         """Values that no log may show."""
         hidden = [*self.catalog.items(), *self.kafka_security.items()]
@@ -235,4 +247,14 @@ def _catalog_problems(catalog: Mapping[str, str]) -> Iterator[Problem]:
             "no environment variable says which catalog it is: set CATALOG_CATALOG_IMPL or CATALOG_TYPE, and "
             "CATALOG_URI",
         )
+    else:
+        try:
+            catalog_kind(catalog)
+        except ConfigError as error:
+            yield from (_of_variable(one.key, one.message) for one in error.problems)
     yield from key_problems({f"{PREFIX}{key}": value for key, value in catalog.items()})
+
+
+def _of_variable(key: str, message: str) -> Problem:
+    variable = f"{_CATALOG}{_as_variable(key.removeprefix(PREFIX))}"
+    return Problem(variable, message.replace(key, f"environment variable {variable}"))

@@ -65,18 +65,33 @@ class NewTable:
     properties: Mapping[str, str] = field(default_factory=dict)
     any_case: bool = False
     """Whether the names of columns in the config match whatever their case."""
+    needs_ids: bool = False
+    """Whether it gets upserts, which need columns that identify a row."""
 
     @classmethod
-    def from_config(cls, config: Config, table: str, *, any_case: bool = False) -> NewTable:
+    def from_config(
+        cls, config: Config, table: str, *, any_case: bool = False, needs_ids: bool = False
+    ) -> NewTable:
         return cls(
             table_setting(config, table, "partition-by"),
             table_setting(config, table, "id-columns"),
             subset(config, "iceberg.tables.auto-create-props."),
             any_case,
+            needs_ids,
         )
 
     def create(self, catalog: Catalog, name: str, record: pa.StructType) -> None:
         """Create the table for records of this type, with its namespaces."""
+        if self.needs_ids and not self.id_columns:
+            raise ConfigError(
+                [
+                    Problem(
+                        self.id_columns.key,
+                        f"Table '{name}' is not created, because upserts need columns that identify a row; "
+                        f"set iceberg.table.{name}.id-columns or iceberg.tables.default-id-columns.",
+                    )
+                ]
+            )
         schema = self.schema(name, record)
         spec = self.spec(name, schema)
         with sink_errors(f"creating table {name}"):
@@ -86,7 +101,13 @@ class NewTable:
             except TableAlreadyExistsError:
                 _log.info("table %s was created by somebody else meanwhile", name)
                 return
-        _log.info("created table %s with %s columns, partitioned by %s", name, len(schema.fields), spec)
+        partitions = ", ".join(one.name for one in spec.fields)
+        _log.info(
+            "created table %s with %s columns, %s",
+            name,
+            len(schema.fields),
+            f"partitioned by {partitions}" if partitions else "not partitioned",
+        )
 
     def schema(self, name: str, record: pa.StructType) -> Schema:
         """With the columns that identify a row as such: they are required, whatever the records say."""

@@ -139,4 +139,4 @@ class IcebergPlugin(SinkPlugin):
             return IcebergJobManager(config, wake)
 
         about = f"the Java workers of group '{config.group_id}', by topic '{config.control_topic}'"
-        return EnvironmentJob(config.job_id, make, about, secrets=config.secrets)
+        return EnvironmentJob(config.job_id, make, about, config.warnings, config.secrets)

@@ -17,13 +17,17 @@ from icestream.connectors.iceberg.maintenance_settings import MAINTENANCE, maint
 from icestream.connectors.iceberg.partition_by import terms
 from icestream.connectors.iceberg.route_settings import (
     names_come_from_records,
+    route_plan,
     route_problems,
     route_warnings,
 )
+from icestream.connectors.iceberg.table_settings import BY_BARE_NAME, bare_name, names_in, table_setting
 from icestream.connectors.iceberg.write_properties import write_problems, write_warnings
 
 WRITE_PREFIXES: Final = ("iceberg.tables.write-props.", "iceberg.table.write-props.")
 AUTO_CREATE_PROPS: Final = "iceberg.tables.auto-create-props."
+_UPSERTS: Final = "iceberg.tables.upsert-mode-enabled"
+_CDC_FIELD: Final = "iceberg.tables.cdc-field"
 _OUR_PROPERTIES: Final = "icestream."
 _PARTITION_BY: Final = re.compile(r"iceberg\.tables\.default-partition-by|iceberg\.table\..+\.partition-by")
 
@@ -275,6 +279,12 @@ def definition(config: Config) -> ConfigDef:
             for table in [*tables(config), *_tables_of_keys(config)]
             for name, doc in _TABLE_SETTINGS
         )
+        + tuple(
+            _setting(f"iceberg.table.{table}.{name}", Type.STRING, None, doc)
+            for table in sorted({bare_name(table) for table in tables(config)})
+            for name, doc in _TABLE_SETTINGS
+            if name in BY_BARE_NAME
+        )
     )
 
 
@@ -298,8 +308,7 @@ def is_upsert(config: Config) -> bool:
 
 def id_columns(config: Config, table: str) -> list[str]:
     """The columns that identify a row, as the config has them; empty: as the table has them."""
-    given = config.get(f"iceberg.table.{table}.id-columns") or config.get("iceberg.tables.default-id-columns")
-    return [column.strip() for column in (given or "").split(",") if column.strip()]
+    return names_in(table_setting(config, table, "id-columns"))
 
 
 def commit_branch(config: Config, table: str) -> str:
@@ -349,7 +358,23 @@ def warnings(config: Config) -> list[str]:
         *key_warnings(likely_kind(subset(config, "iceberg.catalog.")), config),
         *hadoop_warnings(config),
         *route_warnings(config, tables(config)),
+        *_deletion_warnings(config),
         *write_warnings(config, WRITE_PREFIXES),
+    ]
+
+
+def _deletion_warnings(config: Config) -> list[str]:
+    """A record without a value has no field that names its table."""
+    upserts = config.get(_UPSERTS, "").strip().lower() == "true" and not config.get(_CDC_FIELD)
+    if not upserts or route_problems(config, tables(config)):
+        return []
+    plan = route_plan(config, tables(config))
+    if plan is None or plan.is_by_topic:
+        return []
+    return [
+        f"records without a value delete nothing, and are counted as filtered: with '{_UPSERTS}' they delete "
+        "the row of their key, but a field of the value names the table here; route by "
+        "'iceberg.tables.route-template' with ${topic} alone, or mark deletions by 'iceberg.tables.cdc-field'"
     ]
 
 

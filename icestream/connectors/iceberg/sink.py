@@ -71,7 +71,7 @@ def table_from(
         group=group_of(job, config),
         write_props=write_props(config),
         growth=limit if settings["iceberg.tables.evolve-schema-enabled"] else None,
-        new_table=NewTable.from_config(config, table, any_case=any_case)
+        new_table=NewTable.from_config(config, table, any_case=any_case, needs_ids=is_upsert(config))
         if settings["iceberg.tables.auto-create-enabled"]
         else None,
         limit=limit,

@@ -7,8 +7,11 @@ checks of a config and by whoever opens a table.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
 from icestream.api.config import Config
+
+BY_BARE_NAME: Final = ("id-columns", "partition-by")
 
 
 @dataclass(frozen=True)
@@ -25,11 +28,16 @@ class Given:
 def table_setting(config: Config, table: str, name: str) -> Given:
     """`name` as in `id-columns`; an empty value if nobody gives it."""
     default = f"iceberg.tables.default-{name}"
-    keys = [f"iceberg.table.{one}.{name}" for one in (table, table.rpartition(".")[2])]
+    keys = [f"iceberg.table.{one}.{name}" for one in (table, bare_name(table))]
     for key in (*keys, default):
         if value := config.get(key, "").strip():
             return Given(key, value)
     return Given(default, "")
+
+
+def bare_name(table: str) -> str:
+    """Without the namespace."""
+    return table.rpartition(".")[2]
 
 
 def names_in(given: Given) -> list[str]:

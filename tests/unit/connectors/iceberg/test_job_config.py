@@ -91,9 +91,10 @@ def test_a_wrong_value_is_refused_by_the_name_of_its_variable(name: str, value: 
     ],
 )
 def test_a_catalog_variable_is_the_property_that_it_stands_for(variable: str, key: str) -> None:
-    config = made(**{variable: "v"})
-    assert config.catalog[key] == "v"
-    assert config.catalog_config[f"iceberg.catalog.{key}"] == "v"
+    value = REQUIRED.get(variable, "v")
+    config = made(**{variable: value})
+    assert config.catalog[key] == value
+    assert config.catalog_config[f"iceberg.catalog.{key}"] == value
     assert config.catalog_config["iceberg.catalog"] == "lake"
 
 
@@ -109,6 +110,17 @@ def test_what_kubernetes_says_of_a_service_called_catalog_is_no_property() -> No
 
 def test_a_property_that_names_code_is_refused() -> None:
     assert "py-io-impl" in refused(**{"CATALOG_py-io-impl": "os.system"})
+
+
+def test_a_kind_of_catalog_that_is_not_known_is_refused_with_the_others_by_its_variable() -> None:
+    told = refused(CATALOG_CATALOG_IMPL="", CATALOG_TYPE="rst", COMMIT_THREADS="0")
+    assert "Invalid value 'rst' for environment variable CATALOG_TYPE: this version opens rest" in told
+    assert "COMMIT_THREADS" in told
+
+
+def test_a_variable_of_the_catalog_without_effect_is_a_warning() -> None:
+    assert made().warnings == []
+    assert "'iceberg.catalog.foo.bar' has no effect" in "".join(made(CATALOG_FOO_BAR="1").warnings)
 
 
 def test_kafka_security_is_taken_and_other_variables_of_kafka_are_not() -> None:

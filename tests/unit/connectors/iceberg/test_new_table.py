@@ -159,6 +159,15 @@ def test_the_table_of_whoever_was_first_is_taken(catalog: Catalog) -> None:
     assert catalog.load_table("db.t").schema().column_names == ["theirs"]
 
 
+def test_a_table_that_gets_upserts_is_not_created_without_columns_that_identify_a_row(
+    catalog: Catalog,
+) -> None:
+    config = {"iceberg.tables": "db.t"}
+    with pytest.raises(ConfigError, match=r"'db.t' is not created, .*set iceberg.table.db.t.id-columns"):
+        NewTable.from_config(config, "db.t", needs_ids=True).create(catalog, "db.t", RECORD)
+    assert not catalog.namespace_exists("db")
+
+
 def test_settings_of_a_table_have_its_full_name_or_its_bare_one() -> None:
     default = {"iceberg.tables.default-id-columns": "d"}
     bare = {**default, "iceberg.table.t.id-columns": "b"}
@@ -170,6 +179,8 @@ def test_settings_of_a_table_have_its_full_name_or_its_bare_one() -> None:
     ]
     assert table_setting(full, "db.t", "id-columns").key == "iceberg.table.db.t.id-columns"
     assert not table_setting({}, "db.t", "id-columns")
+    assert settings.id_columns(bare, "db.t") == ["b"]
+    assert "iceberg.table.t.id-columns" in settings.definition({"iceberg.tables": "db.t"}).names
 
 
 def test_properties_of_new_tables_name_no_class_and_no_offsets_of_jobs() -> None:

@@ -17,6 +17,7 @@ from icestream.connectors.iceberg.route_settings import (
     route_warnings,
 )
 from icestream.connectors.iceberg.routing import Routed, Router
+from icestream.connectors.iceberg.settings import warnings
 from icestream.pipeline.record_path import RecordSettings, record_path_from
 from tests.unit.pipeline.batches import CONFIG, chunk
 
@@ -172,3 +173,12 @@ def test_a_table_without_a_pattern_is_told_of() -> None:
     del config["iceberg.tables.route-field"]
     assert "every table gets every record" in route_warnings(config, ["db.a", "db.b"])[0]
     assert route_plan(config, ["db.a"]) is None
+
+
+def test_deletions_that_name_no_table_are_told_when_the_config_is_checked() -> None:
+    upserts = {"iceberg.tables.upsert-mode-enabled": "true"}
+    by_field = {"iceberg.tables.dynamic-enabled": "true", "iceberg.tables.route-field": "to"}
+    by_topic = {"iceberg.tables.route-template": "lake.${topic}"}
+    assert "delete nothing" in "".join(warnings({**upserts, **by_field}))
+    for config in (by_field, {**upserts, **by_topic}, {**upserts, "iceberg.tables": "a.b"}):
+        assert "delete nothing" not in "".join(warnings(config))
