@@ -15,7 +15,7 @@ import time
 import uuid
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass, field
 from typing import Any, Final, cast
 
@@ -41,6 +41,7 @@ from icestream.connectors.iceberg.stage import (
     parquet_options,
     staged_file,
 )
+from icestream.connectors.iceberg.sweep import MERGED
 from icestream.connectors.iceberg.write_properties import taken_properties
 
 _log = logging.getLogger(__name__)
@@ -50,7 +51,10 @@ _ROW_GROUP_BYTES: Final = 64 * 1024 * 1024
 _MOST_BYTES: Final = 4 * 1024 * 1024 * 1024
 """Of files that one commit replaces."""
 _MOST_SECONDS: Final = 1800.0
-"""From the first file that is written to the commit. The sweep takes files for dead after an hour."""
+"""For all files of one commit."""
+_MOST_WAIT_SECONDS: Final = 6 * 3600.0
+"""From the first file that is written to the commit, which may have to wait for one of the job. After a day
+the sweep takes merged files for dead."""
 
 
 @dataclass(frozen=True)
@@ -146,7 +150,10 @@ def compact(
         merge_manifests=merge_manifests,
     )
     try:
-        replaced = replace_files(table, replacement, branch, turn)
+        with turn or nullcontext():
+            if clock() - started > _MOST_WAIT_SECONDS:
+                raise CommitConflict(f"{name}: merged files waited too long to be committed")
+            replaced = replace_files(table, replacement, branch)
     except CommitConflict as conflict:
         # Whatever else was raised, the commit may have landed or may land yet.
         if conflict.certain:
@@ -294,7 +301,7 @@ class _Rewriter:
             properties=taken_properties({**metadata.properties, **write_props}),
             io_properties={},
         )
-        self._prefix = f"{file_prefix}{uuid.uuid4()}-"
+        self._prefix = f"{file_prefix}{uuid.uuid4()}-{MERGED}"
         self._places: LocationProvider = load_location_provider(
             metadata.location, dict(self._plan.properties)
         )

@@ -28,6 +28,10 @@ _COMMIT_ID: Final = "kafka.connect.commit-id"
 _UUID_CHARS: Final = 36
 _YOUNGEST: Final = dt.timedelta(hours=1)
 """Younger files are left alone: a task that nobody waits for any more may still be at work."""
+MERGED: Final = "merged-"
+"""Follows the id in the names of files that compaction writes, where those of a batch have the task's."""
+_YOUNGEST_MERGED: Final = dt.timedelta(days=1)
+"""No commit of the job refuses a compaction that was under way before it: these must be too old for one."""
 
 
 @dataclass(frozen=True)
@@ -37,6 +41,7 @@ class _Found:
     name: str
     batch: str
     written: dt.datetime
+    youngest: dt.timedelta
 
 
 def file_prefix(job: str, table_uuid: object) -> str:
@@ -72,7 +77,9 @@ def sweep(table: Table, data_path: str, job: str, landed: str, now: dt.datetime)
         # A batch of changes leaves no file of its own.
         before = _manifests_written(table, storage, landed) or since
     suspects = [
-        file for file in files if file.batch != landed and since < file.written < min(before, now - _YOUNGEST)
+        file
+        for file in files
+        if file.batch != landed and since < file.written < min(before, now - file.youngest)
     ]
     held = _referenced(table, prefix) if suspects else set()
     dead = [file for file in suspects if file.name not in held]
@@ -104,8 +111,9 @@ def _files(storage: pf.FileSystem, folder: str, prefix: str) -> Iterator[_Found]
         name = info.base_name
         written = _mtime(info)
         if info.type is pf.FileType.File and name.startswith(prefix) and written is not None:
-            batch = name.removeprefix(prefix)[:_UUID_CHARS]
-            yield _Found(info.path, name, batch, written)
+            batch, rest = name.removeprefix(prefix)[:_UUID_CHARS], name.removeprefix(prefix)[_UUID_CHARS:]
+            youngest = _YOUNGEST_MERGED if rest.startswith(f"-{MERGED}") else _YOUNGEST
+            yield _Found(info.path, name, batch, written, youngest)
 
 
 def _referenced(table: Table, prefix: str) -> set[str]:
