@@ -6,6 +6,7 @@ because other people's `expire_snapshots` can remove the snapshot. docs/exactly-
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
@@ -23,6 +24,9 @@ if TYPE_CHECKING:
 
 _PREFIX = "icestream.job."
 _JAVAS = "kafka.connect.offsets."
+JAVA_SINCE = "icestream.maintenance.java-since"
+"""Summary key of a snapshot that carries on what others say: which offsets of Java's sink are newer than the
+checkpoint of a job, by the keys of both."""
 
 
 def key_of(job: str) -> str:
@@ -69,11 +73,17 @@ def has_java_since(metadata: TableMetadata, job: str, branch: str, group: str) -
     while snapshot is not None:
         summary = snapshot.summary.additional_properties if snapshot.summary else {}
         if key_of(job) in summary:
-            return is_since
+            newer = java_since(summary).get(key_of(job), ())
+            return is_since or is_of_java(dict.fromkeys(newer, ""), group)
         is_since = is_since or is_of_java(summary, group)
         by_id = by_id or {one.snapshot_id: one for one in metadata.snapshots}
         snapshot = by_id.get(snapshot.parent_snapshot_id or -1)
     return is_since and key_of(job) in metadata.properties
+
+
+def java_since(summary: Mapping[str, str]) -> dict[str, list[str]]:
+    """What a snapshot that carries on both says of their order."""
+    return dict(json.loads(summary.get(JAVA_SINCE, "{}")))
 
 
 def is_of_java(summary: Mapping[str, str], group: str) -> bool:

@@ -10,6 +10,7 @@ The class that it derives from is private to PyIceberg: test_compaction.py notic
 
 from __future__ import annotations
 
+import json
 import logging
 import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -41,6 +42,7 @@ from pyiceberg.table.update.snapshot import _SnapshotProducer
 
 from icestream.api.errors import CommitConflict, CommitUnknown
 from icestream.connectors.iceberg.catalogs import sink_errors
+from icestream.connectors.iceberg.checkpoints import JAVA_SINCE, java_since
 from icestream.connectors.iceberg.light_metadata import LightTransaction
 from icestream.waits import waiting_for
 
@@ -48,7 +50,9 @@ _log = logging.getLogger(__name__)
 
 MADE_BY: Final = "icestream.maintenance"
 """Summary key of our own replace snapshots: what was done."""
-_CARRIED: Final = ("icestream.job.", "kafka.connect.offsets.", "kafka.connect.valid-through-ts")
+_JOBS: Final = "icestream.job."
+_JAVAS: Final = "kafka.connect.offsets."
+_CARRIED: Final = (_JOBS, _JAVAS, "kafka.connect.valid-through-ts")
 """Keys of a summary that tell how far jobs are. The nearest ancestor's count, so a copy of them does."""
 _MOST_ENTRIES: Final = 20_000
 """Of a manifest that is written anew: some megabytes."""
@@ -127,15 +131,24 @@ def _settle(table: Table, name: str, producer: _Replace, error: Exception, *, is
 
 
 def carried(metadata: TableMetadata, head: Snapshot | None) -> dict[str, str]:
-    """What the summaries up to this snapshot say of how far jobs are, the nearest first."""
+    """What the summaries up to this snapshot say of how far jobs are, the nearest first; and of which jobs
+    Java's sink has committed since, which their order would tell no more."""
     found: dict[str, str] = {}
+    javas: set[str] = set()
+    since: dict[str, list[str]] = {}
     by_id = {snapshot.snapshot_id: snapshot for snapshot in metadata.snapshots}
     while head is not None:
-        for key, text in (head.summary.additional_properties if head.summary else {}).items():
-            if key.startswith(_CARRIED):
-                found.setdefault(key, text)
+        said = head.summary.additional_properties if head.summary else {}
+        told = java_since(said)
+        for key, text in said.items():
+            if not key.startswith(_CARRIED) or key in found:
+                continue
+            found[key] = text
+            if key.startswith(_JOBS) and (newer := javas.union(told.get(key, ()))):
+                since[key] = sorted(newer)
+        javas |= {key for key in said if key.startswith(_JAVAS)}
         head = by_id.get(head.parent_snapshot_id) if head.parent_snapshot_id is not None else None
-    return found
+    return {**found, JAVA_SINCE: json.dumps(since, sort_keys=True)} if since else found
 
 
 def tells_all(metadata: TableMetadata) -> set[int]:

@@ -14,6 +14,7 @@ from pyiceberg.table import Table
 from icestream.api.errors import CommitConflict, FatalError
 from icestream.connectors.iceberg.compaction import CompactionLimits, compact
 from icestream.connectors.iceberg.expiry import ExpiryLimits, expire, to_expire
+from icestream.connectors.iceberg.replace_commit import Replacement, replace_files
 from tests.unit.connectors.iceberg.maintained import Job, ids, loaded, new_catalog, on_disk
 
 NOW = dt.datetime.now(dt.UTC)
@@ -189,6 +190,25 @@ def test_the_offsets_of_a_java_sink_are_carried_on(catalog: Catalog) -> None:
     assert head.summary is not None
     assert head.summary["kafka.connect.offsets.control.group"] == '{"0":5}'
     assert head.summary["kafka.connect.commit-id"] is None, "that is one snapshot's own"
+
+
+def test_that_a_java_sink_has_committed_since_is_carried_on(catalog: Catalog) -> None:
+    """Otherwise the job would go on at its own checkpoint, and read again what Java's workers have."""
+    job = Job(catalog)
+    job.commit()
+    table = loaded(catalog)
+    java = {"kafka.connect.offsets.control.connect-job": '{"0":5}', "kafka.connect.commit-id": "x"}
+    table.append(table.scan(row_filter="id < 1").to_arrow(), snapshot_properties=java)
+    assert job.table.found().follows_group
+    for _ in range(2):
+        replace_files(loaded(catalog), Replacement("checkpoints"))
+        assert job.table.found().follows_group
+        expire(lambda: loaded(catalog), LAST, LATER)
+        assert job.table.found().follows_group
+    job.commit()
+    assert not job.table.found().follows_group
+    replace_files(loaded(catalog), Replacement("checkpoints"))
+    assert not job.table.found().follows_group
 
 
 def test_a_batch_in_between_is_no_reason_to_give_up(catalog: Catalog, tmp_path: Path) -> None:
