@@ -10,9 +10,10 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Final, Generic, TypeVar
 
 from pyiceberg.catalog import Catalog
-from pyiceberg.exceptions import NoSuchNamespaceError, NoSuchTableError
+from pyiceberg.exceptions import ForbiddenError, NoSuchNamespaceError, NoSuchTableError
 from pyiceberg.typedef import Identifier
 
+from icestream.api.errors import SinkUnavailable
 from icestream.connectors.iceberg import checkpoints
 from icestream.connectors.iceberg.catalogs import sink_errors
 
@@ -50,8 +51,15 @@ def tables_of_job(catalog: Catalog, job: str) -> list[str]:
 
     def name_of(table: Identifier) -> str | None:
         try:
-            found = catalog.load_table(table)
+            with sink_errors(f"looking for the tables of the job: loading table {'.'.join(table)}"):
+                found = catalog.load_table(table)
         except (NoSuchTableError, NoSuchNamespaceError):
+            return None
+        except SinkUnavailable as error:
+            # One that nobody can read is nobody's. Any other may be ours, and know best where the job is.
+            if not isinstance(error.__cause__, FileNotFoundError | PermissionError | ForbiddenError):
+                raise
+            _log.info("%s", error)
             return None
         except Exception as error:  # a broken table of somebody else is not ours to tell of
             _log.info("table %s cannot be read: %s", ".".join(table), error)
