@@ -6,7 +6,7 @@ it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import astuple, dataclass, field, replace
 from typing import Any, Final
 
@@ -210,11 +210,13 @@ def routed_checkpoint_after(
     getting_rows: frozenset[str],
     floor: Offsets,
     published: Offsets,
+    leaderless: Collection[Partition] = (),
 ) -> Checkpoint:
     """The checkpoint of one target of a job that routes. Its counts are of what was routed to it.
 
     `floor` is from where on the target takes rows: it has all that is for it before. `published` is where the
     consumer group is: before that, every target has all that is for it, but those that are behind.
+    `leaderless` are read by the job, and not in the batch.
     """
     before = found.checkpoint
     after = checkpoint_after(before, batch, counts, source, targets, getting_rows)
@@ -238,6 +240,9 @@ def routed_checkpoint_after(
     }
     if any(partitions[partition].next > batch.end[partition] for partition in batch.end):
         # Where it is does not tell where the batch ended: it had this from an attempt that died.
+        getting_rows = frozenset()
+    if any(p in partitions and partitions[p].start < partitions[p].next for p in leaderless):
+        # What it says of these is of an earlier batch: whether all have that, those of this one do not tell.
         getting_rows = frozenset()
     return replace(after, partitions=partitions, joining=getting_rows, is_routed=True, behind=behind)
 

@@ -139,8 +139,8 @@ class Commit:
     valid_through: dt.datetime | None = None
     """The time up to which every partition has been read, as far as records tell; None: not known."""
     expect_lost: str | None = None
-    """Of a job that routes: the last commit that the target was known to have lost by a rollback. A rollback
-    that nobody knew of when the batch was planned must not be covered by its commit."""
+    """The last commit that the target was known to have lost by a rollback. A rollback
+    that nobody knew of when the batch was planned must not be covered by a commit of a job that routes."""
 
 
 @dataclass(frozen=True)

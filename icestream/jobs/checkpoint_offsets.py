@@ -259,10 +259,10 @@ class CheckpointOffsetStore:
         self._still_awaited()
         self._reached(f"moving {target.name}")
         checkpoint = checkpoint_moved(found.checkpoint, self._commit, moves, now.source, start)
-        lost = None
         if self._sink.routing is not None:
-            checkpoint, lost = routed_moved(checkpoint, found, moves), found.lost_commit
-        target.commit(Commit(checkpoint, found.checkpoint, target.plan({}), expect_lost=lost))
+            checkpoint = routed_moved(checkpoint, found, moves)
+        plan, lost = target.plan({}), found.lost_commit
+        target.commit(Commit(checkpoint, found.checkpoint, plan, expect_lost=lost))
         self._before[target.name] = found
         self._reached(f"moved {target.name}")
 

@@ -164,7 +164,16 @@ class ResumeFinder:
         self._publisher.knows(checkpoint.commit for checkpoint in checkpoints)
         self.targets = [*self.targets, *(target for target, _ in opened)]
         starts = [floor_of(self._job.name, item, resume.published) for item in found]
+        self._refuse_gaps(resume.published, starts)
         return replace(resume, found=[*resume.found, *found], starts=[*resume.starts, *starts])
+
+    def _refuse_gaps(self, published: Offsets, starts: Sequence[Offsets]) -> None:
+        """Tables that were rolled back may need records that the topic no longer has."""
+        others = [start for start in starts if start != published]
+        if others:
+            beginnings, ends = (ask(list(published)) for ask in (self._kafka.beginnings, self._kafka.ends))
+            for start in others:
+                planning.refuse_gaps(self._job.name, start, beginnings, ends)
 
     def settled(self, before: ResumePoint, after: ResumePoint) -> ResumePoint:
         """The resume point after a batch of a job that routes, without the targets that records have not
@@ -241,7 +250,8 @@ class ResumeFinder:
                 start = Offsets({**moved, **item.offsets.positions})
                 commit = str(uuid.uuid4())
                 checkpoint = checkpoint_moved(item.checkpoint, commit, moves, self._topics.ids, start)
-                target.commit(Commit(checkpoint, item.checkpoint, target.plan({})))
+                plan, lost = target.plan({}), item.lost_commit
+                target.commit(Commit(checkpoint, item.checkpoint, plan, expect_lost=lost))
         note = str(uuid.uuid4())
         self._publisher.knows([note])
         self._publisher.publish(note, [], [], Offsets(moved))

@@ -3,6 +3,7 @@ record. Pure. Called by the sink manager."""
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import replace
 
 from icestream.api.checkpoint import (
@@ -12,7 +13,7 @@ from icestream.api.checkpoint import (
     checkpoint_after,
     routed_checkpoint_after,
 )
-from icestream.api.offsets import Offsets
+from icestream.api.offsets import Offsets, Partition
 from icestream.api.sink import Routing
 from icestream.jobs.resume import ResumePoint
 from icestream.jobs.staging import StagedBatch
@@ -37,6 +38,7 @@ def checkpoint_of(
     resume: ResumePoint,
     ids: TopicIds,
     routing: Routing | None,
+    leaderless: Collection[Partition] = (),
 ) -> Checkpoint:
     """The checkpoint of a target's commit."""
     counts = staged.staged(found.target).counts
@@ -49,7 +51,9 @@ def checkpoint_of(
         for item in resume.found
         if item.target in getting or (named_by_config and item.checkpoint)
     }
-    return routed_checkpoint_after(found, staged.batch, counts, ids, known, getting, start, resume.published)
+    return routed_checkpoint_after(
+        found, staged.batch, counts, ids, known, getting, start, resume.published, leaderless
+    )
 
 
 def not_published_yet(staged: StagedBatch, resume: ResumePoint) -> StagedBatch:

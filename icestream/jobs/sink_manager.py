@@ -277,15 +277,17 @@ class SinkManager:
     def _staged(self, batch: Batch, resume: ResumePoint) -> tuple[StagedBatch, ResumePoint]:
         """The batch staged, and the resume point with the targets that its records name."""
         self._finder.missing = ()
+        # What was absent at the first run of the batch is so at the last, however long they take.
+        now = self._clock()
         for _ in range(_MOST_DISCOVERIES):
             routed = self._finder.routed
-            absent = routed.absent(self._clock()) if routed is not None else {}
+            absent = routed.absent(now) if routed is not None else {}
             targets = self._finder.targets
             staged = stage(batch, self._sink, targets, resume.starts, self._runner, absent)
             if staged.result.overflow or not staged.result.unknown_targets:
                 return not_published_yet(staged, resume), resume
             self._reached("discovering")
-            resume = self._finder.discover(resume, staged.result.unknown_targets, self._clock())
+            resume = self._finder.discover(resume, staged.result.unknown_targets, now)
             self._resume = resume
             if self._finder.missing or any(resume.start[p] < batch.start[p] for p in batch.start):
                 return staged, resume
@@ -342,7 +344,9 @@ class SinkManager:
         resume: ResumePoint,
     ) -> Receipt:
         mine = staged.staged(target.name)
-        checkpoint = checkpoint_of(found, start, staged, resume, self._topics.ids, self._sink.routing)
+        checkpoint = checkpoint_of(
+            found, start, staged, resume, self._topics.ids, self._sink.routing, self._topics.leaderless
+        )
         commit = Commit(
             checkpoint,
             found.checkpoint,
@@ -350,7 +354,7 @@ class SinkManager:
             mine,
             staged.result,
             self._valid_through(staged),
-            found.lost_commit if resume.published is not None else None,
+            found.lost_commit,
         )
         try:
             receipt = target.commit(commit)

@@ -83,8 +83,10 @@ def summary_text(checkpoint: TableCheckpoint) -> str:
     """The checkpoint for a snapshot's summary: positions of the topics that exist, and sums."""
     pruned = checkpoint.pruned
     live = {p: at for p, at in checkpoint.partitions.items() if p.topic not in pruned}
-    # A table that misses its first batch begins where that batch began.
-    columns = (*_SHORT, "step") if checkpoint.previous is None or checkpoint.joining else _SHORT
+    # A table that misses its first batch begins where that batch began; of a job that routes, it is where
+    # the group was, which is asked for when Kafka has lost it.
+    needs_start = checkpoint.previous is None or checkpoint.joining or checkpoint.is_routed
+    columns = (*_SHORT, "step") if needs_start else _SHORT
     header = {**_header(checkpoint), "totals": _numbers(checkpoint.totals)}
     header["topics"] = {name: id_ for name, id_ in checkpoint.source.topics.items() if name not in pruned}
     if checkpoint.is_routed:

@@ -25,8 +25,9 @@ from icestream.api.errors import (
     Fenced,
     Problem,
     RetriableError,
+    SourceRecreated,
 )
-from icestream.api.offsets import Partition
+from icestream.api.offsets import Offsets, Partition
 from icestream.api.sink import Commit, Message, Receipt, Routing, Sink, SinkPlan, Target
 from icestream.jobs.sink_job import DeadLetterSettings
 from icestream.jobs.sink_manager import SinkManager
@@ -106,11 +107,14 @@ class RoutingSink(Sink):
 
     def __init__(self, world: World, *, grows: bool) -> None:
         self._world = world
-        self.routing = Routing(None, grows)
+        self.routing = Routing(None, grows) if world.routes else None
 
     def targets(self) -> Sequence[Target]:
-        assert self.routing is not None
-        return [] if self.routing.grows else [self._world.tables[name] for name in ("a", "b", "rare")]
+        return (
+            []
+            if self.routing and self.routing.grows
+            else [self._world.tables[name] for name in ("a", "b", "rare")]
+        )
 
     def target(self, name: str) -> Target:
         return self._world.tables[name]
@@ -179,6 +183,7 @@ class World:
         self._grows, self._rolls_back, self._forgets, self._leaders = grows, rolls_back, forgets, leaders
         self._now = 0.0
         self._is_calm = False
+        self.routes = True
         self._busy: list[str] = []
         self._managers = {who: self._started(who) for who in "AB"}
 
@@ -261,7 +266,10 @@ class World:
 @pytest.mark.parametrize("grows", [False, True], ids=["by-pattern", "by-name"])
 @pytest.mark.parametrize(
     "trouble",
-    [{}, {"leaders": True}, {"rolls_back": True}, {"forgets": True}, {"rolls_back": True, "forgets": True}],
+    [
+        *({}, {"leaders": True}, {"rolls_back": True}, {"forgets": True}),
+        *({"rolls_back": True, "forgets": True}, {"leaders": True, "forgets": True}),
+    ],
     ids=lambda trouble: "+".join(trouble) or "kills",
 )
 def test_nothing_is_lost_or_repeated(trouble: Mapping[str, bool], grows: bool) -> None:
@@ -287,3 +295,68 @@ def test_a_table_without_rows_is_not_committed() -> None:
     world._turn("A")
     assert 0 < world.tables["rare"].commits < world.tables["a"].commits < 20
     world.check()
+
+
+def calm_world(*, grows: bool) -> World:
+    """Both tables have rows, and the group is at the end."""
+    world = World(1, grows=grows)
+    world._is_calm = True
+    world.chance = Steady(1)
+    world.kafka.end = {0: 0}
+    for _ in range(10):
+        world._now += 2
+        world.kafka.end[0] += 5
+        world._turn("A")
+    return world
+
+
+class Steady(random.Random):
+    def random(self) -> float:
+        return 0.99
+
+
+def test_a_table_that_records_name_and_that_needs_what_retention_has_removed_stops_the_job(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    world = calm_world(grows=True)
+    world.tables["a"].roll_back(3)
+    at = world.kafka.end[0]
+    monkeypatch.setattr(world.kafka, "beginnings", lambda partitions: Offsets(dict.fromkeys(partitions, at)))
+    manager = world._started("A")
+    world.kafka.end[0] += 10
+    with pytest.raises(SourceRecreated, match="retention removed"):
+        for _ in range(10):
+            world._now += 2
+            manager.tick()
+
+
+def test_tables_that_take_long_to_be_asked_are_absent_until_the_batch_is_over(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    world = calm_world(grows=True)
+    found = Table.found
+
+    def slow(table: Table) -> FoundCheckpoint:
+        world._now += 20
+        return found(table)
+
+    monkeypatch.setattr(Table, "found", slow)
+    world._managers["A"] = world._started("A")
+    world.kafka.end[0] += 30
+    for _ in range(5):
+        world._now += 2
+        world._managers["A"].tick()
+    monkeypatch.undo()
+    world.check()
+
+
+def test_a_job_that_routes_no_more_goes_on_with_a_table_that_was_rolled_back() -> None:
+    world = calm_world(grows=False)
+    world.tables["a"].roll_back(2)
+    world.routes = False
+    manager = world._started("A")
+    for _ in range(5):
+        world._now += 2
+        manager.tick()
+    wanted = Counter((0, at) for at in range(50) if "a" in tables_of(0, at) and not is_bad(at))
+    assert world.tables["a"].rows == wanted

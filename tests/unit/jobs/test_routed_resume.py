@@ -174,3 +174,18 @@ def test_things_in_use_stay_within_a_bound() -> None:
     assert (made, len(held)) == (list("abcd"), 3)
     held.get("b")
     assert made[-1] == "b"
+
+
+def test_a_batch_without_a_partition_does_not_tell_that_all_tables_have_its_last_one() -> None:
+    other = Partition("t", 1)
+    began = checkpoint(0, 10, commit="first")
+    # Table a got this batch, b did not: its manager died. Then the partition had no leader.
+    ahead = routed_checkpoint_after(
+        found(began), Batch("c", at(10), at(20)), {}, IDS, {}, frozenset("ab"), at(10), at(10)
+    )
+    begins, ends = Offsets({other: 0}), Offsets({other: 5})
+    without = routed_checkpoint_after(
+        found(ahead), Batch("d", begins, ends), {}, IDS, {}, frozenset("a"), begins, begins, [P]
+    )
+    resume = routed_resume_point("j", [found(without), found(began, "b")], {}, Offsets({P: 0, other: 0}))
+    assert resume.published is not None and resume.published[P] == 10
