@@ -1,7 +1,7 @@
 """Addresses of SQL catalogs: JDBC's form, with login and parameters apart, as SQLAlchemy takes it.
 
 SQLAlchemy loads whatever driver an address names, and drivers read files that parameters name. So drivers and
-parameters are lists. Used by `catalogs.py`.
+parameters are lists. Used by `catalogs.py` and `java_catalogs.py`.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final
-from urllib.parse import SplitResult, parse_qsl, quote, urlencode, urlsplit
+from urllib.parse import SplitResult, parse_qsl, quote, unquote, urlencode, urlsplit
 
 from icestream.api.config import subset
 from icestream.api.errors import ConfigError, Problem
@@ -116,6 +116,13 @@ _BY_SCHEME: Final = {
 _SQLITE: Final = ("sqlite", "sqlite+pysqlite")
 _ONE_HOST: Final = re.compile(r"(?:[^/@()]*@)?(?:[\w.\-]+|\[[0-9a-fA-F:.]+\])(?::\d+)?", re.ASCII)
 """MySQL's drivers know other forms, in which a host is a parameter: `(host=a,port=1)`, `address=(…)`."""
+_HOST: Final = r"(?:[\w.\-]+|\[[0-9a-fA-F:.]+\])(?::\d+)?"
+_ONE_READING: Final = re.compile(
+    rf"[a-zA-Z0-9+]+://(?:[^/?#@\\\s]*@)?(?:{_HOST}(?:,{_HOST})*)?(?:/[^/?#@\\\s;()]*(?:\?[^#\s]*)?)?",
+    re.ASCII,
+)
+"""Where host, database and parameters begin for SQLAlchemy and all drivers alike. Of `h/db#?a=b`, to some a
+fragment, others take parameters, and of `h:1/x@evil/db` the host behind the sign."""
 
 
 def sqlalchemy_uri(java: Mapping[str, str]) -> str:
@@ -125,33 +132,65 @@ def sqlalchemy_uri(java: Mapping[str, str]) -> str:
         return _checked(uri)
     address = uri.removeprefix("jdbc:")
     if address.startswith("sqlite:"):
-        path = address.removeprefix("sqlite:").removeprefix("file:").partition("?")[0]
-        return f"sqlite:///{path}"
+        return f"sqlite:///{_sqlite_path(address.removeprefix('sqlite:'))}"
     scheme, slashes, _ = address.partition("://")
     if not slashes or scheme not in ("postgresql", "mysql", "mariadb"):
         # Only the scheme is shown: the rest may hold a password.
         raise _problem("uri", f"Invalid value '{':'.join(uri.split(':')[:2])}:…': use {_FORMS}")
-    return _with_login(urlsplit(address), subset(java, "jdbc."), _BY_SCHEME[scheme])
+    return _with_login(address, subset(java, "jdbc."), _BY_SCHEME[scheme])
+
+
+def jdbc_address(java: Mapping[str, str]) -> dict[str, str]:
+    """The same for Java: an address in JDBC's form, and the login apart if it was SQLAlchemy's.
+
+    Raises ConfigError as `sqlalchemy_uri` does: Java's drivers, too, load classes that parameters name."""
+    checked = urlsplit(sqlalchemy_uri(java))
+    if checked.scheme in _SQLITE:
+        return {"uri": f"jdbc:sqlite:{checked.path.removeprefix('/')}"}
+    if java["uri"].startswith("jdbc:"):
+        return {"uri": java["uri"]}
+    found = {"uri": f"jdbc:{urlsplit(java['uri']).scheme.partition('+')[0]}://"}
+    found["uri"] += f"{checked.netloc.rpartition('@')[2] or 'localhost'}{checked.path}"
+    if checked.username:
+        found["jdbc.user"] = unquote(checked.username)
+    if checked.password:
+        found["jdbc.password"] = unquote(checked.password)
+    return found
+
+
+def _sqlite_path(address: str) -> str:
+    """Without parameters. To Java's driver a colon begins another kind of place, such as one to download."""
+    path = address.removeprefix("file:").partition("?")[0]
+    if path.startswith(":") or "#" in path:
+        raise _problem("uri", "the path must not begin with a colon and have no '#'; write that of a file")
+    return path
 
 
 def _checked(uri: str) -> str:
     address = urlsplit(uri)
     if address.scheme in _SQLITE:
-        return uri.partition("?")[0]
+        start, slashes, path = uri.partition(":///")
+        if not slashes:
+            raise _problem("uri", "Invalid value 'sqlite:…': use sqlite:///PATH or jdbc:sqlite:PATH")
+        return f"{start}{slashes}{_sqlite_path(path)}"
     if address.scheme not in _BY_SCHEME:
         shown = f"{address.scheme}:…" if address.scheme else "…"
         raise _problem("uri", f"Invalid value '{shown}': use {_FORMS}")
     database = _BY_SCHEME[address.scheme]
-    _refuse_many_hosts(address, database)
-    if unknown := sorted({key for key, _ in parse_qsl(address.query)} - database.own):
+    _refuse_many_readings(uri, database)
+    if "@" in address.query:
+        # SQLAlchemy takes all before it for a login.
+        raise _problem("uri", "write '@' in a parameter as %40")
+    if unknown := sorted({key for key, _ in _parameters(address)} - database.own):
         raise _problem("uri", f"the parameter '{unknown[0]}' is not among those that are taken; remove it")
     return f"{database.driver}:{uri.partition(':')[2]}"
 
 
-def _with_login(address: SplitResult, keys: Mapping[str, str], database: _Database) -> str:
+def _with_login(uri: str, keys: Mapping[str, str], database: _Database) -> str:
     """Java takes login and parameters from the address or from `jdbc.*`; the latter win."""
-    _refuse_many_hosts(address, database)
-    given = {**dict(parse_qsl(address.query)), **keys}
+    _refuse_many_readings(uri, database)
+    address = urlsplit(uri)
+    given = {**dict(_parameters(address)), **keys}
     parameters = dict(database.defaults)
     for key, value in given.items():
         if key in database.parameters:
@@ -181,9 +220,20 @@ def _use_verification(parameters: dict[str, str]) -> None:
     parameters["ssl_check_hostname"] = parameters.pop("ssl_verify_identity")
 
 
-def _refuse_many_hosts(address: SplitResult, database: _Database) -> None:
-    if database is _MYSQL and not _ONE_HOST.fullmatch(address.netloc):
+def _parameters(address: SplitResult) -> list[tuple[str, str]]:
+    """Those without a value, too, which mean `true` to some drivers."""
+    return parse_qsl(address.query, keep_blank_values=True)
+
+
+def _refuse_many_readings(uri: str, database: _Database) -> None:
+    if database is _MYSQL and not _ONE_HOST.fullmatch(urlsplit(uri).netloc):
         raise _problem("uri", "the address must have one host, as HOST or HOST:PORT; write it so")
+    if not _ONE_READING.fullmatch(uri):
+        raise _problem(
+            "uri",
+            "drivers would read it in more than one way; write it as HOST:PORT/DATABASE?NAME=VALUE, and the "
+            "login under jdbc.user and jdbc.password",
+        )
 
 
 def _problem(key: str, message: str) -> ConfigError:

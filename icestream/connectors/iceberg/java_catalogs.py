@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Final
-from urllib.parse import unquote, urlsplit
 
 from icestream.api.config import Config
 from icestream.api.connector import SparkCatalog
 from icestream.api.errors import ConfigError, Problem
 from icestream.connectors.iceberg.catalog_keys import catalog_settings
 from icestream.connectors.iceberg.catalogs import catalog_kind, catalog_name, catalog_properties
+from icestream.connectors.iceberg.database_addresses import jdbc_address
 from icestream.connectors.iceberg.hadoop_settings import with_hadoop
 
 _RUNTIME: Final = "org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.12.0"
@@ -57,7 +57,7 @@ def java_catalog(config: Config) -> SparkCatalog:
     catalog_properties(config)  # refuses an address whose parameters are not known
     if "uri" in given:
         properties.pop("uri", None)
-        properties |= _jdbc_address(given["uri"]) if kind == "sql" else {"uri": given["uri"]}
+        properties |= jdbc_address(given) if kind == "sql" else {"uri": given["uri"]}
     if kind == "sql":
         # The layout that PyIceberg's SQL catalog writes.
         properties["jdbc.schema-version"] = "V1"
@@ -110,20 +110,3 @@ def _with_s3(properties: dict[str, str]) -> dict[str, str]:
         # As the sink finds its files there; Java would look for a host with the bucket's name.
         properties.setdefault("s3.path-style-access", "true")
     return properties
-
-
-def _jdbc_address(uri: str) -> dict[str, str]:
-    """An address in JDBC's form, with the login apart; SQLAlchemy's form is translated."""
-    if uri.startswith("jdbc:"):
-        return {"uri": uri}
-    parts = urlsplit(uri)
-    if parts.scheme == "sqlite":
-        return {"uri": f"jdbc:sqlite:{parts.path.removeprefix('/')}"}
-    port = f":{parts.port}" if parts.port else ""
-    database = parts.scheme.partition("+")[0]
-    found = {"uri": f"jdbc:{database}://{parts.hostname or 'localhost'}{port}{parts.path}"}
-    if parts.username:
-        found["jdbc.user"] = unquote(parts.username)
-    if parts.password:
-        found["jdbc.password"] = unquote(parts.password)
-    return found

@@ -8,6 +8,7 @@ import pytest
 from icestream.api.errors import ConfigError, SinkUnavailable
 from icestream.cluster.allowed_hosts import host_problems
 from icestream.connectors.iceberg.catalogs import catalog_name, catalog_properties, new_catalog, open_catalog
+from icestream.connectors.iceberg.java_catalogs import java_catalog
 from icestream.connectors.iceberg.plugin import IcebergPlugin
 from icestream.embedded.ports import free_port
 
@@ -89,6 +90,49 @@ def test_mysql_has_one_host_and_the_parameters_of_the_list(uri: str, sentence: s
     with pytest.raises(ConfigError) as caught:
         properties(type="jdbc", uri=uri)
     assert sentence in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "uri",
+    [
+        # To urlsplit a fragment; to SQLAlchemy and Java's drivers parameters, which read files and load code.
+        "mysql://db/x#?local_infile=1",
+        "postgresql://db/x#?host=evil",
+        "jdbc:postgresql://db/x#?socketFactory=evil.Factory",
+        "jdbc:mariadb://db/x#?socketFactory=evil.Factory",
+        # Two hosts, of which one is checked and the other one reached.
+        "postgresql://db#@evil/x",
+        "postgresql://db?@evil/x",
+        "mysql://db:3306/x@evil/y",
+        "jdbc:postgresql://db/x/y@evil",
+        "jdbc:mysql://db/x\t?useSSL=true",
+        "jdbc:postgresql://db/x#",
+    ],
+)
+def test_an_address_that_drivers_read_in_several_ways_is_refused(uri: str) -> None:
+    with pytest.raises(ConfigError, match="in more than one way"):
+        properties(type="jdbc", uri=uri)
+    with pytest.raises(ConfigError, match="in more than one way"):
+        java_catalog({"iceberg.catalog.type": "jdbc", "iceberg.catalog.uri": uri})
+
+
+def test_a_sign_in_a_parameter_moves_no_host() -> None:
+    with pytest.raises(ConfigError, match="as %40"):
+        properties(type="jdbc", uri="postgresql://db:5432/x?options=@evil/y")
+
+
+def test_a_parameter_without_a_value_is_one_all_the_same() -> None:
+    with pytest.raises(ConfigError, match=r"jdbc\.allowLocalInfile: this parameter"):
+        properties(type="jdbc", uri="jdbc:mariadb://db/x?allowLocalInfile")
+
+
+def test_java_gets_no_more_of_an_address_than_was_checked() -> None:
+    for uri in ("jdbc:sqlite:file:/a.db?enable_load_extension=true", "sqlite+pysqlite:////a.db"):
+        found = java_catalog({"iceberg.catalog.type": "jdbc", "iceberg.catalog.uri": uri})
+        assert found.properties["uri"] == "jdbc:sqlite:/a.db"
+    for uri in ("jdbc:sqlite::resource:http://evil/a.db", "sqlite:///:resource:http://evil/a.db"):
+        with pytest.raises(ConfigError, match="must not begin with a colon"):
+            properties(type="jdbc", uri=uri)
 
 
 def test_a_login_of_its_own_keys_replaces_the_one_in_the_address() -> None:
