@@ -210,6 +210,53 @@ def _wrapped(rest: Path, kind: pa.DataType, around: pa.DataType) -> pa.DataType:
     return pa.struct([pa.field(rest[0], _wrapped(rest[1:], kind, inside))])
 
 
+def clash(fields: Mapping[Path, pa.DataType], table: Iterable[pa.Field] = ()) -> Path | None:
+    """A field that tables would take for another one: to them `{"a.b": 1}` and `{"a": {"b": 1}}` are the same
+    column. The last that is given is to blame."""
+    held = {spelled: path for one in table for spelled, path in _spellings((one.name,), one.type)}
+    for top, kind in fields.items():
+        for spelled, path in _spellings(top, kind) if not pt.is_null(kind) else ():
+            other = held.setdefault(spelled, path)
+            if other != path and any("." in name for name in (*other, *path)):
+                return top
+    return None
+
+
+def without_clashes(
+    fields: Mapping[Path, pa.DataType], table: Iterable[pa.Field] = ()
+) -> dict[Path, pa.DataType]:
+    """As many of the fields as can be columns of one table; always the same ones."""
+    held = list(table)
+    if clash(fields, held) is None:
+        return dict(fields)
+    kept: dict[Path, pa.DataType] = {}
+    for path in sorted(fields):
+        if clash({**kept, path: fields[path]}, held) is None:
+            kept[path] = fields[path]
+    return kept
+
+
+def clash_reason(path: Path) -> str:
+    name = ".".join(path)
+    return f"the record has a field '{name[:80]}', by its dots the same column as another one; rename it"
+
+
+def _spellings(path: Path, kind: pa.DataType) -> Iterator[tuple[str, Path]]:
+    """How catalogs write a field and those inside of it, each with its path; also without the levels of lists
+    and maps, and whatever their case."""
+    short = (name for at, name in enumerate(path) if not at or name not in (LIST_ELEMENT, MAP_VALUE))
+    for spelled in {".".join(path).lower(), ".".join(short).lower()}:
+        yield spelled, path
+    if pt.is_struct(kind):
+        for one in fields_of(kind):
+            yield from _spellings((*path, one.name), one.type)
+    elif pt.is_list(kind):
+        yield from _spellings((*path, LIST_ELEMENT), kind.value_type)
+    elif pt.is_map(kind):
+        yield from _spellings((*path, "key"), kind.key_type)
+        yield from _spellings((*path, MAP_VALUE), kind.item_type)
+
+
 @dataclass(frozen=True)
 class GrowthLimit:
     """`columns` is what the table may still get; `of` what a batch may add in all, for the reason."""

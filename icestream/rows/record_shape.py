@@ -21,7 +21,16 @@ from icestream.records.payloads import Payloads
 from icestream.records.schema import ConnectSchema, Kind
 from icestream.records.values import Fields, Value
 from icestream.rows.free_form import with_text
-from icestream.rows.new_columns import GrowthLimit, Path, column_count, fields_of, merged
+from icestream.rows.new_columns import (
+    GrowthLimit,
+    Path,
+    clash,
+    clash_reason,
+    column_count,
+    fields_of,
+    merged,
+    without_clashes,
+)
 from icestream.rows.schema_drift import SchemaDrift, column_type
 
 WHOLE: Path = ()
@@ -96,7 +105,12 @@ class RecordShape:
         if not kind.num_fields:
             return
         after = kind if self.kind is None else merged(self.kind, kind)
-        reason = self.limit.refusal(_by_name(kind), column_count(_by_name(after)))
+        double = clash(_by_name(after))
+        reason = (
+            self.limit.refusal(_by_name(kind), column_count(_by_name(after)))
+            if double is None
+            else clash_reason(double)
+        )
         if reason is not None:
             self.refused = self.refused or reason
             return
@@ -107,6 +121,12 @@ class RecordShape:
             known = [] if self.kind is None else fields_of(self.kind)
             self._takes = self.kind, msgspec.json.Decoder(held_type(known))
         return self._takes[1]
+
+
+def one_table(kind: pa.StructType) -> pa.StructType:
+    """What several tasks have found, as far as one table can have it."""
+    kept = without_clashes(_by_name(kind))
+    return pa.struct([one for one in fields_of(kind) if (one.name,) in kept])
 
 
 def _struct(fields: Mapping[Path, pa.DataType]) -> pa.StructType:

@@ -33,6 +33,8 @@ from icestream.rows.new_columns import (
     NO_LONGER_REQUIRED,
     GrowthLimit,
     Path,
+    clash,
+    clash_reason,
     column_count,
     combined,
     decimal_type,
@@ -44,6 +46,7 @@ from icestream.rows.new_columns import (
     missing_in,
     new_fields,
     trimmed,
+    without_clashes,
 )
 from icestream.rows.widening import explicit_nulls, widenings
 
@@ -172,7 +175,11 @@ class SchemaDrift:
     def _refusal(self, fields: Mapping[Path, pa.DataType]) -> str | None:
         new = {path: kind for path, kind in fields.items() if not self._has(path)}
         after = {path: kind for path, kind in combined(self.found, fields).items() if not self._has(path)}
-        return self.limit.refusal(new, column_count(after)) if new else None
+        if not new:
+            return None
+        if (double := clash(after, self.schema)) is not None:
+            return clash_reason(double)
+        return self.limit.refusal(new, column_count(after))
 
     def _has(self, path: Path) -> bool:
         """Whether the table has the field, and only its type is to change."""
@@ -195,7 +202,7 @@ def limited_to(
     """New fields of several tasks, no more than a table may get; what changes a field that it has stays."""
     table = SchemaDrift(schema)
     changes = {path: kind for path, kind in fields.items() if table._has(path) or pt.is_null(kind)}
-    new = {path: kind for path, kind in fields.items() if path not in changes}
+    new = without_clashes({path: kind for path, kind in fields.items() if path not in changes}, schema)
     return {**changes, **(new if column_count(new) <= limit.columns else trimmed(new, limit.columns))}
 
 

@@ -101,10 +101,18 @@ def test_upserts_replace_rows_by_the_id_columns_and_a_null_value_deletes(world: 
             "key.converter.schemas.enable": "false",
             "iceberg.tables.upsert-mode-enabled": "true",
             "iceberg.tables.default-id-columns": "id",
+            "iceberg.tables.evolve-schema-enabled": "true",
+            "errors.tolerance": "all",
         },
     )
     world.client.create("people-sink", config)
     eventually(lambda: rows(world, "people") == dict.fromkeys((1, 2, 3), "first"))
     send(world, "people", ({"id": 1}, {"id": 1, "text": "second"}), ({"id": 2}, None))
     eventually(lambda: rows(world, "people") == {1: "second", 3: "first"})
+    # No record makes columns with which nothing can be merged any more.
+    other_case = {"id": 5, "text": "five", "ID": 7, "inside": {"x": 1, "X": 2}, "a`b": 1}
+    send(world, "people", ({"id": 5}, other_case))
+    eventually(lambda: rows(world, "people") == {1: "second", 3: "first", 5: "five"})
+    send(world, "people", ({"id": 6}, {"id": 6, "__icestream_kind": 1}), ({"id": 3}, {"id": 3, "ID": 4}))
+    eventually(lambda: rows(world, "people") == {1: "second", 3: None, 5: "five"})
     world.client.delete("people-sink")

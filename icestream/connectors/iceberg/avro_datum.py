@@ -15,6 +15,8 @@ from typing import Any
 from icestream.api.errors import IcestreamError
 
 _MOST_DEPTH = 64
+_FEW_VALUES = 100
+"""Those that records without a byte may add to one for each byte and one for each record in it."""
 
 
 class BadDatum(IcestreamError):
@@ -27,6 +29,7 @@ class Cursor:
     def __init__(self, data: bytes, at: int = 0) -> None:
         self._data = data
         self.at = at
+        self._values_left = 2 * len(data) + _FEW_VALUES
 
     @property
     def left(self) -> int:
@@ -37,6 +40,12 @@ class Cursor:
             raise BadDatum(f"{count} bytes are announced at {self.at}, and {self.left} are left")
         start, self.at = self.at, self.at + count
         return self._data[start : self.at]
+
+    def count(self) -> None:
+        """One value more. Of a hostile schema, values have no bytes, and few bytes make billions of them."""
+        self._values_left -= 1
+        if self._values_left < 0:
+            raise BadDatum(f"{len(self._data)} bytes have more values than any event of that size")
 
     def long(self) -> int:
         """Avro's zigzag, seven bits at a time."""
@@ -155,7 +164,11 @@ def _record(schema: Mapping[str, Any], around: str, names: _Names, depth: int) -
     fields: list[tuple[str, AvroType]] = []
 
     def read(cursor: Cursor) -> dict[str, Any]:
-        return {name: kind.read(cursor) for name, kind in fields}
+        found = {}
+        for name, kind in fields:
+            cursor.count()
+            found[name] = kind.read(cursor)
+        return found
 
     def write(value: Mapping[str, Any]) -> bytes:
         return b"".join(kind.write(value[name]) for name, kind in fields)
@@ -178,9 +191,11 @@ def _array(items: AvroType) -> AvroType:
                 count = -count
                 cursor.long()  # the size of the block in bytes
             if count > cursor.left:
-                # Every item of these schemas takes a byte at least.
+                # Every item of an event's own schema takes a byte at least.
                 raise BadDatum(f"{count} items are announced, and {cursor.left} bytes are left")
-            found.extend(items.read(cursor) for _ in range(count))
+            for _ in range(count):
+                cursor.count()
+                found.append(items.read(cursor))
         return found
 
     def write(value: Any) -> bytes:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import datetime as dt
 import functools
+import re
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -21,6 +22,8 @@ _ROLE: Final = "client.assume-role."
 _ROLE_REGIONS: Final = (f"{_ROLE}region", "client.region", "s3.region")
 _SPARE: Final = dt.timedelta(minutes=10)
 """A login is replaced so long before its end: a batch that begins with it must be able to end with it."""
+_MOMENT: Final = re.compile(r"[0-9]{1,15}")
+"""In milliseconds, as a server tells it."""
 _CONNECT_SECONDS: Final = 10
 _READ_SECONDS: Final = 60
 
@@ -53,8 +56,10 @@ class Role:
         if not arn:
             return None
         seconds = properties.get(f"{_ROLE}timeout-sec") or "3600"
-        if not seconds.isdecimal() or not 900 <= int(seconds) <= 43_200:
-            raise _problem(f"{_ROLE}timeout-sec", f"'{seconds}' is no number of seconds from 900 to 43200")
+        if not re.fullmatch(r"[0-9]{3,5}", seconds) or not 900 <= int(seconds) <= 43_200:
+            raise _problem(
+                f"{_ROLE}timeout-sec", f"'{seconds[:20]}' is no number from 900 to 43200"
+            )
         return Role(
             arn,
             properties.get(f"{_ROLE}session-name") or "icestream",
@@ -95,7 +100,7 @@ def assumed(properties: Mapping[str, str], role: Role | None) -> dict[str, str]:
 def runs_out(properties: Mapping[str, Any], now: dt.datetime) -> bool:
     """Whether a login that was lent is at its end, or near it. One that does not tell never is."""
     until = str(properties.get(SESSION_EXPIRES) or "")
-    return until.isdecimal() and int(until) / 1000 < (now + _SPARE).timestamp()
+    return bool(_MOMENT.fullmatch(until)) and int(until) / 1000 < (now + _SPARE).timestamp()
 
 
 def aws_session(properties: Mapping[str, str], role: Role | None, *families: str) -> Any:

@@ -37,6 +37,9 @@ _log = logging.getLogger(__name__)
 KIND: Final = "__icestream_kind"
 SOURCE: Final = "__icestream_source"
 OFFSET: Final = "__icestream_offset"
+RANK: Final = "__icestream_rank"
+OWN_COLUMNS: Final = frozenset({KIND, SOURCE, OFFSET, RANK})
+"""What stands beside the columns of a table while its changes are merged: it can have none of that name."""
 DELETE, PUT, TRUNCATE, UNKNOWN = 0, 1, 2, -1
 _KINDS: Final[Mapping[str, int]] = {
     # Of Debezium, of DebeziumTransform and of Amazon's DMS; whole words begin with the same letters.

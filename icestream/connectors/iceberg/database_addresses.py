@@ -40,7 +40,7 @@ def _named(name: str) -> Callable[[str], Mapping[str, str]]:
 
 def _seconds(*names: str) -> Callable[[str], Mapping[str, str]]:
     def given(value: str) -> Mapping[str, str]:
-        if not value.isdecimal():
+        if not re.fullmatch(r"[0-9]{1,12}", value):
             raise _Unusable("write a number of milliseconds")
         return dict.fromkeys(names, str(max(1, int(value) // 1000)))
 

@@ -9,6 +9,7 @@ says what to set instead. Used by `catalogs.py` and `settings.py`.
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Final
@@ -48,6 +49,7 @@ _IN_MILLISECONDS: Final[Mapping[str, str]] = {
     "fs.s3a.connection.establish.timeout": "s3.connect-timeout",
     "fs.s3a.connection.request.timeout": "s3.request-timeout",
 }
+_NUMBER: Final = re.compile(r"[0-9]{1,12}")
 _ENDPOINT: Final = "fs.s3a.endpoint"
 _TLS: Final = "fs.s3a.connection.ssl.enabled"
 _PROXY: Final = ("fs.s3a.proxy.host", "fs.s3a.proxy.port")
@@ -244,9 +246,9 @@ def _translated(given: Mapping[str, str]) -> dict[str, str]:
 
 def _seconds(key: str, value: str) -> str:
     number = value.lower().removesuffix("ms").strip()
-    if number.endswith("s") and number[:-1].isdecimal():
+    if number.endswith("s") and _NUMBER.fullmatch(number[:-1]):
         return str(float(number[:-1]))
-    if not number.isdecimal():
+    if not _NUMBER.fullmatch(number):
         raise _problem(f"{HADOOP}{key}", f"'{value}' is no number of milliseconds; correct it")
     return str(int(number) / 1000)
 

@@ -19,7 +19,7 @@ from pyiceberg.schema import Schema
 
 from icestream.connectors.iceberg.branch_publish import spark_name
 from icestream.connectors.iceberg.catalogs import sink_errors
-from icestream.connectors.iceberg.changes import DELETE, KIND, OFFSET, PUT, SOURCE, StagedChanges
+from icestream.connectors.iceberg.changes import DELETE, KIND, OFFSET, PUT, RANK, SOURCE, StagedChanges
 from icestream.connectors.iceberg.guarded_catalogs import refuse_foreign_code
 from icestream.records.column import is_uuid
 
@@ -68,7 +68,7 @@ def _newest(ids: Sequence[str]) -> str:
     order = f"{spark_name(OFFSET)} DESC, {spark_name(SOURCE)} DESC"
     return (
         f"(SELECT * FROM (SELECT *, row_number() OVER (PARTITION BY {keys} ORDER BY {order}) AS "
-        f"`__icestream_rank` FROM {VIEW}) WHERE `__icestream_rank` = 1)"
+        f"{spark_name(RANK)} FROM {VIEW}) WHERE {spark_name(RANK)} = 1)"
     )
 
 

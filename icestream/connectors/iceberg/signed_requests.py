@@ -7,6 +7,7 @@ change among the signed ones, and with an AttributeError for whoever has no logi
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -21,6 +22,8 @@ _TIMEOUTS: Final = {
     "rest.client.connection-timeout-ms": 15_000,
     "rest.client.socket-timeout-ms": 60_000,
 }
+_LONGEST: Final = 600_000
+"""Milliseconds for one answer: beyond them, nobody would know that a job hangs."""
 
 
 class TimedAdapter(HTTPAdapter):
@@ -29,7 +32,8 @@ class TimedAdapter(HTTPAdapter):
     def __init__(self, properties: Mapping[str, Any], **named: Any) -> None:
         super().__init__(**named)
         self._limits = tuple(
-            int(properties.get(key) or milliseconds) / 1000 for key, milliseconds in _TIMEOUTS.items()
+            _number(properties, key, milliseconds, 1, _LONGEST) / 1000
+            for key, milliseconds in _TIMEOUTS.items()
         )
 
     def send(self, request: Any, *arguments: Any, **named: Any) -> Any:
@@ -41,7 +45,7 @@ class SigningAdapter(TimedAdapter):
     """Signs what it sends, as Java's `RESTSigV4Signer` does. Raises ConfigError if there is no login."""
 
     def __init__(self, properties: Mapping[str, Any], role: Role | None) -> None:
-        super().__init__(properties, max_retries=int(properties.get("rest.sigv4.max-retries") or 3))
+        super().__init__(properties, max_retries=_number(properties, "rest.sigv4.max-retries", 3, 0, 20))
         session = aws_session(properties, role, "rest", "client")
         self._credentials = session.get_credentials()
         if self._credentials is None:
@@ -76,6 +80,13 @@ class SigningAdapter(TimedAdapter):
         aws = AWSRequest(method=request.method, url=request.url, data=content, headers=signed)
         SigV4Auth(self._credentials.get_frozen_credentials(), self._service, self._region).add_auth(aws)
         request.headers.update(dict(aws.headers.items()))
+
+
+def _number(properties: Mapping[str, Any], key: str, otherwise: int, least: int, most: int) -> int:
+    given = str(properties.get(key) or otherwise).strip()
+    if not re.fullmatch(r"[0-9]{1,9}", given) or not least <= int(given) <= most:
+        raise _missing(key, f"'{given[:20]}' is no whole number from {least} to {most}; correct it")
+    return int(given)
 
 
 def _missing(key: str, message: str) -> ConfigError:

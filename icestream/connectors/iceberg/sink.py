@@ -14,6 +14,7 @@ from icestream.api.config import Config
 from icestream.api.queries import SparkQueries
 from icestream.api.sink import Inheritance, LeftBehind, Message, OpenWriter, Receipt, Routing, Sink
 from icestream.connectors.iceberg.catalogs import open_catalog
+from icestream.connectors.iceberg.changes import OWN_COLUMNS
 from icestream.connectors.iceberg.coordinator.takeover import commit_left_behind, java_job_of
 from icestream.connectors.iceberg.events import (
     CommitComplete,
@@ -61,7 +62,7 @@ def table_from(
 ) -> IcebergTable:
     """One table as a config has it written."""
     settings = ICEBERG_SINK.parse(config)
-    limit = GrowthLimit.from_config(config, RESERVED)
+    limit = GrowthLimit.from_config(config, RESERVED | OWN_COLUMNS)
     any_case = settings["iceberg.tables.schema-case-insensitive"]
     return IcebergTable(
         catalog,

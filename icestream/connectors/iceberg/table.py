@@ -59,7 +59,7 @@ from icestream.connectors.iceberg.upserts import UpsertCommit, Upserts
 from icestream.connectors.iceberg.write_properties import property_problems, taken_properties
 from icestream.rows.any_case import ambiguous_columns, folded, folded_paths
 from icestream.rows.new_columns import GrowthLimit, Path
-from icestream.rows.record_shape import WHOLE
+from icestream.rows.record_shape import WHOLE, one_table
 from icestream.rows.schema_drift import limited_to
 from icestream.waits import waiting_for
 
@@ -134,7 +134,7 @@ class IcebergTable(Target):
 
     def create(self, fields: NewFields) -> None:
         assert self._new_table is not None
-        record = folded(fields[WHOLE]) if self._any_case else fields[WHOLE]
+        record = one_table(folded(fields[WHOLE]) if self._any_case else fields[WHOLE])
         record = with_columns_of(record, self._kafka_columns)
         self._new_table.create(self._catalog, self.name, record)
 

@@ -30,7 +30,7 @@ from icestream.api.sink import Commit, Receipt
 from icestream.connectors.iceberg import checkpoints
 from icestream.connectors.iceberg.branch_publish import BranchWrite, summary_settings
 from icestream.connectors.iceberg.catalogs import sink_errors
-from icestream.connectors.iceberg.changes import StagedChanges, UpsertPlan
+from icestream.connectors.iceberg.changes import OWN_COLUMNS, StagedChanges, UpsertPlan
 from icestream.connectors.iceberg.checkpoint_text import TableCheckpoint, property_text, summary_text
 from icestream.connectors.iceberg.merge import VIEW, ReadChanges, merge_statement, view_columns
 from icestream.connectors.iceberg.stage import TablePlan
@@ -41,6 +41,9 @@ COMMIT_ID: Final = "kafka.connect.commit-id"
 COMMIT_SECONDS: Final = 3600.0
 _ATTEMPTS: Final = 3
 _SHUFFLE_PARTITIONS: Final = "spark.sql.shuffle.partitions"
+_CASE_SENSITIVE: Final = "spark.sql.caseSensitive"
+"""As Iceberg and our records are: otherwise a table with columns `a` and `A`, which one record suffices to
+make, can never be merged into again."""
 _BYTES_A_PART: Final = 64 * 1024 * 1024
 _MERGE_MODE: Final = "write.merge.mode"
 _NOT_AN_ID: Final = (it.FloatType, it.DoubleType, it.StructType, it.ListType, it.MapType)
@@ -102,6 +105,10 @@ def _unfit(name: str, metadata: TableMetadata, schema: Schema, ids: Sequence[str
             found.append(
                 f"Column '{one}' of table '{name}' is a {kind}, which cannot identify a row; name another."
             )
+    if own := sorted(OWN_COLUMNS.intersection(field.name for field in schema.fields)):
+        found.append(
+            f"Table '{name}' has a column '{own[0]}', a name that upserts need themselves; rename it."
+        )
     try:
         view_columns(schema)
     except ValueError as error:
@@ -199,7 +206,11 @@ class UpsertCommit:
             query.view(VIEW, view_columns(schema), max(1, len(read.paths)), read)
             query.run(statement)
 
-        settings = {**summary_settings(summary), _SHUFFLE_PARTITIONS: str(_shuffle_partitions(base))}
+        settings = {
+            **summary_settings(summary),
+            _SHUFFLE_PARTITIONS: str(_shuffle_partitions(base)),
+            _CASE_SENSITIVE: "true",
+        }
         queries.work(catalog, settings, work, f"merging changes into {self.name}")
 
     def _is_ours(self, snapshot: Snapshot) -> bool:

@@ -14,6 +14,7 @@ from icestream.records.json_source import JsonSource
 from icestream.records.schema import OPTIONAL_STRING, struct
 from icestream.records.values import Fields, object_fields
 from icestream.rows.new_columns import GrowthLimit, column_count, trimmed
+from icestream.rows.record_shape import RecordShape, one_table
 from icestream.rows.schema_drift import SchemaDrift, limited_to
 from icestream.rows.to_rows import RowConverter, Rows
 
@@ -145,3 +146,45 @@ def test_a_name_that_would_spoil_the_table_for_its_readers_is_refused(
     made = _rows(_fields({"id": 1, "b": {"_pos": 1}}, {"id": 2, **record}), 2, drift)
     assert drift.found.keys() == {("b",)}
     assert list(_told(made)) == [1] and words in _told(made)[1]
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ({}, {"inner.n": 1}),
+        ({"a": {"b": 1}}, {"a.b": 1}),
+        ({"a.b": 1}, {"a": {"b": 1}}),
+        ({"l": [{"x": 1}]}, {"l.x": 1}),
+        ({"l": [{"x": 1}]}, {"l.element": 1}),
+        ({"a": {"b": 1}}, {"A.b": 1}),
+        ({}, {"s": {"a.b": 1, "a": {"b": 2}}}),
+    ],
+)
+def test_a_field_that_is_another_one_by_its_dots_is_refused(
+    first: dict[str, Any], second: dict[str, Any]
+) -> None:
+    drift = SchemaDrift(TABLE, LIMIT)
+    made = _rows(_fields({"id": 1, **first}, {"id": 2, **second}), 2, drift)
+    assert drift.found.keys() == {(name,) for name in first}
+    assert list(_told(made)) == [1] and "by its dots the same column" in _told(made)[1]
+
+
+def test_fields_with_dots_are_columns_where_nothing_else_is_named_so() -> None:
+    drift = SchemaDrift(TABLE, LIMIT)
+    made = _rows(_fields({"id": 1, "a.b": 1, "a": 2}, {"id": 2, "l": [{"element": 1}]}), 2, drift)
+    assert (drift.found.keys(), list(_told(made))) == ({("a.b",), ("a",), ("l",)}, [])
+
+
+def test_of_fields_that_tasks_found_apart_one_becomes_a_column() -> None:
+    inside = pa.struct([("b", pa.int64())])
+    both = {("a",): inside, ("a.b",): pa.int64()}
+    assert limited_to(TABLE, both, LIMIT) == {("a",): inside}
+    assert one_table(pa.struct([("a.b", pa.int64()), ("a", inside)])) == pa.struct([("a", inside)])
+
+
+def test_a_new_table_gets_no_fields_that_are_one_by_their_dots() -> None:
+    shape = RecordShape(LIMIT)
+    shape.look(_fields({"a": {"b": 1}}))
+    shape.look(_fields({"a.b": 1}))
+    assert shape.kind == pa.struct([("a", pa.struct([("b", pa.int64())]))])
+    assert shape.refused is not None and "by its dots" in shape.refused

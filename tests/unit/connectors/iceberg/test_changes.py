@@ -19,9 +19,11 @@ from icestream.api.errors import ConfigError
 from icestream.api.offsets import Partition
 from icestream.api.sink import TargetTask, WriterTask
 from icestream.connectors.iceberg.catalogs import open_catalog
-from icestream.connectors.iceberg.changes import KIND, OFFSET, StagedChanges
+from icestream.connectors.iceberg.changes import KIND, OFFSET, OWN_COLUMNS, StagedChanges
 from icestream.connectors.iceberg.merge import ReadChanges, merge_statement, view_columns
 from icestream.connectors.iceberg.settings import id_columns, is_upsert, problems
+from icestream.connectors.iceberg.sink import table_from
+from icestream.connectors.iceberg.stage import TablePlan
 from icestream.connectors.iceberg.table import IcebergTable
 from icestream.connectors.iceberg.upserts import Upserts
 from icestream.connectors.iceberg.writer import IcebergWriter
@@ -197,6 +199,7 @@ def test_what_a_failed_task_staged_is_removed(catalog: Catalog, tmp_path: Path) 
         (SCHEMA, ("inner",), {}, "cannot identify a row"),
         (Schema(it.NestedField(1, "id", it.DoubleType())), ("id",), {}, "cannot identify a row"),
         (Schema(it.NestedField(1, "id", it.TimeType())), ("id",), {}, "type time, which Spark's MERGE"),
+        (Schema(it.NestedField(1, KIND, it.LongType())), (KIND,), {}, "a name that upserts need themselves"),
     ],
 )
 def test_tables_that_cannot_get_upserts_are_refused(
@@ -236,3 +239,11 @@ def test_the_keys_of_upserts() -> None:
     assert id_columns(config, "a.b") == ["id"] and id_columns(config, "a.c") == ["x", "y"]
     assert is_upsert(config) and is_upsert({"iceberg.tables.cdc-field": "op"})
     assert not is_upsert({"iceberg.tables.default-id-columns": "id"})
+
+
+def test_no_record_brings_a_column_of_a_name_that_upserts_need(catalog: Catalog) -> None:
+    config = {"iceberg.tables": "ns.t", "iceberg.tables.evolve-schema-enabled": "true"}
+    table = table_from(upsert_table(catalog, SCHEMA, ("id",)) and catalog, "ns.t", "job", config)
+    plan = table.plan({})
+    assert isinstance(plan, TablePlan) and plan.growth is not None
+    assert plan.growth.reserved >= OWN_COLUMNS

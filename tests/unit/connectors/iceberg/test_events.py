@@ -219,3 +219,23 @@ def test_damaged_events_are_refused_or_read_and_nothing_else(data: st.DataObject
     cut = data.draw(st.integers(0, len(whole)))
     with contextlib.suppress(BadDatum):
         decoded(bytes(whole[:cut] if data.draw(st.booleans()) else whole))
+
+
+def with_schema(schema: Any, body: bytes) -> bytes:
+    text = json.dumps(schema).encode()
+    return b"\xc2\x01" + len(text).to_bytes(2, "big") + text + body
+
+
+def test_a_schema_whose_values_have_no_bytes_does_not_keep_a_coordinator_busy() -> None:
+    doubled: Any = "null"
+    for level in range(30):
+        again = f"r{level - 1}" if level else "null"
+        fields = [{"name": "a", "type": doubled}, {"name": "b", "type": again}]
+        doubled = {"type": "record", "name": f"r{level}", "fields": fields}
+    with pytest.raises(BadDatum, match="more values than any event"):
+        decoded(with_schema(doubled, b""))
+    nulls = {"type": "array", "items": "null"}
+    listed = {"type": "record", "name": "e", "fields": [{"name": "x", "type": nulls}]}
+    many_blocks = b"\xfe\x3f" * 20_000  # 4,095 items each
+    with pytest.raises(BadDatum, match="more values than any event"):
+        decoded(with_schema(listed, many_blocks))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import json
 import threading
 from collections.abc import Iterator
@@ -15,6 +16,8 @@ from pyiceberg.schema import Schema
 from pyiceberg.types import LongType, NestedField
 
 from icestream.api.errors import ConfigError
+from icestream.connectors.iceberg.aws_login import runs_out
+from icestream.connectors.iceberg.catalog_keys import SESSION_EXPIRES
 from icestream.connectors.iceberg.catalogs import catalog_properties, new_catalog
 from icestream.connectors.iceberg.settings import problems, warnings
 from icestream.connectors.iceberg.stage import StageWriter
@@ -196,3 +199,42 @@ def test_a_server_brings_no_code(ran: Path, server: str, config: dict[str, str])
     # What a server may say is taken, even so.
     assert plan.io_properties == {"s3.region": "there"}
     assert not ran.exists()
+
+
+REST = {"iceberg.catalog.type": "rest", "iceberg.catalog.uri": "http://127.0.0.1:1"}
+MYSQL = {"iceberg.catalog.type": "jdbc", "iceberg.catalog.uri": "jdbc:mysql://127.0.0.1:1/x"}
+
+
+@pytest.mark.parametrize(
+    ("config", "key"),
+    [
+        (REST, "iceberg.hadoop.fs.s3a.connection.establish.timeout"),
+        (MYSQL, "iceberg.catalog.jdbc.connectTimeout"),
+        (REST, "iceberg.catalog.rest.client.socket-timeout-ms"),
+        (REST, "iceberg.catalog.rest.client.connection-timeout-ms"),
+        (
+            {
+                **REST,
+                "iceberg.catalog.rest.sigv4-enabled": "true",
+                "iceberg.catalog.rest.signing-region": "us-east-1",
+                "iceberg.catalog.rest.access-key-id": "a",
+                "iceberg.catalog.rest.secret-access-key": "b",
+            },
+            "iceberg.catalog.rest.sigv4.max-retries",
+        ),
+        (
+            {**REST, "iceberg.catalog.client.assume-role.arn": "arn:aws:iam::1:role/a"},
+            "iceberg.catalog.client.assume-role.timeout-sec",
+        ),
+    ],
+)
+@pytest.mark.parametrize("value", ["9" * 5000, "9" * 400, "-1", "many", "²"])
+def test_a_number_that_is_none_is_told_of_its_key(config: dict[str, str], key: str, value: str) -> None:
+    with pytest.raises(ConfigError) as refused:
+        new_catalog({**config, key: value})
+    assert [problem.key for problem in refused.value.problems] == [key]
+
+
+def test_a_server_that_lends_until_no_moment_has_lent_for_ever() -> None:
+    now = dt.datetime(2026, 11, 16, tzinfo=dt.UTC)
+    assert not runs_out({SESSION_EXPIRES: "9" * 5000}, now)
