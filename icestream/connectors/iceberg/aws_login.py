@@ -57,9 +57,7 @@ class Role:
             return None
         seconds = properties.get(f"{_ROLE}timeout-sec") or "3600"
         if not re.fullmatch(r"[0-9]{3,5}", seconds) or not 900 <= int(seconds) <= 43_200:
-            raise _problem(
-                f"{_ROLE}timeout-sec", f"'{seconds[:20]}' is no number from 900 to 43200"
-            )
+            raise _problem(f"{_ROLE}timeout-sec", f"'{seconds[:20]}' is no number from 900 to 43200")
         return Role(
             arn,
             properties.get(f"{_ROLE}session-name") or "icestream",
