@@ -33,36 +33,50 @@ _OF_A_TABLE: Final = (
         "compaction.min-files",
         Type.INT,
         10,
-        "So many small files of a partition are merged; so many delete files of one data file are applied.",
+        "The small files of a partition are merged once there are so many; a data file with so many delete "
+        "files is written again without the deleted rows.",
         at_least=2,
     ),
     Setting(
         "compaction.target-bytes",
         Type.LONG,
         128 * 1024 * 1024,
-        "The size of merged files. A file of three quarters of it is no longer small.",
+        "The size of merged files, in bytes. A file of three quarters of it is no longer small.",
         at_least=1024,
     ),
     Setting(
         "compaction.deletes-percent",
         Type.INT,
         10,
-        "A file of which so many rows in a hundred are deleted is written again without them.",
+        "A data file is written again when this percentage of its rows is deleted.",
         at_least=1,
     ),
-    Setting("manifests.min-count", Type.INT, 10, "So many small manifests are merged.", at_least=2),
+    Setting(
+        "manifests.min-count", Type.INT, 10, "Small manifests are merged once there are so many.", at_least=2
+    ),
     Setting(
         "expire.enabled", Type.BOOLEAN, True, "Expire old snapshots, and remove the files only they had."
     ),
-    Setting("expire.older-than-ms", Type.LONG, 5 * _DAY_MS, "Snapshots of this age expire.", at_least=0),
     Setting(
-        "expire.retain-last", Type.INT, 20, "So many snapshots of each branch stay, however old.", at_least=1
+        "expire.older-than-ms",
+        Type.LONG,
+        5 * _DAY_MS,
+        "Snapshots expire at this age, in milliseconds: 5 days.",
+        at_least=0,
+    ),
+    Setting(
+        "expire.retain-last",
+        Type.INT,
+        20,
+        "The newest snapshots of each branch that stay, however old.",
+        at_least=1,
     ),
     Setting(
         "expire.max-snapshots",
         Type.INT,
         500,
-        "What a branch has more than this expires, however young: every commit writes the whole list anew.",
+        "The most snapshots that a branch keeps, however young they are: every commit writes the whole list "
+        "anew.",
         at_least=1,
     ),
     Setting("orphans.enabled", Type.BOOLEAN, True, "Remove files that no snapshot has, once a day."),
@@ -70,7 +84,8 @@ _OF_A_TABLE: Final = (
         "orphans.older-than-ms",
         Type.LONG,
         3 * _DAY_MS,
-        "Orphans of this age are removed; those of less than a day never, nor what a live batch has staged.",
+        "Orphans are removed at this age, in milliseconds: 3 days. Never at less than a day, nor what a "
+        "live batch has staged.",
         at_least=_DAY_MS,
     ),
 )
@@ -80,7 +95,7 @@ _OF_A_CONNECTOR: Final = (
         "interval-ms",
         Type.LONG,
         60_000,
-        "Time from one look at a table to the next, between batches.",
+        "Milliseconds from one look at a table to the next, if it has had a commit.",
         at_least=1,
     ),
     Setting(

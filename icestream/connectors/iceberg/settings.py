@@ -55,8 +55,8 @@ ICEBERG_SINK: Final = (
                 "iceberg.tables.dynamic-enabled",
                 Type.BOOLEAN,
                 False,
-                "The value of route-field, in lower case, is the name of a record's table. Then without "
-                "iceberg.tables.",
+                "The value of route-field, in lower case, is the name of a record's table; iceberg.tables is "
+                "left out.",
             ),
             _setting(
                 "iceberg.tables.route-field",
@@ -69,13 +69,15 @@ ICEBERG_SINK: Final = (
                 "iceberg.tables.route-template",
                 Type.STRING,
                 None,
-                "A record's table: a name with ${topic}, its parts (${topic.1}) and fields (${value.a.b}).",
+                "A record's table by a name such as lake.${topic}, with parts of the topic (${topic.1}) and "
+                "fields (${value.a.b}); iceberg.tables is left out.",
             ),
             Setting(
                 "iceberg.tables.route-unmatched",
                 Type.STRING,
                 "filter",
-                "What becomes of records that match no route-regex: filter counts them, reject fails them.",
+                "What becomes of records that match no route-regex: filter leaves them out and counts them, "
+                "reject makes them bad records.",
                 choices=("filter", "reject"),
                 ignores_case=True,
             ),
@@ -83,7 +85,7 @@ ICEBERG_SINK: Final = (
                 "iceberg.tables.route-max-tables",
                 Type.INT,
                 1_000,
-                "How many tables the records of one batch may name.",
+                "How many tables the records of one batch may name, and a run of the job create.",
                 at_least=1,
             ),
             _setting(
@@ -117,8 +119,8 @@ ICEBERG_SINK: Final = (
                 Type.BOOLEAN,
                 False,
                 "Add the columns and nested fields that the table lacks, widen int to long, float to double "
-                "and decimals, make optional what records leave out, all in the commit of the rows. Off: "
-                "fields that the table lacks are left out.",
+                "and decimals, and make columns optional where a schema or a null says so, all in the commit "
+                "of the rows. Off: fields that the table lacks are left out.",
             ),
             _setting(
                 "iceberg.tables.schema-force-optional",
@@ -136,13 +138,16 @@ ICEBERG_SINK: Final = (
                 "iceberg.tables.cdc-field",
                 Type.STRING,
                 None,
-                "The field with the kind of change: records insert, update and delete rows (Tabular).",
+                "The field with the kind of change, such as _cdc.op: records insert, update and delete rows. "
+                "Needs id columns, and Iceberg's jar in the worker's Spark. A key of Tabular's sink, taken "
+                "with both classes.",
             ),
             _setting(
                 "iceberg.tables.upsert-mode-enabled",
                 Type.BOOLEAN,
                 False,
-                "A record replaces the row of its id columns; one without a value deletes it (Tabular).",
+                "A record replaces the row with the same id columns; one without a value deletes it. Needs "
+                "what cdc-field needs. A key of Tabular's sink, taken with both classes.",
             ),
             _setting(
                 "iceberg.control.topic",
@@ -161,7 +166,7 @@ ICEBERG_SINK: Final = (
                 "iceberg.control.group-id-prefix",
                 Type.STRING,
                 "cg-control-",
-                "Of the groups in which Java's tasks read the control topic.",
+                "How the names of the groups begin in which Java's tasks read the control topic.",
             ),
             _setting(
                 "iceberg.control.commit.interval-ms",
@@ -201,7 +206,7 @@ ICEBERG_SINK: Final = (
                 "iceberg.connect.group-id",
                 Type.STRING,
                 None,
-                "The consumer group that follows the tables; connect-<name> when absent.",
+                "The consumer group whose offsets follow the tables; connect-<name> when absent.",
             ),
             _setting(
                 "iceberg.coordinator.transactional.prefix",
@@ -220,19 +225,21 @@ ICEBERG_SINK: Final = (
                 "iceberg.catalog",
                 Type.STRING,
                 "iceberg",
-                "The catalog's name: in events, and in a JDBC catalog's tables.",
+                "The catalog's name: in events, and in the rows of a SQL catalog, where other engines must "
+                "give the same.",
             ),
             _setting(
                 "icestream.iceberg.json-columns",
                 Type.LIST,
                 [],
-                "Fields, such as payload or event.attributes, whose new columns are JSON text, not structs.",
+                "Fields, such as payload or event.attributes, that become columns of JSON text, not structs.",
             ),
             Setting(
                 "icestream.iceberg.kafka-columns",
                 Type.LIST,
                 [],
-                "What columns named _kafka_metadata_… tell of each row: topic, partition, offset, timestamp.",
+                "Which of topic, partition, offset and timestamp each row gets as a column "
+                "_kafka_metadata_….",
                 check=_only_kafka_facts,
             ),
             _setting(
