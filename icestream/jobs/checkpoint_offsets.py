@@ -259,7 +259,7 @@ class CheckpointOffsetStore:
         self._still_awaited()
         self._reached(f"moving {target.name}")
         checkpoint = checkpoint_moved(found.checkpoint, self._commit, moves, now.source, start)
-        if self._sink.routing is not None:
+        if self._sink.routing is not None or checkpoint.is_routed:
             checkpoint = routed_moved(checkpoint, found, moves)
         plan, lost = target.plan({}), found.lost_commit
         target.commit(Commit(checkpoint, found.checkpoint, plan, expect_lost=lost))

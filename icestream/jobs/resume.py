@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from icestream.api.batch import Batch
-from icestream.api.checkpoint import Checkpoint, FoundCheckpoint, TopicIds
+from icestream.api.checkpoint import Checkpoint, FoundCheckpoint, TopicIds, behind_until
 from icestream.api.errors import LostOffsets, SourceRecreated
 from icestream.api.offsets import Offsets, Partition
 from icestream.kafka.topics import GroupOffset
@@ -101,13 +101,13 @@ def _target_start(
 ) -> Offsets:
     """Where one table goes on."""
     if found.checkpoint:
-        resume = found.checkpoint.offsets
+        resume = _reached_by(found.checkpoint, behind_until(found), group)
         return Offsets({p: resume[p] if p in resume else fresh[p] for p in fresh})
     if found.rolled_back_from:
         return _where_it_began(job, found.rolled_back_from, fresh)
     if known:
         _refuse_lost_table(found, known)
-        return _lowest([_start_for(found, checkpoint, known) for checkpoint in known], fresh)
+        return _lowest([_start_for(found, checkpoint, known, group) for checkpoint in known], fresh)
     return Offsets(
         {partition: group[partition].next if partition in group else fresh[partition] for partition in fresh}
     )
@@ -143,9 +143,32 @@ def _refuse_lost_table(found: FoundCheckpoint, known: Sequence[Checkpoint]) -> N
         )
 
 
-def _start_for(found: FoundCheckpoint, checkpoint: Checkpoint, known: Sequence[Checkpoint]) -> Offsets:
+def _start_for(
+    found: FoundCheckpoint,
+    checkpoint: Checkpoint,
+    known: Sequence[Checkpoint],
+    group: Mapping[Partition, GroupOffset],
+) -> Offsets:
     """Where a table without a checkpoint begins, by the checkpoint of another."""
-    return checkpoint.start if _missed_first(found, checkpoint, known) else checkpoint.offsets
+    if _missed_first(found, checkpoint, known):
+        return checkpoint.start
+    return _reached_by(checkpoint, checkpoint.behind, group)
+
+
+def _reached_by(
+    checkpoint: Checkpoint, behind: Mapping[Partition, int], group: Mapping[Partition, GroupOffset]
+) -> Offsets:
+    """How far a table is. One that had few records for it while the job routed has all that were, up to where
+    the group is: see `routed_resume`. What was for others then does not become its own afterwards."""
+    if not checkpoint.is_routed:
+        return checkpoint.offsets
+    ours = {p: at.next for p, at in group.items() if is_ours(at)}
+    return Offsets(
+        {
+            p: max(at, ours.get(p, at)) if at >= behind.get(p, 0) else at
+            for p, at in checkpoint.offsets.positions.items()
+        }
+    )
 
 
 def _missed_first(found: FoundCheckpoint, checkpoint: Checkpoint, known: Sequence[Checkpoint]) -> bool:

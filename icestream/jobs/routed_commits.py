@@ -10,6 +10,7 @@ from icestream.api.checkpoint import (
     Checkpoint,
     FoundCheckpoint,
     TopicIds,
+    behind_until,
     checkpoint_after,
     routed_checkpoint_after,
 )
@@ -43,7 +44,8 @@ def checkpoint_of(
     """The checkpoint of a target's commit."""
     counts = staged.staged(found.target).counts
     if resume.published is None:
-        return checkpoint_after(found.checkpoint, staged.batch, counts, ids, resume.targets, resume.joining)
+        after = checkpoint_after(found.checkpoint, staged.batch, counts, ids, resume.targets, resume.joining)
+        return _still_behind(after, found) if after.is_routed else after
     getting = frozenset(name for name, one in staged.result.staged.items() if one.rows)
     named_by_config = routing is not None and not routing.grows
     known = {
@@ -54,6 +56,13 @@ def checkpoint_of(
     return routed_checkpoint_after(
         found, staged.batch, counts, ids, known, getting, start, resume.published, leaderless
     )
+
+
+def _still_behind(after: Checkpoint, found: FoundCheckpoint) -> Checkpoint:
+    """Of a job that routed once: what a target that was rolled back lacks is not taken for read."""
+    offsets = after.offsets
+    behind = {p: until for p, until in behind_until(found).items() if (offsets.get(p) or 0) < until}
+    return replace(after, behind=behind)
 
 
 def not_published_yet(staged: StagedBatch, resume: ResumePoint) -> StagedBatch:

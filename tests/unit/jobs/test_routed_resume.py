@@ -7,14 +7,17 @@ from typing import Any
 
 import pytest
 
-from icestream.api.batch import Batch, Counts
+from icestream.api.batch import Batch, BatchResult, Counts, Staged
 from icestream.api.checkpoint import Checkpoint, FoundCheckpoint, TopicIds, routed_checkpoint_after
 from icestream.api.errors import ConfigError, FatalError, LostOffsets, Problem
 from icestream.api.offsets import Offsets, Partition
 from icestream.api.sink import Routing, Sink, Target
 from icestream.connectors.iceberg.named_tables import LastUsed
+from icestream.jobs.resume import resume_point, unpublished_batch
+from icestream.jobs.routed_commits import checkpoint_of
 from icestream.jobs.routed_resume import floor_of, routed_resume_point, waits_for_leader
 from icestream.jobs.routed_targets import RoutedTargets
+from icestream.jobs.staging import StagedBatch
 from icestream.kafka.topics import GroupOffset
 
 P = Partition("t", 0)
@@ -189,3 +192,24 @@ def test_a_batch_without_a_partition_does_not_tell_that_all_tables_have_its_last
     )
     resume = routed_resume_point("j", [found(without), found(began, "b")], {}, Offsets({P: 0, other: 0}))
     assert resume.published is not None and resume.published[P] == 10
+
+
+def test_a_job_that_routes_no_more_goes_on_where_the_group_is() -> None:
+    """Not where a table got its last row: what came since was for others, and its letters are published."""
+    often, rare = checkpoint(80, 100, commit="d"), checkpoint(0, 10)
+    resume = resume_point("g", [found(often), found(rare, "b"), found(None, "new")], group(90), at(0))
+    assert [start[P] for start in resume.starts] == [100, 90, 90]
+    assert unpublished_batch(resume.checkpoints, group(90), [P]) is None
+    # A group that somebody else has moved says nothing.
+    moved = resume_point("g", [found(often), found(rare, "b")], {P: GroupOffset(500, "")}, at(0))
+    assert [start[P] for start in moved.starts] == [100, 10]
+
+
+def test_a_table_that_is_rolled_back_after_its_job_has_ceased_to_route_gets_all_its_rows_again() -> None:
+    before = found(checkpoint(0, 10), lost=checkpoint(40, 50, commit="lost"))
+    resume = resume_point("g", [before], group(90), at(0))
+    assert resume.start == at(10)
+    batch = Batch("d", at(10), at(30))
+    staged = StagedBatch(batch, BatchResult({"a": Staged([], 20, {P: Counts(20, 20)})}), [], {})
+    after = checkpoint_of(before, resume.start, staged, resume, IDS, None)
+    assert resume_point("g", [found(after)], group(90), at(0)).start == at(30)
