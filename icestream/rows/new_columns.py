@@ -100,6 +100,15 @@ def inferred_type(value: Any, level: int = 0) -> pa.DataType | None:
     return None
 
 
+def tells_nothing(kind: pa.DataType) -> bool:
+    """Whether a schema has a field without any value in it, such as an object of no fields: no column."""
+    if pt.is_struct(kind):
+        return bool(kind.num_fields == 0)
+    if pt.is_list(kind):
+        return tells_nothing(kind.value_type)
+    return bool(pt.is_map(kind)) and (tells_nothing(kind.item_type) or tells_nothing(kind.key_type))
+
+
 def decimal_type(value: decimal.Decimal) -> pa.DataType | None:
     """The narrowest decimal that holds the value; None if no decimal column does."""
     _, digits, exponent = value.as_tuple()
@@ -266,6 +275,8 @@ class GrowthLimit:
     of: int = NEW_COLUMNS.default
     reserved: frozenset[str] = frozenset()
     """Columns that the tables have by themselves: no other may have their names."""
+    unfit: tuple[pa.DataType, ...] = ()
+    """Types whose values cannot be written to these tables."""
 
     @classmethod
     def from_config(cls, config: Config, reserved: frozenset[str] = frozenset()) -> GrowthLimit:
@@ -286,12 +297,22 @@ class GrowthLimit:
             )
         if (strange := next(_strange_names(fields, self.reserved), None)) is not None:
             return strange
+        if (unfit := next((one for one in self.unfit if _has_type(fields, one)), None)) is not None:
+            return f"the record has a new field of type {unfit}, which this table cannot get; convert it"
         if columns > self.columns:
             return (
                 f"the record has {column_count(fields)} fields that the table lacks, and a batch may add "
                 f"{self.of} columns ({NEW_COLUMNS.name})"
             )
         return None
+
+
+def _has_type(fields: Mapping[Path, pa.DataType], wanted: pa.DataType) -> bool:
+    def has(kind: pa.DataType) -> bool:
+        inner = (kind.field(at).type for at in range(kind.num_fields)) if pt.is_nested(kind) else ()
+        return bool(kind == wanted) or any(map(has, inner))
+
+    return any(map(has, fields.values()))
 
 
 def column_count(fields: Mapping[Path, pa.DataType]) -> int:

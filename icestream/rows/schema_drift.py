@@ -45,6 +45,7 @@ from icestream.rows.new_columns import (
     merged,
     missing_in,
     new_fields,
+    tells_nothing,
     trimmed,
     without_clashes,
 )
@@ -67,6 +68,8 @@ class SchemaDrift:
     """Whether fields inside of new structs are optional even if a schema requires them."""
     texts: Collection[Path] = ()
     """Fields that become text, whatever they hold."""
+    always_required: frozenset[str] = frozenset()
+    """Columns that stay required, whatever records say: they identify rows."""
     _strict: dict[frozenset[str], msgspec.json.Decoder[Any]] = field(default_factory=dict)
     _seen: dict[ConnectSchema, str | None] = field(default_factory=dict)
 
@@ -117,20 +120,25 @@ class SchemaDrift:
         for value in values:
             self._take(widenings(value, table))
 
-    def in_nulls(self, values: Iterable[Any], always_required: frozenset[str]) -> None:
+    def in_nulls(self, values: Iterable[Any]) -> None:
         """Records that lack a required value: what they say to be null is no longer required."""
         table = pa.struct(list(self.schema))
         for value in values:
-            nulls = {path: pa.null() for path in explicit_nulls(value, table)}
-            self._take({path: kind for path, kind in nulls.items() if path[0] not in always_required})
+            self._take(self._changeable({path: pa.null() for path in explicit_nulls(value, table)}))
 
     def in_schema(self, schema: ConnectSchema) -> str | None:
         """Why the records of a schema have too many fields; None if they have not."""
         if schema not in self._seen:
-            self._seen[schema] = self._take(
-                dict(_Changes(self.force_optional).between(schema, list(self.schema), ()))
-            )
+            changes = dict(_Changes(self.force_optional).between(schema, list(self.schema), ()))
+            self._seen[schema] = self._take(self._changeable(changes))
         return self._seen[schema]
+
+    def _changeable(self, fields: Mapping[Path, pa.DataType]) -> dict[Path, pa.DataType]:
+        return {
+            path: kind
+            for path, kind in fields.items()
+            if not pt.is_null(kind) or path[0] not in self.always_required
+        }
 
     def _in_rest(self, rest: Text, edited: frozenset[str]) -> dict[int, str]:
         known = pa.struct([one for one in self.schema if one.name not in edited])
@@ -266,14 +274,16 @@ def column_type(schema: ConnectSchema, force_optional: bool = False) -> pa.DataT
     if (named := new_column_type(schema)) is not None:
         return named
     if schema.kind is Kind.STRUCT:
-        return pa.struct([pa.field(one.name, *inside(one.schema)) for one in schema.fields])
+        fields = [pa.field(one.name, *inside(one.schema)) for one in schema.fields]
+        return pa.struct([one for one in fields if not tells_nothing(one.type)])
     if schema.kind is Kind.ARRAY and schema.value is not None:
         return list_of(*inside(schema.value))
     if schema.kind is Kind.MAP and schema.key is not None and schema.value is not None:
         return map_of(column_type(schema.key, force_optional), *inside(schema.value))
     kind = schema.arrow_type
     if schema.name == DECIMAL:
-        return pa.decimal128(MOST_DIGITS, kind.scale)
+        # Tables have no negative scale: the zeros are written.
+        return pa.decimal128(MOST_DIGITS, max(0, kind.scale))
     if pt.is_timestamp(kind):
         return _MOMENT
     if pt.is_time(kind):
@@ -294,7 +304,9 @@ class _Changes:
         for one in schema.fields:
             here = (*path, one.name)
             if one.name not in known:
-                yield here, column_type(one.schema, self.force_optional)
+                kind = column_type(one.schema, self.force_optional)
+                if not tells_nothing(kind):
+                    yield here, kind
             else:
                 yield from self._of(one.schema, known[one.name], here)
 

@@ -39,6 +39,8 @@ _PRIMITIVES: Final[Mapping[type[it.IcebergType], str]] = {
     it.BinaryType: "BINARY",
     it.FixedType: "BINARY",
 }
+NOT_IN_SPARK: Final = (pa.time64("us"),)
+"""Types of new columns that Spark cannot merge: a table that has one gets no upserts any more."""
 
 
 def merge_statement(

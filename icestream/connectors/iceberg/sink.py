@@ -26,6 +26,7 @@ from icestream.connectors.iceberg.events import (
     encoded,
 )
 from icestream.connectors.iceberg.java_catalogs import java_catalog
+from icestream.connectors.iceberg.merge import NOT_IN_SPARK
 from icestream.connectors.iceberg.named_tables import LastUsed, tables_of_job
 from icestream.connectors.iceberg.new_table import NewTable
 from icestream.connectors.iceberg.route_settings import MOST_TABLES, names_come_from_records, route_plan
@@ -63,6 +64,8 @@ def table_from(
     """One table as a config has it written."""
     settings = ICEBERG_SINK.parse(config)
     limit = GrowthLimit.from_config(config, RESERVED | OWN_COLUMNS)
+    if is_upsert(config):
+        limit = replace(limit, unfit=NOT_IN_SPARK)
     any_case = settings["iceberg.tables.schema-case-insensitive"]
     return IcebergTable(
         catalog,

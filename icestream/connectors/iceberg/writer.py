@@ -134,11 +134,14 @@ class TableWriter:
             _limit(plan, task.stages),
             force_optional=plan.force_optional,
             texts=plan.texts,
+            # Not the structs that they are in either: an identifier is never null.
+            always_required=frozenset(
+                name.partition(".")[0] for name in plan.schema.identifier_field_names()
+            ),
         )
         self._kafka_columns = plan.kafka_columns
         self._any_case = AnyCase(plan.arrow_schema) if plan.any_case else None
         self._grows = plan.growth is not None
-        self._identifiers = frozenset(plan.schema.identifier_field_names())
         self._converter = RowConverter(plan.arrow_schema, self._drift if plan.growth is not None else None)
 
     def _stage(self, plan: TablePlan, task: WriterTask) -> StageWriter | ChangeStage:
@@ -168,7 +171,7 @@ class TableWriter:
             return made
         if self._grows and isinstance(records.value, Fields | Column):
             those = rows.index[np.fromiter(lacking, np.int64, len(lacking))]
-            self._drift.in_nulls(in_python(records.value, those.tolist()), self._identifiers)
+            self._drift.in_nulls(in_python(records.value, those.tolist()))
         failed |= {int(made.index[row]): Failure(why, stage=TASK_PUT) for row, why in lacking.items()}
         return made.without(failed)
 
@@ -242,7 +245,7 @@ class _ChangeWriter(TableWriter):
         lacking = missing_required(put_rows)
         if lacking and self._grows and isinstance(records.value, Fields | Column):
             those = rows.index[puts[np.fromiter(lacking, np.int64, len(lacking))]]
-            self._drift.in_nulls(in_python(records.value, those.tolist()), self._identifiers)
+            self._drift.in_nulls(in_python(records.value, those.tolist()))
         for row, why in lacking.items():
             failed.setdefault(int(made.index[puts[row]]), Failure(why, stage=TASK_PUT))
         return made.without(failed) if failed else made

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -11,11 +12,21 @@ import pytest
 from icestream.api.connector_settings import SINK_CONNECTOR
 from icestream.records.column import Column
 from icestream.records.json_source import JsonSource
-from icestream.records.schema import OPTIONAL_STRING, struct
+from icestream.records.schema import (
+    OPTIONAL_STRING,
+    STRING,
+    TIME,
+    ConnectSchema,
+    Kind,
+    array,
+    decimal,
+    map_of,
+    struct,
+)
 from icestream.records.values import Fields, object_fields
-from icestream.rows.new_columns import GrowthLimit, column_count, trimmed
+from icestream.rows.new_columns import NO_LONGER_REQUIRED, GrowthLimit, column_count, trimmed
 from icestream.rows.record_shape import RecordShape, one_table
-from icestream.rows.schema_drift import SchemaDrift, limited_to
+from icestream.rows.schema_drift import SchemaDrift, column_type, limited_to
 from icestream.rows.to_rows import RowConverter, Rows
 
 TABLE = pa.schema([("id", pa.int64()), ("inner", pa.struct([("n", pa.int32())]))])
@@ -188,3 +199,42 @@ def test_a_new_table_gets_no_fields_that_are_one_by_their_dots() -> None:
     shape.look(_fields({"a.b": 1}))
     assert shape.kind == pa.struct([("a", pa.struct([("b", pa.int64())]))])
     assert shape.refused is not None and "by its dots" in shape.refused
+
+
+def test_a_schema_with_nothing_in_it_makes_no_column() -> None:
+    """Parquet has no empty structs: a table with one could not be written to any more."""
+    nothing = struct()
+    schema = struct(
+        ("e", nothing),
+        ("l", array(nothing)),
+        ("m", map_of(STRING, nothing)),
+        ("s", struct(("e", nothing), ("n", STRING))),
+        ("deep", struct(("e", struct(("e", nothing))))),
+    )
+    drift = SchemaDrift(TABLE, LIMIT)
+    assert drift.in_schema(schema) is None
+    assert drift.found == {("s",): pa.struct([pa.field("n", pa.string(), False)])}
+    assert column_type(schema) == pa.struct(
+        [pa.field("s", pa.struct([pa.field("n", pa.string(), False)]), False)]
+    )
+
+
+def test_a_decimal_of_a_negative_scale_has_a_column_of_none() -> None:
+    drift = SchemaDrift(TABLE, LIMIT)
+    assert drift.in_schema(struct(("d", decimal(-5)))) is None
+    assert drift.found == {("d",): pa.decimal128(38, 0)}
+
+
+def test_columns_that_identify_rows_stay_required_whatever_a_schema_says() -> None:
+    table = pa.schema([pa.field("id", pa.string(), False), pa.field("other", pa.string(), False)])
+    drift = SchemaDrift(table, LIMIT, always_required=frozenset(["id"]))
+    assert drift.in_schema(struct(("id", OPTIONAL_STRING), ("other", OPTIONAL_STRING))) is None
+    assert drift.found == {("other", NO_LONGER_REQUIRED): pa.null()}
+
+
+def test_a_type_that_the_table_cannot_get_is_refused() -> None:
+    drift = SchemaDrift(TABLE, replace(LIMIT, unfit=(pa.time64("us"),)))
+    time = ConnectSchema(Kind.INT32, name=TIME)
+    for schema in (struct(("t", time)), struct(("l", array(struct(("t", time)))))):
+        assert "of type time64[us], which this table cannot get" in str(drift.in_schema(schema))
+    assert drift.found == {}
