@@ -8,7 +8,7 @@ into them. So a key that is in none of these lists goes nowhere. Used by `settin
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
 from icestream.api.config import Config, subset
@@ -57,6 +57,10 @@ STORAGE: Final = frozenset(
 """Where the files of tables are, and the login there."""
 _STORAGE_PREFIXES: Final = ("adls.sas-token.",)
 
+SIGNER_URIS: Final = ("s3.signer.uri", "signer.uri")
+SIGNER_ENDPOINTS: Final = ("s3.signer.endpoint", "signer.endpoint")
+"""Who signs requests to S3, in the names of Iceberg before 1.11 and since."""
+
 _OF_EVERY_CATALOG: Final = frozenset({"type", "uri", "warehouse"})
 ROLE: Final = frozenset(
     f"client.assume-role.{key}" for key in ("arn", "region", "external-id", "session-name", "timeout-sec")
@@ -70,6 +74,7 @@ _BY_KIND: Final[Mapping[str, frozenset[str]]] = {
             *("prefix", "token", "credential", "scope", "audience", "resource", "oauth2-server-uri"),
             *("rest.sigv4-enabled", "rest.signing-region", "rest.signing-name", "rest.sigv4.max-retries"),
             *("rest.client.connection-timeout-ms", "rest.client.socket-timeout-ms"),
+            *("s3.remote-signing-enabled", *SIGNER_URIS, *SIGNER_ENDPOINTS),
             *("rest-page-size", "snapshot-loading-mode", "namespace-separator", "view-endpoints-supported"),
         }
     ),
@@ -191,14 +196,7 @@ def _value_problems(java: Mapping[str, str]) -> list[Problem]:
         found.append(
             ("adls.connection-string", "is not taken; set adls.account-name and adls.account-key instead")
         )
-    if java.get("s3.remote-signing-enabled", "").lower() == "true":
-        found.append(
-            (
-                "s3.remote-signing-enabled",
-                "cannot be honoured: Arrow's client for S3 signs by itself; let the catalog lend logins "
-                "(vended credentials), or set s3.access-key-id and s3.secret-access-key",
-            )
-        )
+    found += _signing_problems(java)
     if not java.get("io-impl", _ICEBERGS_OWN).startswith(_ICEBERGS_OWN):
         found.append(
             ("io-impl", "names a class that is not Iceberg's own, which cannot be loaded; remove it")
@@ -224,6 +222,28 @@ def _value_problems(java: Mapping[str, str]) -> list[Problem]:
     return [Problem(f"{PREFIX}{key}", f"'{PREFIX}{key}' {why}") for key, why in found]
 
 
+def _signing_problems(java: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    if java.get("s3.remote-signing-enabled", "").strip().lower() == "true":
+        if likely_kind(java) != "rest":
+            yield (
+                "s3.remote-signing-enabled",
+                "is for REST catalogs, whose servers sign; remove it, and set s3.access-key-id and "
+                "s3.secret-access-key",
+            )
+        signs = java.get("rest.sigv4-enabled", "").lower() == "true"
+        if signs or java.get("rest.auth.type", "").lower() == "sigv4":
+            yield (
+                "s3.remote-signing-enabled",
+                "cannot be used together with rest.sigv4-enabled: whoever has keys of AWS signs by itself; "
+                "remove one of them",
+            )
+    yield from (
+        (key, "is the path of a service; set the address of its host by s3.signer.uri")
+        for key in SIGNER_ENDPOINTS
+        if "://" in java.get(key, "") or java.get(key, "").startswith("//")
+    )
+
+
 def key_warnings(kind: str, config: Config) -> list[str]:
     """Keys that have no effect, as far as nobody else says so."""
     return [
@@ -234,6 +254,8 @@ def key_warnings(kind: str, config: Config) -> list[str]:
 
 
 def _is_dangerous(key: str) -> bool:
+    if key in SIGNER_URIS or key in SIGNER_ENDPOINTS:
+        return False
     return (key.endswith("-impl") and key not in _OF_JAVA) or key.startswith((*_NAMES_CODE, *_NAMES_FILES))
 
 

@@ -17,7 +17,6 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyiceberg.io import load_file_io
 from pyiceberg.table.locations import LocationProvider, load_location_provider
 
 from icestream.api.batch import Failure
@@ -25,6 +24,7 @@ from icestream.api.offsets import Partition
 from icestream.api.sink import TASK_PUT
 from icestream.connectors.iceberg.catalogs import sink_errors
 from icestream.connectors.iceberg.guarded_catalogs import refuse_foreign_code
+from icestream.connectors.iceberg.remote_signing import file_io
 from icestream.records.column import Column, is_uuid
 from icestream.records.origins import RowOrigins
 from icestream.records.schema import Kind
@@ -228,7 +228,7 @@ class ChangeStage:
         refuse_foreign_code()
         self._schema = staged_schema(schema)
         self._ids = ids
-        self._io = load_file_io(dict(io_properties), location)
+        self._io = file_io(io_properties, location)
         self._places: LocationProvider = load_location_provider(location, dict(properties))
         self._prefix = prefix
         self._table = table

@@ -20,11 +20,18 @@ from pyiceberg.catalog.rest import RestCatalog
 from pyiceberg.catalog.rest.auth import AuthManager, BasicAuthManager, NoopAuthManager
 from pyiceberg.io import FileIO, load_file_io
 from pyiceberg.typedef import EMPTY_DICT, Properties
+from pyiceberg.utils.properties import get_header_properties
 from requests import Session
 
 from icestream.api.errors import ConfigError, Problem
-from icestream.connectors.iceberg.catalog_keys import PREFIX, servers_settings, storage_properties
+from icestream.connectors.iceberg.catalog_keys import (
+    PREFIX,
+    SIGNER_URIS,
+    servers_settings,
+    storage_properties,
+)
 from icestream.connectors.iceberg.lent_login import LentLogin
+from icestream.connectors.iceberg.remote_signing import asks_for_signing, file_io, signed_properties
 from icestream.connectors.iceberg.signed_requests import SigningAdapter, TimedAdapter
 
 _log = logging.getLogger(__name__)
@@ -57,7 +64,13 @@ def guarded_catalog(name: str, properties: Mapping[str, str]) -> Catalog:
 
 
 class _Rest(LentLogin, RestCatalog):
+    _chosen_signer: str | None = None
+    """The connector's own word, which no server changes."""
+
     def _config_headers(self, session: Session) -> None:
+        if asks_for_signing(self.properties):
+            # Otherwise PyIceberg asks for logins.
+            session.headers["X-Iceberg-Access-Delegation"] = "remote-signing"
         # The first that PyIceberg does with a session, before any request for a token.
         for scheme in ("http://", "https://"):
             session.mount(scheme, TimedAdapter(self.properties))
@@ -79,6 +92,7 @@ class _Rest(LentLogin, RestCatalog):
 
     def _fetch_config(self) -> None:
         given = dict(self._settings or {})
+        self._chosen_signer = next((given[key] for key in SIGNER_URIS if given.get(key)), None)
         super()._fetch_config()
         self.properties, strange = servers_settings("rest", self._settings or {}, given)
         if strange:
@@ -89,7 +103,16 @@ class _Rest(LentLogin, RestCatalog):
             )
 
     def _load_file_io(self, properties: Properties = EMPTY_DICT, location: str | None = None) -> FileIO:
-        return load_file_io(storage_properties({**self.properties, **properties}), location)
+        said = {**self.properties, **properties}
+        if not asks_for_signing(said):
+            return load_file_io(storage_properties(said), location)
+        headers = get_header_properties(self.properties)
+        # A server may give a token for the files of one table.
+        if token := properties.get("token"):
+            headers["Authorization"] = f"Bearer {token}"
+        elif self._auth_manager and (login := self._auth_manager.auth_header()):
+            headers["Authorization"] = login
+        return file_io(signed_properties(said, self.uri, self._chosen_signer, headers), location)
 
 
 def refuse_foreign_code() -> None:

@@ -8,7 +8,7 @@ from typing import Final
 from icestream.api.config import Config
 from icestream.api.connector import SparkCatalog
 from icestream.api.errors import ConfigError, Problem
-from icestream.connectors.iceberg.catalog_keys import catalog_settings
+from icestream.connectors.iceberg.catalog_keys import SIGNER_ENDPOINTS, SIGNER_URIS, catalog_settings
 from icestream.connectors.iceberg.catalogs import catalog_kind, catalog_name, catalog_properties
 from icestream.connectors.iceberg.database_addresses import jdbc_address
 from icestream.connectors.iceberg.hadoop_settings import with_hadoop
@@ -98,6 +98,9 @@ def _is_of_java(key: str, value: str) -> bool:
 
 
 def _with_s3(properties: dict[str, str]) -> dict[str, str]:
+    for older, newer in (SIGNER_URIS, SIGNER_ENDPOINTS):
+        if said := properties.pop(older, None):
+            properties.setdefault(newer, said)
     if region := properties.pop("s3.region", None):
         properties.setdefault("client.region", region)
     if any(key.startswith("s3.") for key in properties) or properties.get("warehouse", "").startswith("s3"):

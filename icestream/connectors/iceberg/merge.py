@@ -14,13 +14,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pt
 from pyiceberg import types as it
-from pyiceberg.io import load_file_io
 from pyiceberg.schema import Schema
 
 from icestream.connectors.iceberg.branch_publish import spark_name
 from icestream.connectors.iceberg.catalogs import sink_errors
 from icestream.connectors.iceberg.changes import DELETE, KIND, OFFSET, PUT, RANK, SOURCE, StagedChanges
 from icestream.connectors.iceberg.guarded_catalogs import refuse_foreign_code
+from icestream.connectors.iceberg.remote_signing import file_io
 from icestream.records.column import is_uuid
 
 VIEW: Final = "icestream_changes"
@@ -118,7 +118,7 @@ class ReadChanges:
         for file in self.files:
             for source, offset in file.truncates.items():
                 truncates[source] = max(offset, truncates.get(source, -1))
-        io = load_file_io(dict(self.io_properties), self.location)
+        io = file_io(self.io_properties, self.location)
         path = self.paths[part]
         with (
             sink_errors(f"reading changes of {self.table}"),

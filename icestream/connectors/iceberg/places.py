@@ -14,6 +14,7 @@ from pyiceberg.io.pyarrow import PyArrowFileIO
 
 from icestream.api.errors import Problem
 from icestream.connectors.iceberg.catalogs import PREFIX, told
+from icestream.connectors.iceberg.remote_signing import SignatureRefused, SignedFileIO, is_signed
 
 _S3 = ("s3", "s3a", "s3n")
 _ENDPOINT = f"{PREFIX}s3.endpoint"
@@ -60,11 +61,15 @@ def storage_problem(error: OSError, properties: Mapping[str, str], key: str) -> 
 
 
 def _check_bucket(bucket: str, prefix: str, properties: Mapping[str, str], key: str) -> list[Problem]:
-    store = PyArrowFileIO(dict(properties)).fs_by_scheme("s3", bucket)
+    files = SignedFileIO if is_signed(properties) else PyArrowFileIO
+    store = files(dict(properties)).fs_by_scheme("s3", bucket)
     nowhere = "/".join(part for part in (bucket, prefix, f".icestream-check-{uuid.uuid4().hex}") if part)
     try:
         store.get_file_info(pf.FileSelector(nowhere, allow_not_found=True))
         there = store.get_file_info(bucket).type is not pf.FileType.NotFound
+    except SignatureRefused:
+        # A service signs for the files of a table, and perhaps for nothing beside them.
+        return []
     except OSError as error:
         if _DENIED not in str(error):
             raise

@@ -37,6 +37,8 @@ class IcebergPlugin(SinkPlugin):
         f"{_CATALOG}uri",
         f"{_CATALOG}oauth2-server-uri",
         f"{_CATALOG}s3.endpoint",
+        f"{_CATALOG}s3.signer.uri",
+        f"{_CATALOG}signer.uri",
         f"{_CATALOG}s3.proxy-uri",
         f"{_CATALOG}gcs.service.host",
         f"{_CATALOG}adls.account-host",

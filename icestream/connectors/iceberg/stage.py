@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from pyiceberg.io import FileIO, OutputStream, load_file_io
+from pyiceberg.io import FileIO, OutputStream
 from pyiceberg.io.pyarrow import (
     data_file_statistics_from_parquet_metadata,
     parquet_path_to_id_mapping,
@@ -35,6 +35,7 @@ from icestream.connectors.iceberg.file_origins import Origins
 from icestream.connectors.iceberg.guarded_catalogs import refuse_foreign_code
 from icestream.connectors.iceberg.hidden_nulls import may_hide_nulls, without_hidden_nulls
 from icestream.connectors.iceberg.partitions import Partitioner, PartitionValue
+from icestream.connectors.iceberg.remote_signing import file_io
 from icestream.connectors.iceberg.schemas import arrow_schema
 from icestream.connectors.iceberg.statistics import statistics_plan
 from icestream.records.origins import RowOrigins
@@ -186,7 +187,7 @@ class StageWriter:
         self._most_open = most_open if is_local else min(most_open, _OPEN_REMOTE)
         self.most_open_of_all = _OPEN_LOCAL if is_local else _OPEN_REMOTE
         """Where several writers share what a task may have open."""
-        self._io = load_file_io(dict(plan.io_properties), plan.location)
+        self._io = file_io(plan.io_properties, plan.location)
         self._places: LocationProvider = load_location_provider(plan.location, dict(plan.properties))
         self._partitioner = Partitioner(plan.schema, plan.spec)
         self._target = int(

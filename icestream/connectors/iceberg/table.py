@@ -43,7 +43,6 @@ from icestream.api.offsets import NOTHING, Partition
 from icestream.api.sink import Commit, Receipt, RowOffsets, Target, TargetAudit, layered
 from icestream.connectors.iceberg import checkpoints
 from icestream.connectors.iceberg.aws_login import runs_out
-from icestream.connectors.iceberg.catalog_keys import storage_properties
 from icestream.connectors.iceberg.catalogs import sink_errors
 from icestream.connectors.iceberg.checkpoint_text import TableCheckpoint, property_text, summary_text
 from icestream.connectors.iceberg.file_origins import Origins
@@ -52,6 +51,7 @@ from icestream.connectors.iceberg.kafka_columns import columns_of, with_columns_
 from icestream.connectors.iceberg.light_metadata import LightTransaction, share_history
 from icestream.connectors.iceberg.manifest_lists import KeptManifestList
 from icestream.connectors.iceberg.new_table import NewTable
+from icestream.connectors.iceberg.remote_signing import carried_properties, is_signed
 from icestream.connectors.iceberg.schemas import arrow_schema, change_fields
 from icestream.connectors.iceberg.stage import NewFields, NewTablePlan, TablePlan, data_file
 from icestream.connectors.iceberg.sweep import file_prefix, sweep
@@ -143,7 +143,8 @@ class IcebergTable(Target):
         if self._table is None and self._is_missing():
             return NewTablePlan(self.name, self._limit, self._force_optional, self._texts)
         table = self._table or self._loaded()
-        if runs_out(table.io.properties, dt.datetime.now(dt.UTC)):
+        # A token for the signing service does not tell its end; the catalog renews one that is too old.
+        if runs_out(table.io.properties, dt.datetime.now(dt.UTC)) or is_signed(table.io.properties):
             table = self._loaded()
         if self._any_case:
             self._refuse_ambiguous(table)
@@ -161,7 +162,7 @@ class IcebergTable(Target):
             schema_json=metadata.schema().model_dump_json(),
             spec_json=metadata.spec().model_dump_json(),
             properties=taken_properties(properties),
-            io_properties=storage_properties(table.io.properties),
+            io_properties=carried_properties(table.io),
             file_prefix=file_prefix(self._job, metadata.table_uuid),
             new_fields=new_fields,
             growth=self._growth,

@@ -89,7 +89,15 @@ def test_a_server_chooses_neither_role_nor_login() -> None:
         ({"client.factory": "org.apache.iceberg.aws.AssumeRoleAwsClientFactory"}, "client.assume-role.arn"),
         ({"client.credentials-provider": "attack.Run"}, "client.credentials-provider"),
         ({"io-impl": "attack.Run"}, "io-impl"),
-        ({"s3.remote-signing-enabled": "true"}, "s3.remote-signing-enabled"),
+        (
+            {"s3.remote-signing-enabled": "true", "rest.sigv4-enabled": "true"},
+            "s3.remote-signing-enabled",
+        ),
+        (
+            {"type": "hive", "uri": "thrift://a:1", "s3.remote-signing-enabled": "true"},
+            "s3.remote-signing-enabled",
+        ),
+        ({"s3.signer.endpoint": "http://elsewhere/sign"}, "s3.signer.endpoint"),
         ({"adls.connection-string": "BlobEndpoint=http://inner;AccountKey=s3cret"}, "adls.connection-string"),
     ],
 )
