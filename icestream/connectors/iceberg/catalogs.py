@@ -125,7 +125,7 @@ def looking_catalog(config: Config) -> Catalog:
     path = properties.get("uri", "").partition("sqlite:///")[2]
     if path:
         if not Path(path).is_file():
-            raise _problem("uri", f"there is no database '{path}'; create the catalog and its tables first")
+            raise _problem("uri", f"there is no database '{path}'; create it: an empty file is enough")
         properties["uri"] = f"sqlite:///file:{quote(path)}?mode=ro&uri=true"
     return _new(catalog_name(config), properties)
 

@@ -116,9 +116,7 @@ def test_a_wrong_address_is_an_error_on_it(
     wrong = {**config, "iceberg.catalog.type": kind, "iceberg.catalog.uri": uri}
     (problem,) = probe_connector(wrong, worker)
     assert problem.key == "iceberg.catalog.uri"
-    advice = (
-        "create the catalog and its tables first" if "sqlite" in uri else "check the address, and that the"
-    )
+    advice = "create it: an empty file is enough" if "sqlite" in uri else "check the address, and that the"
     assert f"; {advice}" in problem.message
     assert "\n" not in problem.message
 
