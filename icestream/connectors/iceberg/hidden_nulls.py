@@ -1,7 +1,7 @@
 """Nulls of required fields that nobody sees, because a struct around them is null. Used by `stage.py`.
 
-Arrow's Parquet writer refuses them all the same. So they lose their mark; whatever value is in their place is
-below the null of the struct.
+Arrow's Parquet writer refuses them all the same. So they are no longer marked as null; readers see the null
+of the struct, and never the value below it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The job manager of Java workers, configured by environment variables: seed names, defaults and checks.
+"""The job manager of Java workers, configured by environment variables: their names, defaults and checks.
 
 `IcebergPlugin` makes one of these for `icestream job-manager`; `job_manager` has the public names.
 """

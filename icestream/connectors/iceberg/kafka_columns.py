@@ -1,8 +1,8 @@
 """Columns that say where in Kafka a row is from (`icestream.iceberg.kafka-columns`), beside the record's own.
 
-Their names are those that `KafkaMetadataTransform` gives its fields. Unlike those, they cost no record its
-JSON text: the writer adds them to the rows. Used by `table.py`, which adds the columns to a table, and by
-`writer.py`.
+Their names are those that `KafkaMetadataTransform` gives its fields. Unlike that transform, they do not have
+every record decoded: the writer adds them to the rows. Used by `table.py`, which adds the columns to a table,
+and by `writer.py`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """The maintenance of one table: what is due is done, step by step, and each step says what it has cost.
 
-Called by the sink manager between batches (through `IcebergTable.maintain`), and by `icestream table`. A step
-that fails is told and stops nothing: the next ones are done all the same, and the next run tries again.
+Called by the job beside its batches, or between them where rows are merged (through `IcebergTable.maintain`),
+and by `icestream table`. A step that fails is told and stops nothing: the next ones are done all the same,
+and the next run tries again.
 """
 
 from __future__ import annotations
