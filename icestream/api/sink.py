@@ -75,7 +75,8 @@ class WriterTask:
     routing: Routing | None = None
     """None: every target gets every record."""
     absent: Mapping[str, str] = field(default_factory=dict)
-    """Targets that records name and that cannot be written, with the reason: their records fail."""
+    """Targets that records name and that cannot be written, with the reason: their records fail. Without one:
+    they are still to be created, and what only removes something from them comes to nothing."""
 
 
 @dataclass(frozen=True)

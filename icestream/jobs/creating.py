@@ -38,12 +38,16 @@ def look_at(
         raise failed.reason from failed
 
 
+def has_fields(target: Target, seen: BatchResult) -> bool:
+    """Whether records of the batch have something to create the target from."""
+    return target.name in seen.staged and bool(seen.staged[target.name].new_fields)
+
+
 def create(
     missing: Sequence[Target], seen: BatchResult, batch: Batch, reached: Callable[[str], None]
 ) -> None:
     """Create the targets that records of the batch are for."""
-    wanted = [target for target in missing if target.name in seen.staged]
-    wanted = [target for target in wanted if seen.staged[target.name].new_fields]
+    wanted = [target for target in missing if has_fields(target, seen)]
     if not wanted:
         names = ", ".join(target.name for target in missing)
         raise SinkUnavailable(

@@ -83,6 +83,14 @@ class RoutedTargets:
         if len(self._created) > self._routing.most_targets:
             raise FatalError(too_many_targets(self._routing, missing[0].name))
 
+    def has_nothing_for(self, missing: Sequence[Target], now: float) -> bool:
+        """The records that name these have no field to create them from, such as those that only delete;
+        whether that is news."""
+        names = {target.name for target in missing}
+        is_news = not names <= self._absent.keys()
+        self._absent |= dict.fromkeys(names, ("", now))
+        return is_news
+
     def had_rows(self, names: Iterable[str]) -> None:
         self._batch += 1
         self._used |= dict.fromkeys(names, self._batch)

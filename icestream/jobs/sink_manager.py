@@ -270,7 +270,11 @@ class SinkManager:
             self._run_before(batch, resume, seen.rejected, started)
             return
         if routed is not None:
-            routed.creates(missing)
+            wanted = [target for target in missing if creating.has_fields(target, seen)]
+            if not wanted and routed.has_nothing_for(missing, self._clock()):
+                # The records of all others shall not wait for theirs.
+                return
+            routed.creates(wanted)
         creating.create(missing, seen, batch, self._reached)
         self._resume = None
 
@@ -285,7 +289,15 @@ class SinkManager:
             targets = self._finder.targets
             staged = stage(batch, self._sink, targets, resume.starts, self._runner, absent)
             if staged.result.overflow or not staged.result.unknown_targets:
-                return not_published_yet(staged, resume), resume
+                left = not_published_yet(staged, resume)
+                if known := len(staged.result.rejected) - len(left.result.rejected):
+                    _log.warning(
+                        "%s records that were read again for a table that was rolled back fail: their "
+                        "dead letters were published the first time, unless the table took them then",
+                        known,
+                        extra=self._context(batch),
+                    )
+                return left, resume
             self._reached("discovering")
             resume = self._finder.discover(resume, staged.result.unknown_targets, now)
             self._resume = resume

@@ -39,6 +39,7 @@ class _Chunk:
     rows: dict[str, list[Indexes]] = field(default_factory=dict)
     failed: dict[int, Failure] = field(default_factory=dict)
     unmatched: list[Indexes] = field(default_factory=list)
+    skipped: list[int] = field(default_factory=list)
     parts: list[tuple[TableWriter, TableRows]] = field(default_factory=list)
 
 
@@ -60,7 +61,9 @@ class RoutedWriter:
             if isinstance(target.plan, NewTablePlan)
         }
         """Tables that do not exist: the task only looks at what their records have."""
-        self._absent = {name: Failure(why, stage=TASK_PUT) for name, why in task.absent.items()}
+        self._absent = {name: Failure(why, stage=TASK_PUT) for name, why in task.absent.items() if why}
+        self._nothing_yet = {name for name, why in task.absent.items() if not why}
+        """Tables that the first record with a value creates: there is nothing to delete."""
         self._tables: dict[str, TableWriter] = {}
         self._unknown: set[str] = set()
         self._shapes: dict[str, Hashable] = {}
@@ -72,14 +75,13 @@ class RoutedWriter:
         routed = _Chunk()
         for group in present:
             self._route(group, routed)
-        skipped: list[int] = []
         for group in absent:
             # A null value is passed over, as the Java sink does. Where rows have keys, it deletes one; which
             # table has it, only the topic can tell.
             if self._deletes:
                 self._route(group, routed, deletes=True)
             else:
-                skipped += group.rows.tolist()
+                routed.skipped += group.rows.tolist()
         if self._task.stages and not self._unknown and not self._new:
             for table, made in routed.parts:
                 fresh = origins.at_or_after(table.start)
@@ -88,7 +90,7 @@ class RoutedWriter:
         unmatched = np.concatenate([np.empty(0, np.int64), *routed.unmatched])
         return Written(
             routed.failed,
-            skipped,
+            routed.skipped,
             {name: np.concatenate(rows) for name, rows in routed.rows.items()},
             {UNROUTED: unmatched} if len(unmatched) else {},
             frozenset(self._unknown),
@@ -101,6 +103,9 @@ class RoutedWriter:
         routed.unmatched.append(group.rows[found.unmatched])
         for name, positions in found.tables.items():
             rows = group.rows[positions]
+            if name in self._nothing_yet and deletes:
+                routed.skipped += rows.tolist()
+                continue
             if name in self._absent:
                 routed.failed |= dict.fromkeys(rows.tolist(), self._absent[name])
                 continue

@@ -141,10 +141,10 @@ class Runner(FakeRunner):
         staged: dict[str, list[tuple[Partition, int]]] = {name: [] for name in known}
         for p, at in read:
             names = self._world.names(p.number, at)
-            if is_bad(at) or any(name in sink.absent for name in names):
+            if is_bad(at) or any(sink.absent.get(name) for name in names):
                 rejected.append(Rejected(p, at, "TASK_PUT", "bad"))
                 counts[p, "rejected"] += 1
-            elif not names:
+            elif not names or any(name in sink.absent for name in names):
                 counts[p, "filtered"] += 1
             else:
                 counts[p, "written"] += 1
@@ -360,3 +360,21 @@ def test_a_job_that_routes_no_more_goes_on_with_a_table_that_was_rolled_back() -
         manager.tick()
     wanted = Counter((0, at) for at in range(50) if "a" in tables_of(0, at) and not is_bad(at))
     assert world.tables["a"].rows == wanted
+
+
+def test_a_table_that_records_only_delete_from_does_not_hold_up_the_others(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    world = calm_world(grows=True)
+    missing = Table(world, "new")
+    world.tables["new"] = missing
+    monkeypatch.setattr(missing, "found", lambda: FoundCheckpoint(None, target="new", is_missing=True))
+    names = world.names
+    deletes = world.kafka.end[0] + 2
+    monkeypatch.setattr(world, "names", lambda p, at: ("new",) if at == deletes else names(p, at))
+    world.kafka.end[0] += 10
+    for _ in range(6):
+        world._now += 2
+        world._managers["A"].tick()
+    assert world.kafka.group[Partition("t", 0)].next == world.kafka.end[0]
+    world.check()

@@ -213,3 +213,11 @@ def test_a_table_that_is_rolled_back_after_its_job_has_ceased_to_route_gets_all_
     staged = StagedBatch(batch, BatchResult({"a": Staged([], 20, {P: Counts(20, 20)})}), [], {})
     after = checkpoint_of(before, resume.start, staged, resume, IDS, None)
     assert resume_point("g", [found(after)], group(90), at(0)).start == at(30)
+
+
+def test_targets_without_a_field_to_create_them_from_are_waited_for_once() -> None:
+    targets, missing = RoutedTargets(NamingSink()), [Table("a")]
+    assert targets.has_nothing_for(missing, 0.0)
+    assert targets.absent(5.0) == {"a": ""}
+    assert not targets.has_nothing_for(missing, 5.0), "what has a value and no field is waited for"
+    assert targets.absent(16.0) == {}

@@ -112,6 +112,21 @@ def test_unknown_tables_are_told_and_nothing_is_staged_then(tmp_path: Path) -> N
     assert (staged["ns.a"].rows, staged["ns.b"].rows) == (3, 3)
 
 
+def test_deletions_from_a_table_that_is_yet_to_be_created_come_to_nothing(tmp_path: Path) -> None:
+    """Otherwise a topic that has only deletions so far would hold up all others."""
+    options = {"iceberg.tables.upsert-mode-enabled": "true", "iceberg.tables.default-id-columns": "id"}
+    options |= {"iceberg.tables.auto-create-enabled": "true", "iceberg.tables.dynamic-enabled": "false"}
+    options |= {"iceberg.tables.route-field": "", "iceberg.tables.route-template": "ns.${topic}"}
+    world = World(tmp_path, **options)
+    table = f"ns.{SOURCE.topic}"
+    written, _ = world.staged([None, None], "")
+    assert written.unknown_targets == {table}
+    written, _ = world.staged([None, None], "", absent={table: ""})
+    assert list(written.skipped) == [0, 1] and not written.unknown_targets and not written.failed
+    written, _ = world.staged([None, {"id": 1}], "", absent={table: ""})
+    assert list(written.skipped) == [0] and written.unknown_targets == {table}
+
+
 def test_tables_share_memory_and_open_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(routed_writer, "BUFFER_BYTES", 1)
     names = [f"t{number}" for number in range(60)]
