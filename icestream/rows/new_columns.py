@@ -299,6 +299,10 @@ class GrowthLimit:
             return strange
         if (unfit := next((one for one in self.unfit if _has_type(fields, one)), None)) is not None:
             return f"the record has a new field of type {unfit}, which this table cannot get; convert it"
+        if any(map(_has_maps_as_keys, fields.values())):
+            return (
+                "the record has a new field with maps as the keys of a map, which no engine reads; convert it"
+            )
         if columns > self.columns:
             return (
                 f"the record has {column_count(fields)} fields that the table lacks, and a batch may add "
@@ -308,11 +312,19 @@ class GrowthLimit:
 
 
 def _has_type(fields: Mapping[Path, pa.DataType], wanted: pa.DataType) -> bool:
-    def has(kind: pa.DataType) -> bool:
-        inner = (kind.field(at).type for at in range(kind.num_fields)) if pt.is_nested(kind) else ()
-        return bool(kind == wanted) or any(map(has, inner))
+    return any(one == wanted for kind in fields.values() for one in _all_types(kind))
 
-    return any(map(has, fields.values()))
+
+def _has_maps_as_keys(kind: pa.DataType) -> bool:
+    maps = (one for one in _all_types(kind) if pt.is_map(one))
+    return any(pt.is_map(one) for held in maps for one in _all_types(held.key_type))
+
+
+def _all_types(kind: pa.DataType) -> Iterator[pa.DataType]:
+    """A type, and those of the values in it."""
+    yield kind
+    for at in range(kind.num_fields) if pt.is_nested(kind) else ():
+        yield from _all_types(kind.field(at).type)
 
 
 def column_count(fields: Mapping[Path, pa.DataType]) -> int:

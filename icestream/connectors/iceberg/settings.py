@@ -28,6 +28,8 @@ WRITE_PREFIXES: Final = ("iceberg.tables.write-props.", "iceberg.table.write-pro
 AUTO_CREATE_PROPS: Final = "iceberg.tables.auto-create-props."
 _UPSERTS: Final = "iceberg.tables.upsert-mode-enabled"
 _CDC_FIELD: Final = "iceberg.tables.cdc-field"
+_MOST_LEVELS: Final = 30
+"""Of the path of a field: types of thousands of levels end the process that looks at them."""
 _OUR_PROPERTIES: Final = "icestream."
 _PARTITION_BY: Final = re.compile(r"iceberg\.tables\.default-partition-by|iceberg\.table\..+\.partition-by")
 
@@ -354,6 +356,7 @@ def problems(config: Config) -> list[Problem]:
         *hadoop_problems(config),
         *write_problems(config, WRITE_PREFIXES),
         *_new_table_problems(config),
+        *_cdc_problems(config),
         *maintenance_problems(config),
     ]
 
@@ -367,6 +370,18 @@ def warnings(config: Config) -> list[str]:
         *route_warnings(config, tables(config)),
         *_deletion_warnings(config),
         *write_warnings(config, WRITE_PREFIXES),
+    ]
+
+
+def _cdc_problems(config: Config) -> list[Problem]:
+    levels = config.get(_CDC_FIELD, "").count(".") + 1
+    if levels <= _MOST_LEVELS:
+        return []
+    return [
+        Problem(
+            _CDC_FIELD,
+            f"'{_CDC_FIELD}' leads {levels} levels deep, and {_MOST_LEVELS} are possible; correct it",
+        )
     ]
 
 

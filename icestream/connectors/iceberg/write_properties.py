@@ -26,6 +26,11 @@ def _size(value: str) -> str | None:
     return None if is_one else "a whole number above 0"
 
 
+def _distinct(value: str) -> str | None:
+    is_one = re.fullmatch(r"[0-9]{1,9}", value.strip()) is not None and int(value) > 0
+    return None if is_one else "a whole number from 1 to 999999999"
+
+
 def _switch(value: str) -> str | None:
     return None if value.strip().lower() in ("true", "false") else "true or false"
 
@@ -78,7 +83,7 @@ _CHECKS_OF_COLUMNS: Final[Mapping[str, Callable[[str], str | None]]] = {
     "write.metadata.metrics.column.": _metrics,
     "write.parquet.bloom-filter-enabled.column.": _switch,
     "write.parquet.bloom-filter-fpp.column.": _chance,
-    "write.parquet.bloom-filter-ndv.column.": _size,
+    "write.parquet.bloom-filter-ndv.column.": _distinct,
 }
 
 

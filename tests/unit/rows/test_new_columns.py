@@ -238,3 +238,11 @@ def test_a_type_that_the_table_cannot_get_is_refused() -> None:
     for schema in (struct(("t", time)), struct(("l", array(struct(("t", time)))))):
         assert "of type time64[us], which this table cannot get" in str(drift.in_schema(schema))
     assert drift.found == {}
+
+
+def test_maps_as_keys_of_maps_are_refused() -> None:
+    inner = map_of(STRING, STRING)
+    drift = SchemaDrift(TABLE, LIMIT)
+    for key in (inner, struct(("m", inner)), array(inner)):
+        assert "maps as the keys of a map" in str(drift.in_schema(struct(("x", map_of(key, STRING)))))
+    assert drift.in_schema(struct(("x", map_of(STRING, inner)))) is None

@@ -238,3 +238,11 @@ def test_a_number_that_is_none_is_told_of_its_key(config: dict[str, str], key: s
 def test_a_server_that_lends_until_no_moment_has_lent_for_ever() -> None:
     now = dt.datetime(2026, 11, 16, tzinfo=dt.UTC)
     assert not runs_out({SESSION_EXPIRES: "9" * 5000}, now)
+
+
+def test_the_path_of_a_change_leads_no_deeper_than_types_can_be() -> None:
+    key = "iceberg.tables.cdc-field"
+    assert [one.key for one in problems({**REST, "iceberg.tables": "a.b", key: "a." * 100_000 + "a"})] == [
+        key
+    ]
+    assert problems({**REST, "iceberg.tables": "a.b", key: "_cdc.op"}) == []

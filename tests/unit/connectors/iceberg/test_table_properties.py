@@ -224,6 +224,7 @@ def test_no_bloom_filter_is_asked_for_booleans() -> None:
         ("write.parquet.row-group-size-bytes", "0", "a whole number above 0"),
         ("write.parquet.bloom-filter-fpp.column.text", "1.5", "a number between 0 and 1"),
         ("write.parquet.bloom-filter-enabled.column.text", "yes", "true or false"),
+        ("write.parquet.bloom-filter-ndv.column.text", "9999999999", "a whole number from 1 to 999999999"),
     ],
 )
 def test_values_that_no_file_could_be_written_with_are_refused(key: str, value: str, wanted: str) -> None:
