@@ -300,9 +300,7 @@ class GrowthLimit:
         if (unfit := next((one for one in self.unfit if _has_type(fields, one)), None)) is not None:
             return f"the record has a new field of type {unfit}, which this table cannot get; convert it"
         if any(map(_has_maps_as_keys, fields.values())):
-            return (
-                "the record has a new field with maps as the keys of a map, which no engine reads; convert it"
-            )
+            return "the record has a new field with maps as the keys of a map, which no engine reads; drop it"
         if columns > self.columns:
             return (
                 f"the record has {column_count(fields)} fields that the table lacks, and a batch may add "
