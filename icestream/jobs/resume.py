@@ -231,10 +231,8 @@ def unpublished_batch(
         return None
     # Partitions of a topic that the connector no longer reads have nothing to publish.
     partitions = set(current).intersection(*(set(checkpoint.partitions) for checkpoint in checkpoints))
-    reached = {
-        partition: min(checkpoint.partitions[partition].next for checkpoint in checkpoints)
-        for partition in partitions
-    }
+    offsets = [_reached_by(checkpoint, checkpoint.behind, group) for checkpoint in checkpoints]
+    reached = {partition: min(one[partition] for one in offsets) for partition in partitions}
     began = {
         partition: min(checkpoint.partitions[partition].start for checkpoint in checkpoints)
         for partition in partitions

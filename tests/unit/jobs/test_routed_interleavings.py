@@ -378,3 +378,22 @@ def test_a_table_that_records_only_delete_from_does_not_hold_up_the_others(
         world._managers["A"].tick()
     assert world.kafka.group[Partition("t", 0)].next == world.kafka.end[0]
     world.check()
+
+
+def test_nothing_is_lost_or_repeated_where_the_config_routes_no_more_and_then_again() -> None:
+    """Whatever a manager of the other config has left half done."""
+    for seed in (*range(6), 8, 109):
+        world = World(seed, grows=False)
+        for phase in range(5):
+            world.routes = phase % 2 == 0
+            world._managers = {who: world._started(who) for who in "AB"}
+            for _ in range(25):
+                world._now += world.chance.choice([0.1, 0.5, 1.5, 40])
+                if world.chance.random() < 0.5:
+                    world.kafka.end[world.chance.randrange(PARTITIONS)] += world.chance.randint(1, 15)
+                world._turn(world.chance.choice("AB"))
+        world.run(1)
+        try:
+            world.check()
+        except AssertionError as error:
+            raise AssertionError(f"seed {seed}: {error}") from error
