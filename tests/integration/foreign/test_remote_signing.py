@@ -25,6 +25,7 @@ from icestream.embedded.kafka import Broker
 from icestream.jobs.probes import probe_connector
 from tests.behaviours.test_sinks import BUCKETS, Subject, iceberg_subject
 from tests.http_proxy import proxy
+from tests.integration.foreign.conftest import ForeignSpark
 from tests.integration.foreign.rest_logins import SignatureGuard
 from tests.integration.foreign.signing_service import KEY, SECRET, SigningCatalog
 from tests.running import StartConnector
@@ -113,6 +114,32 @@ def test_a_job_without_keys_writes_a_table_that_others_read(
     assert len(signing.service.asked) == signing.store.passed
     assert {"GET", "PUT", "HEAD"} <= {verb for verb, _ in signing.service.asked}
     assert KEY not in json.dumps(signing.config)
+
+
+@pytest.mark.long
+def test_spark_sql_has_no_keys_either(signing: Signing, foreign_spark: ForeignSpark) -> None:
+    # Iceberg's own client asks for a token of another scope, if it may; this one is for everything.
+    signing.service.guard.token = "for-everything"
+    for key in ("credential", "scope", "oauth2-server-uri"):
+        del signing.config[f"iceberg.catalog.{key}"]
+    signing.config |= {
+        "iceberg.catalog.token": "for-everything",
+        "iceberg.catalog.s3.remote-signing-enabled": "true",
+        "iceberg.catalog.s3.signer.endpoint": signing.service.path,
+    }
+    made = subject(signing)
+    made.commit(0, 10, None)
+    table = signing.config["iceberg.tables"]
+    before = len(signing.service.asked)
+    told = foreign_spark(
+        signing.config,
+        f"MERGE INTO {table} AS t USING (SELECT 3L AS id UNION ALL SELECT 10L) AS s ON t.id = s.id "
+        f"WHEN MATCHED THEN DELETE WHEN NOT MATCHED THEN INSERT (id, text) VALUES (s.id, 'ten'); "
+        f"SELECT count(*) FROM {table}",
+    )
+    assert [list(row) for row in told[-1].rows] == [[10]]
+    assert made.visible() == [0, 1, 2, 4, 5, 6, 7, 8, 9, 10]
+    assert len(signing.service.asked) > before + 5 and signing.store.refused == []
 
 
 def test_tables_are_looked_after_through_the_service(signing: Signing) -> None:
