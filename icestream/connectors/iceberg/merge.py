@@ -6,7 +6,7 @@ Called by `upserts`. Spark has no type for some of Iceberg's: a UUID is text to 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 import numpy as np
@@ -106,7 +106,7 @@ class ReadChanges:
 
     files: Sequence[StagedChanges]
     location: str
-    io_properties: Mapping[str, str]
+    io_properties: Mapping[str, str] = field(repr=False)
     table: str
 
     def __call__(self, part: int) -> Iterator[pa.RecordBatch]:

@@ -79,7 +79,7 @@ class TablePlan:
     schema_json: str
     spec_json: str
     properties: Mapping[str, str]
-    io_properties: Mapping[str, str]
+    io_properties: Mapping[str, str] = field(repr=False)
     file_prefix: str = ""
     """How the names of data files begin; the id of the batch follows. See `sweep`."""
     new_fields: NewFields = field(default_factory=dict)

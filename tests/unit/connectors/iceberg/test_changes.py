@@ -247,3 +247,10 @@ def test_no_record_brings_a_column_of_a_name_that_upserts_need(catalog: Catalog)
     plan = table.plan({})
     assert isinstance(plan, TablePlan) and plan.growth is not None
     assert plan.growth.reserved >= OWN_COLUMNS
+
+
+def test_plans_do_not_show_the_logins_of_stores() -> None:
+    login = {"s3.secret-access-key": "hunter2"}
+    plan = TablePlan("lake.t", "s3://lake/t", "{}", "{}", {}, login)
+    assert "hunter2" not in repr(plan)
+    assert "hunter2" not in repr(ReadChanges([], "s3://lake/t", login, "lake.t"))
