@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
@@ -14,6 +15,9 @@ from pyiceberg.schema import Schema
 from pyiceberg.transforms import VoidTransform
 from pyiceberg.typedef import Record
 from pyiceberg.types import StructType
+
+_LONGEST_PART: Final = 200
+_LONGEST_FOLDER: Final = 500
 
 
 @dataclass(frozen=True)
@@ -80,7 +84,16 @@ class Partitioner:
             partition_record_value(partition_field, column[row].as_py(), self._schema)
             for partition_field, column in zip(self._spec.fields, columns, strict=True)
         )
-        return PartitionValue(values, self._spec.partition_to_path(Record(*values), self._schema))
+        return PartitionValue(values, _fitting(self._spec.partition_to_path(Record(*values), self._schema)))
+
+
+def _fitting(folder: str) -> str:
+    """A folder that every store can have: names of files have 255 bytes at most, keys of S3 1,024. The values
+    of a record may be longer, and nobody reads them from the path."""
+    parts = folder.split("/")
+    if len(folder) <= _LONGEST_FOLDER and all(len(part) <= _LONGEST_PART for part in parts):
+        return folder
+    return f"long-{hashlib.sha256(folder.encode()).hexdigest()[:32]}"
 
 
 def _path(struct: StructType, field_id: int) -> tuple[str, ...]:
