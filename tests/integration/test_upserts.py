@@ -39,16 +39,16 @@ def rows(world: World, topic: str) -> dict[int, str]:
 def change(op: str, before: dict[str, Any] | None, after: dict[str, Any] | None) -> Event:
     """As Debezium has it, with the key in a record key of its own."""
     row = after or before
-    source = {"db": "shop", "table": "orders"}
+    source = {"db": "shop", "table": "purchases"}
     value = {"op": op, "before": before, "after": after, "source": source, "ts_ms": 1}
     return None if row is None else {"id": row["id"]}, value
 
 
 def test_change_events_of_debezium_make_the_table_what_the_database_is(world: World) -> None:
-    prepared(world, "orders")
+    prepared(world, "purchases")
     send(
         world,
-        "orders",
+        "purchases",
         change("r", None, {"id": 1, "text": "snapshot"}),
         change("c", None, {"id": 2, "text": "two"}),
         change("c", None, {"id": 3, "text": "three"}),
@@ -57,34 +57,36 @@ def test_change_events_of_debezium_make_the_table_what_the_database_is(world: Wo
         ({"id": 1}, None),
     )
     config = world.config(
-        "orders",
+        "purchases",
         **{
             "key.converter": JSON,
             "key.converter.schemas.enable": "false",
             "transforms": "unwrap",
             "transforms.unwrap.type": "org.apache.iceberg.connect.transforms.DebeziumTransform",
             "iceberg.tables.cdc-field": "_cdc.op",
-            "iceberg.table.ns.orders.id-columns": "id",
+            "iceberg.table.ns.purchases.id-columns": "id",
         },
     )
-    world.client.create("orders-sink", config)
-    eventually(lambda: rows(world, "orders") == {2: "two again", 3: "three"})
+    world.client.create("purchases-sink", config)
+    eventually(lambda: rows(world, "purchases") == {2: "two again", 3: "three"})
     # A key that changes is a deletion, its tombstone, and a row under the new key.
     send(
         world,
-        "orders",
+        "purchases",
         change("d", {"id": 3, "text": None}, None),
         ({"id": 3}, None),
         change("c", None, {"id": 30, "text": "three"}),
     )
-    eventually(lambda: rows(world, "orders") == {2: "two again", 30: "three"})
-    send(world, "orders", change("t", None, None), change("c", None, {"id": 4, "text": "after"}))
-    eventually(lambda: rows(world, "orders") == {4: "after"})
-    table = world.catalog.load_table("ns.orders")
+    eventually(lambda: rows(world, "purchases") == {2: "two again", 30: "three"})
+    send(world, "purchases", change("t", None, None), change("c", None, {"id": 4, "text": "after"}))
+    eventually(lambda: rows(world, "purchases") == {4: "after"})
+    table = world.catalog.load_table("ns.purchases")
     assert all(one.content.name != "EQUALITY_DELETES" for one in _delete_files(table))
-    told = world.command("verify", "orders-sink", "--url", world.url, "--bootstrap-servers", world.bootstrap)
+    told = world.command(
+        "verify", "purchases-sink", "--url", world.url, "--bootstrap-servers", world.bootstrap
+    )
     assert told.returncode == 0 and "cannot be counted" in told.stdout, told.stdout + told.stderr
-    world.client.delete("orders-sink")
+    world.client.delete("purchases-sink")
 
 
 def _delete_files(table: Any) -> list[Any]:
