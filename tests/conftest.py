@@ -1,8 +1,8 @@
-"""What is started once for a run: Kafka, Spark, a Schema Registry, S3; and how two processes share the run.
+"""What is started once for a run: Kafka, Spark, a Schema Registry, S3; and how processes share the run.
 
-With `-n 2` each of the two processes has its own of these, so names need to be unique only within one. A test
-that kills, stops or configures a broker or a worker has one of its own. Fixtures import what they start: most
-tests need none of it.
+With `-n 3` each of the three processes has its own of these, so names need to be unique only within one. A
+test that kills, stops or configures a broker or a worker has one of its own. Fixtures import what they start:
+most tests need none of it.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.timeout(3600))
 
 
-# -- two processes --
+# -- several processes --
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -1,4 +1,4 @@
-"""Which tests one of the two processes of a run takes together: a file, or files that share what costs."""
+"""Which tests one of the processes of a run takes together: a file, or files that share what costs."""
 
 from __future__ import annotations
 
