@@ -161,7 +161,8 @@ ALL: Final = {**APACHE, **TABULAR, **OURS, **EVERY_SINK}
 def declared() -> set[str]:
     """The keys and prefixes of the sink, with the table of an example for all tables."""
     definition = settings.definition({"iceberg.tables": "ns.t"})
-    names = {setting.name.replace("iceberg.table.ns.t.", TABLE) for setting in definition.settings}
+    # Some keys of a table may have its bare name, too.
+    names = {re.sub(r"^iceberg\.table\.(ns\.)?t\.", TABLE, setting.name) for setting in definition.settings}
     return names | set(definition.prefixes)
 
 
