@@ -182,8 +182,8 @@ class TableWriter:
         return replace(rows, rows=with_kafka_columns(rows.rows, self._kafka_columns, records, rows.index))
 
     def deletions_of(self, records: Records) -> TableRows:
-        """What records without a value are to the table."""
-        raise NotImplementedError
+        """What records without a value are to a table whose rows have keys; asked only if it `deletes`."""
+        raise AssertionError(f"{self.name} appends: a record without a value deletes nothing there")
 
     def write(self, made: TableRows, origins: RowOrigins, fresh: Flags) -> None:
         """Write rows that the table does not have; from the first new field on, only look for more."""
