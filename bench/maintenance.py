@@ -32,9 +32,9 @@ from icestream.api.batch import Batch, Counts, Staged
 from icestream.api.checkpoint import Checkpoint, TopicIds, checkpoint_after
 from icestream.api.offsets import Offsets, Partition
 from icestream.api.sink import Commit
-from icestream.connectors.iceberg.catalogs import open_catalog
+from icestream.connectors.iceberg.catalogs.opening import open_catalog
+from icestream.connectors.iceberg.files.stage import StageWriter
 from icestream.connectors.iceberg.plugin import IcebergPlugin
-from icestream.connectors.iceberg.stage import StageWriter
 from icestream.connectors.iceberg.table import IcebergTable
 from icestream.jobs.maintenance import MaintenanceSchedule
 from icestream.records.origins import RowOrigins

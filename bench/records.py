@@ -25,9 +25,8 @@ from bench.one_core import CHUNK_ROWS, Case, Speed, chunks_of, in_turn
 from bench.record_kinds import KINDS
 from icestream.api.offsets import Partition
 from icestream.api.sink import TargetTask, WriterTask
-from icestream.connectors.iceberg.catalogs import open_catalog
-from icestream.connectors.iceberg.file_origins import RowOrigins
-from icestream.connectors.iceberg.stage import TablePlan
+from icestream.connectors.iceberg.catalogs.opening import open_catalog
+from icestream.connectors.iceberg.files.stage import TablePlan
 from icestream.connectors.iceberg.table import IcebergTable
 from icestream.connectors.iceberg.writer import IcebergWriter
 from icestream.embedded.minio_logs import generate
@@ -37,6 +36,7 @@ from icestream.pipeline.record_path import RecordPath, RecordSettings, record_pa
 from icestream.records.records import Converter
 from icestream.records.rows import Indexes
 from icestream.rows.to_rows import RowConverter
+from icestream.tables.file_origins import RowOrigins
 
 RESULTS: Final = Path(__file__).parent / "results" / "records.json"
 _TABLE: Final = LOG_TABLES[0]

@@ -161,7 +161,7 @@ def _plans(bootstrap: str, folder: Path) -> Any:
     from icestream.api.batch import Slice
     from icestream.api.offsets import Partition
     from icestream.api.sink import SinkPlan, TargetTask
-    from icestream.connectors.iceberg.catalogs import open_catalog
+    from icestream.connectors.iceberg.catalogs.opening import open_catalog
     from icestream.connectors.iceberg.table import IcebergTable
     from icestream.connectors.iceberg.writer import IcebergWriter
     from icestream.embedded.minio_tables import sqlite_catalog

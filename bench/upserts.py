@@ -28,7 +28,7 @@ from pyiceberg.types import LongType, NestedField, StringType
 
 from bench.machine import machine
 from bench.page import publish
-from icestream.connectors.iceberg.catalogs import open_catalog
+from icestream.connectors.iceberg.catalogs.opening import open_catalog
 
 _RESULTS: Final = Path(__file__).parent / "results" / "upserts.json"
 _TABLE: Final = "bench.accounts"

@@ -9,7 +9,7 @@ from pathlib import Path
 from icestream.api.config import Setting
 from icestream.cli.environment_job import VARIABLES as OF_THE_PROCESS
 from icestream.cluster.reports import text_of
-from icestream.connectors.iceberg.job_config import VARIABLES
+from icestream.connectors.iceberg.coordinator.job_config import VARIABLES
 from icestream.rest.job_metrics import METRICS
 
 PAGE = Path(__file__).parents[1] / "docs" / "job-manager.md"

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from icestream.api.errors import PreconditionError
 from icestream.client import ConnectClient
-from icestream.connectors.iceberg.catalogs import open_catalog
+from icestream.connectors.iceberg.catalogs.opening import open_catalog
 from icestream.embedded import kafka
 from icestream.embedded.home import home
 from icestream.embedded.minio_tables import CONTROL_TOPIC, LOG_TABLES, LogTable, sqlite_catalog

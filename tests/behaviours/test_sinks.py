@@ -29,7 +29,7 @@ from icestream.api.errors import CommitConflict
 from icestream.api.offsets import NOTHING, Offsets, Partition
 from icestream.api.sink import Commit, Sink, Target, TargetTask, WriterTask
 from icestream.connectors.file.plugin import FileSinkPlugin
-from icestream.connectors.iceberg.catalogs import catalog_properties, open_catalog
+from icestream.connectors.iceberg.catalogs.opening import catalog_properties, open_catalog
 from icestream.connectors.iceberg.plugin import IcebergPlugin
 from icestream.pipeline.record_path import RecordSettings, record_path_from
 from icestream.records.origins import RowOrigins

@@ -12,8 +12,8 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
-from icestream.connectors.iceberg.maintenance import TableMaintainer
-from icestream.connectors.iceberg.maintenance_settings import maintenance_of
+from icestream.connectors.iceberg.maintenance.settings import maintenance_of
+from icestream.connectors.iceberg.maintenance.steps import TableMaintainer
 from tests.crashes.faults import Fault, Faults
 from tests.unit.connectors.iceberg.maintained import new_catalog
 

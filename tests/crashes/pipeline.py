@@ -19,7 +19,7 @@ from pyiceberg.types import LongType, NestedField, StringType, TimestamptzType
 
 from icestream.api.errors import RetriableError
 from icestream.api.offsets import Offsets, Partition
-from icestream.connectors.iceberg.catalogs import open_catalog
+from icestream.connectors.iceberg.catalogs.opening import open_catalog
 from icestream.jobs.build_sink import batch_runner, sink_manager
 from icestream.jobs.sink_manager import SinkManager
 from icestream.jobs.worker_resources import WorkerResources

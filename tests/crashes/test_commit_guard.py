@@ -23,8 +23,8 @@ from icestream.api.checkpoint import Checkpoint, TopicIds, checkpoint_after
 from icestream.api.errors import CommitConflict, CommitUnknown
 from icestream.api.offsets import NOTHING, Offsets, Partition
 from icestream.api.sink import Commit, Receipt
-from icestream.connectors.iceberg.catalogs import new_catalog
-from icestream.connectors.iceberg.stage import StagedFile, StageWriter
+from icestream.connectors.iceberg.catalogs.opening import new_catalog
+from icestream.connectors.iceberg.files.stage import StagedFile, StageWriter
 from icestream.connectors.iceberg.table import IcebergTable
 from icestream.records.origins import RowOrigins
 from tests.crashes.pipeline import SCHEMA, SPEC

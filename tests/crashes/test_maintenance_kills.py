@@ -17,9 +17,9 @@ from typing import Any
 import pytest
 
 from icestream.api.errors import CommitConflict, CommitUnknown, SinkUnavailable
-from icestream.connectors.iceberg.catalogs import new_catalog as rest_catalog
-from icestream.connectors.iceberg.compaction import CompactionLimits, compact
-from icestream.connectors.iceberg.expiry import ExpiryLimits, expire
+from icestream.connectors.iceberg.catalogs.opening import new_catalog as rest_catalog
+from icestream.connectors.iceberg.maintenance.compaction import CompactionLimits, compact
+from icestream.connectors.iceberg.maintenance.expiry import ExpiryLimits, expire
 from tests.crashes.faults import Faults
 from tests.crashes.maintenance_process import maintainer
 from tests.crashes.rest_catalog import SilentCatalog

@@ -16,9 +16,9 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from icestream.connectors.iceberg.branch_publish import BranchWrite
 from icestream.connectors.iceberg.sink import table_from
-from icestream.connectors.iceberg.upserts import UpsertCommit
+from icestream.connectors.iceberg.upserts.branch_publish import BranchWrite
+from icestream.connectors.iceberg.upserts.commit import UpsertCommit
 from icestream.embedded.kafka import Broker
 from icestream.pipeline.spark_runner import SparkPlane
 from tests.crashes.conftest import StartManager

@@ -19,7 +19,7 @@ from pyiceberg.types import DoubleType, LongType, NestedField, StringType
 from icestream.api.batch import Batch, BatchResult
 from icestream.api.offsets import Partition
 from icestream.api.sink import SinkPlan
-from icestream.connectors.iceberg.catalogs import open_catalog
+from icestream.connectors.iceberg.catalogs.opening import open_catalog
 from icestream.embedded.kafka import Broker
 from icestream.embedded.minio_tables import sqlite_catalog
 from icestream.jobs.build_sink import sink_manager

@@ -14,8 +14,8 @@ from pathlib import Path
 import httpx
 import pytest
 
-from icestream.connectors.iceberg.catalogs import open_catalog
-from icestream.connectors.iceberg.job_manager import IcebergJobConfig
+from icestream.connectors.iceberg.catalogs.opening import open_catalog
+from icestream.connectors.iceberg.coordinator.job_manager import IcebergJobConfig
 from icestream.embedded.kafka import Broker
 from icestream.kafka.topics import Topics
 

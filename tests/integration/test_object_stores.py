@@ -24,7 +24,7 @@ from pyiceberg.transforms import BucketTransform
 from pyiceberg.types import LongType, NestedField
 
 from icestream.api.config import subset
-from icestream.connectors.iceberg.catalogs import catalog_properties, open_catalog
+from icestream.connectors.iceberg.catalogs.opening import catalog_properties, open_catalog
 from icestream.embedded import ports
 from icestream.embedded.kafka import Broker
 from icestream.jobs.probes import probe_connector

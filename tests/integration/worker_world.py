@@ -18,7 +18,7 @@ from pyiceberg.schema import Schema
 from pyiceberg.types import LongType, NestedField, StringType
 
 from icestream.client import ConnectClient
-from icestream.connectors.iceberg.catalogs import open_catalog
+from icestream.connectors.iceberg.catalogs.opening import open_catalog
 from icestream.embedded import kafka
 from icestream.embedded.minio_tables import sqlite_catalog
 from icestream.embedded.ports import free_port

@@ -6,7 +6,7 @@ import os
 import signal
 import sys
 
-from icestream.connectors.iceberg.job_manager import IcebergJobConfig, IcebergJobManager
+from icestream.connectors.iceberg.coordinator.job_manager import IcebergJobConfig, IcebergJobManager
 
 
 def main(point: str) -> None:

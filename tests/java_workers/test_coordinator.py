@@ -19,8 +19,14 @@ from pyiceberg.transforms import IdentityTransform
 
 from icestream.api.errors import FatalError, Fenced
 from icestream.api.offsets import Offsets, Partition
-from icestream.connectors.iceberg.events import CommitComplete, CommitToTable, Event, StartCommit, decoded
-from icestream.connectors.iceberg.job_manager import IcebergJobConfig, IcebergJobManager
+from icestream.connectors.iceberg.coordinator.events import (
+    CommitComplete,
+    CommitToTable,
+    Event,
+    StartCommit,
+    decoded,
+)
+from icestream.connectors.iceberg.coordinator.job_manager import IcebergJobConfig, IcebergJobManager
 from icestream.embedded.kafka import Broker
 from icestream.kafka.group_admin import set_group_offsets
 from icestream.kafka.topic_follower import TopicFollower

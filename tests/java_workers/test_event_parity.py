@@ -35,7 +35,7 @@ from pyiceberg.types import (
     UUIDType,
 )
 
-from icestream.connectors.iceberg.events import (
+from icestream.connectors.iceberg.coordinator.events import (
     CommitComplete,
     CommitToTable,
     DataComplete,

@@ -15,8 +15,8 @@ from pyiceberg.manifest import DataFile
 from pyiceberg.table import Table
 
 from icestream.api.offsets import Offsets, Partition
-from icestream.connectors.iceberg.event_schemas import PartitionColumn
-from icestream.connectors.iceberg.events import (
+from icestream.connectors.iceberg.coordinator.event_schemas import PartitionColumn
+from icestream.connectors.iceberg.coordinator.events import (
     DataComplete,
     DataWritten,
     Event,

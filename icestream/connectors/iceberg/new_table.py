@@ -35,7 +35,7 @@ from pyiceberg.types import DoubleType, FloatType, ListType, MapType, StructType
 
 from icestream.api.config import Config, subset
 from icestream.api.errors import ConfigError, Problem
-from icestream.connectors.iceberg.catalogs import sink_errors
+from icestream.connectors.iceberg.catalogs.opening import sink_errors
 from icestream.connectors.iceberg.partition_by import Term, terms
 from icestream.connectors.iceberg.schemas import new_schema
 from icestream.connectors.iceberg.table_settings import Given, names_in, table_setting

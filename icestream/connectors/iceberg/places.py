@@ -13,8 +13,8 @@ import pyarrow.fs as pf
 from pyiceberg.io.pyarrow import PyArrowFileIO
 
 from icestream.api.errors import Problem
-from icestream.connectors.iceberg.catalogs import PREFIX, told
-from icestream.connectors.iceberg.remote_signing import SignatureRefused, SignedFileIO, is_signed
+from icestream.connectors.iceberg.catalogs.opening import PREFIX, told
+from icestream.connectors.iceberg.catalogs.remote_signing import SignatureRefused, SignedFileIO, is_signed
 
 _S3 = ("s3", "s3a", "s3n")
 _ENDPOINT = f"{PREFIX}s3.endpoint"

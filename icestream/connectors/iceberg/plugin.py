@@ -17,8 +17,9 @@ from icestream.api.maintenance import Maintainer
 from icestream.api.manager import Manager
 from icestream.api.queries import SparkQueries
 from icestream.api.sink import Sink, SinkOptions, SinkPlugin
-from icestream.connectors.iceberg import hadoop_settings, settings
-from icestream.connectors.iceberg.maintenance_settings import maintenance_of, rhythm_of
+from icestream.connectors.iceberg import settings
+from icestream.connectors.iceberg.catalogs import hadoop_settings
+from icestream.connectors.iceberg.maintenance.settings import maintenance_of, rhythm_of
 
 _APACHE: Final = "org.apache.iceberg.connect."
 _TABULAR: Final = "io.tabular.iceberg.connect."
@@ -97,8 +98,8 @@ class IcebergPlugin(SinkPlugin):
         )
 
     def maintainer(self, name: str, config: Config, target: str) -> Maintainer:
-        from icestream.connectors.iceberg.catalogs import open_catalog
-        from icestream.connectors.iceberg.maintenance import TableMaintainer
+        from icestream.connectors.iceberg.catalogs.opening import open_catalog
+        from icestream.connectors.iceberg.maintenance.steps import TableMaintainer
 
         catalog = open_catalog(config)
         return TableMaintainer(
@@ -126,17 +127,17 @@ class IcebergPlugin(SinkPlugin):
         return catalog_probes(config)
 
     def spark_catalog(self, config: Config) -> SparkCatalog | None:
-        from icestream.connectors.iceberg.java_catalogs import java_catalog
+        from icestream.connectors.iceberg.catalogs.java_catalogs import java_catalog
 
         return java_catalog(config)
 
     def job_from_environment(self, environ: Mapping[str, str]) -> EnvironmentJob:
-        from icestream.connectors.iceberg.job_config import IcebergJobConfig
+        from icestream.connectors.iceberg.coordinator.job_config import IcebergJobConfig
 
         config = IcebergJobConfig.from_environment(environ)
 
         def make(wake: Callable[[], None]) -> Manager:
-            from icestream.connectors.iceberg.job_manager import IcebergJobManager
+            from icestream.connectors.iceberg.coordinator.job_manager import IcebergJobManager
 
             return IcebergJobManager(config, wake)
 

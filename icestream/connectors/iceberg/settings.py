@@ -11,11 +11,11 @@ from typing import Final
 
 from icestream.api.config import Config, ConfigDef, Setting, Type, subset
 from icestream.api.errors import Problem
-from icestream.connectors.iceberg.catalog_keys import key_problems, key_warnings, likely_kind
-from icestream.connectors.iceberg.hadoop_settings import hadoop_problems, hadoop_warnings
-from icestream.connectors.iceberg.maintenance_settings import MAINTENANCE, maintenance_problems
+from icestream.connectors.iceberg.catalogs.hadoop_settings import hadoop_problems, hadoop_warnings
+from icestream.connectors.iceberg.catalogs.keys import key_problems, key_warnings, likely_kind
+from icestream.connectors.iceberg.maintenance.settings import MAINTENANCE, maintenance_problems
 from icestream.connectors.iceberg.partition_by import terms
-from icestream.connectors.iceberg.route_settings import (
+from icestream.connectors.iceberg.routing.settings import (
     names_come_from_records,
     route_plan,
     route_problems,

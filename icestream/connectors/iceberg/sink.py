@@ -13,10 +13,9 @@ from pyiceberg.catalog import Catalog
 from icestream.api.config import Config
 from icestream.api.queries import SparkQueries
 from icestream.api.sink import Inheritance, LeftBehind, Message, OpenWriter, Receipt, Routing, Sink
-from icestream.connectors.iceberg.catalogs import open_catalog
-from icestream.connectors.iceberg.changes import OWN_COLUMNS
-from icestream.connectors.iceberg.coordinator.takeover import commit_left_behind, java_job_of
-from icestream.connectors.iceberg.events import (
+from icestream.connectors.iceberg.catalogs.java_catalogs import java_catalog
+from icestream.connectors.iceberg.catalogs.opening import open_catalog
+from icestream.connectors.iceberg.coordinator.events import (
     CommitComplete,
     CommitToTable,
     Event,
@@ -25,12 +24,11 @@ from icestream.connectors.iceberg.events import (
     TableReference,
     encoded,
 )
-from icestream.connectors.iceberg.java_catalogs import java_catalog
-from icestream.connectors.iceberg.merge import NOT_IN_SPARK
-from icestream.connectors.iceberg.named_tables import LastUsed, tables_of_job
+from icestream.connectors.iceberg.coordinator.takeover import commit_left_behind, java_job_of
 from icestream.connectors.iceberg.new_table import NewTable
-from icestream.connectors.iceberg.route_settings import MOST_TABLES, names_come_from_records, route_plan
-from icestream.connectors.iceberg.routed_writer import RoutedWriter
+from icestream.connectors.iceberg.routing.named_tables import LastUsed, tables_of_job
+from icestream.connectors.iceberg.routing.routed_writer import RoutedWriter
+from icestream.connectors.iceberg.routing.settings import MOST_TABLES, names_come_from_records, route_plan
 from icestream.connectors.iceberg.settings import (
     ICEBERG_SINK,
     commit_branch,
@@ -40,7 +38,9 @@ from icestream.connectors.iceberg.settings import (
     write_props,
 )
 from icestream.connectors.iceberg.table import IcebergTable
-from icestream.connectors.iceberg.upserts import COMMIT_SECONDS, Upserts
+from icestream.connectors.iceberg.upserts.changes import OWN_COLUMNS
+from icestream.connectors.iceberg.upserts.commit import COMMIT_SECONDS, Upserts
+from icestream.connectors.iceberg.upserts.merge import NOT_IN_SPARK
 from icestream.connectors.iceberg.writer import IcebergWriter
 from icestream.rows.free_form import path_of
 from icestream.rows.new_columns import GrowthLimit

@@ -41,26 +41,26 @@ from icestream.api.errors import (
 )
 from icestream.api.offsets import NOTHING, Partition
 from icestream.api.sink import Commit, Receipt, RowOffsets, Target, TargetAudit, layered
-from icestream.connectors.iceberg import checkpoints
-from icestream.connectors.iceberg.aws_login import runs_out
-from icestream.connectors.iceberg.catalogs import sink_errors
-from icestream.connectors.iceberg.checkpoint_text import TableCheckpoint, property_text, summary_text
-from icestream.connectors.iceberg.file_origins import Origins
-from icestream.connectors.iceberg.guarded_append import guarded_append
-from icestream.connectors.iceberg.kafka_columns import columns_of, with_columns_of
-from icestream.connectors.iceberg.light_metadata import LightTransaction, share_history
-from icestream.connectors.iceberg.manifest_lists import KeptManifestList
+from icestream.connectors.iceberg.catalogs.aws_login import runs_out
+from icestream.connectors.iceberg.catalogs.opening import sink_errors
+from icestream.connectors.iceberg.catalogs.remote_signing import carried_properties, is_signed
+from icestream.connectors.iceberg.commits import checkpoints
+from icestream.connectors.iceberg.commits.checkpoint_text import TableCheckpoint, property_text, summary_text
+from icestream.connectors.iceberg.commits.guarded_append import guarded_append
+from icestream.connectors.iceberg.commits.light_metadata import LightTransaction, share_history
+from icestream.connectors.iceberg.commits.manifest_lists import KeptManifestList
+from icestream.connectors.iceberg.commits.sweep import file_prefix, sweep
+from icestream.connectors.iceberg.files.stage import NewFields, NewTablePlan, TablePlan, data_file
 from icestream.connectors.iceberg.new_table import NewTable
-from icestream.connectors.iceberg.remote_signing import carried_properties, is_signed
 from icestream.connectors.iceberg.schemas import arrow_schema, change_fields
-from icestream.connectors.iceberg.stage import NewFields, NewTablePlan, TablePlan, data_file
-from icestream.connectors.iceberg.sweep import file_prefix, sweep
-from icestream.connectors.iceberg.upserts import UpsertCommit, Upserts
+from icestream.connectors.iceberg.upserts.commit import UpsertCommit, Upserts
 from icestream.connectors.iceberg.write_properties import property_problems, taken_properties
 from icestream.rows.any_case import ambiguous_columns, folded, folded_paths
 from icestream.rows.new_columns import GrowthLimit, Path
 from icestream.rows.record_shape import WHOLE, one_table
 from icestream.rows.schema_drift import limited_to
+from icestream.tables.file_origins import Origins
+from icestream.tables.kafka_columns import columns_of, with_columns_of
 from icestream.waits import waiting_for
 
 _log = logging.getLogger(__name__)

@@ -16,7 +16,8 @@ import pyarrow.types as pt
 
 from icestream.api.batch import Failure, Staged
 from icestream.api.sink import TASK_PUT, TargetTask, WriterTask, Written
-from icestream.connectors.iceberg.changes import (
+from icestream.connectors.iceberg.files.stage import NewTablePlan, StageWriter, TablePlan
+from icestream.connectors.iceberg.upserts.changes import (
     DELETE,
     PUT,
     TRUNCATE,
@@ -29,8 +30,6 @@ from icestream.connectors.iceberg.changes import (
     optional,
     with_kinds,
 )
-from icestream.connectors.iceberg.kafka_columns import with_kafka_columns, with_source_topics
-from icestream.connectors.iceberg.stage import NewTablePlan, StageWriter, TablePlan
 from icestream.records.column import Column
 from icestream.records.origins import RowOrigins
 from icestream.records.records import Records
@@ -40,6 +39,7 @@ from icestream.rows.any_case import AnyCase
 from icestream.rows.new_columns import GrowthLimit, column_count
 from icestream.rows.schema_drift import SchemaDrift
 from icestream.rows.to_rows import RowConverter, Rows, in_python
+from icestream.tables.kafka_columns import with_kafka_columns, with_source_topics
 
 BUFFER_BYTES = 192 * 1024 * 1024
 OPEN_FILES = 200

@@ -14,8 +14,8 @@ from pyiceberg.schema import Schema
 from pyiceberg.transforms import BucketTransform
 
 from icestream.api.errors import SinkUnavailable
-from icestream.connectors.iceberg.catalogs import open_catalog
-from icestream.connectors.iceberg.java_catalogs import java_catalog
+from icestream.connectors.iceberg.catalogs.java_catalogs import java_catalog
+from icestream.connectors.iceberg.catalogs.opening import open_catalog
 from icestream.embedded import ports
 from icestream.embedded.kafka import Broker
 from icestream.jobs.probes import probe_connector

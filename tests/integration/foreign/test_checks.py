@@ -12,7 +12,7 @@ from pyiceberg.schema import Schema
 from pyiceberg.types import LongType, NestedField
 
 from icestream.api.errors import Problem
-from icestream.connectors.iceberg.catalogs import open_catalog
+from icestream.connectors.iceberg.catalogs.opening import open_catalog
 from icestream.embedded import kafka, ports
 from icestream.jobs.probes import probe_connector
 from tests.conftest import SECRET

@@ -21,7 +21,7 @@ from pyiceberg import types as ty
 from pyiceberg.schema import Schema
 
 from icestream.client import ConnectClient
-from icestream.connectors.iceberg.catalogs import open_catalog
+from icestream.connectors.iceberg.catalogs.opening import open_catalog
 from icestream.embedded import kafka, ports
 from icestream.embedded.process import Process, spawn
 

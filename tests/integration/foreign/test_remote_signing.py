@@ -17,10 +17,10 @@ from pyiceberg.io.pyarrow import PyArrowFileIO
 from pyiceberg.partitioning import UNPARTITIONED_PARTITION_SPEC, PartitionSpec
 
 from icestream.api.errors import ConfigError, SinkUnavailable
-from icestream.connectors.iceberg.catalogs import new_catalog, open_catalog
-from icestream.connectors.iceberg.orphans import remove_orphans
+from icestream.connectors.iceberg.catalogs.opening import new_catalog, open_catalog
+from icestream.connectors.iceberg.catalogs.remote_signing import SignatureRefused, SignedFileIO
+from icestream.connectors.iceberg.maintenance.orphans import remove_orphans
 from icestream.connectors.iceberg.plugin import IcebergPlugin
-from icestream.connectors.iceberg.remote_signing import SignatureRefused, SignedFileIO
 from icestream.embedded.kafka import Broker
 from icestream.jobs.probes import probe_connector
 from tests.behaviours.test_sinks import BUCKETS, Subject, iceberg_subject

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from icestream.api.errors import ConfigError
-from icestream.connectors.iceberg.catalogs import new_catalog
+from icestream.connectors.iceberg.catalogs.opening import new_catalog
 from icestream.connectors.iceberg.plugin import IcebergPlugin
 from icestream.embedded.kafka import Broker
 from icestream.jobs.probes import probe_connector

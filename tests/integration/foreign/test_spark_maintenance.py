@@ -10,11 +10,11 @@ import pytest
 from pyiceberg.catalog import Catalog
 from pyiceberg.partitioning import PartitionSpec
 
-from icestream.connectors.iceberg.catalogs import open_catalog
-from icestream.connectors.iceberg.compaction import CompactionLimits, compact
-from icestream.connectors.iceberg.expiry import ExpiryLimits, expire
-from icestream.connectors.iceberg.orphans import remove_orphans
-from icestream.connectors.iceberg.replace_commit import Replacement, replace_files
+from icestream.connectors.iceberg.catalogs.opening import open_catalog
+from icestream.connectors.iceberg.maintenance.compaction import CompactionLimits, compact
+from icestream.connectors.iceberg.maintenance.expiry import ExpiryLimits, expire
+from icestream.connectors.iceberg.maintenance.orphans import remove_orphans
+from icestream.connectors.iceberg.maintenance.replace_commit import Replacement, replace_files
 from tests.unit.connectors.iceberg.maintained import BUCKETS, PLAIN, SCHEMA, Job, data_files, loaded
 
 pytestmark = pytest.mark.network

@@ -10,7 +10,7 @@ from pyiceberg.partitioning import PartitionField, PartitionSpec
 from pyiceberg.schema import Schema
 from pyiceberg.transforms import BucketTransform, DayTransform
 
-from icestream.connectors.iceberg.catalogs import open_catalog
+from icestream.connectors.iceberg.catalogs.opening import open_catalog
 from tests.running import RunningConnector, StartConnector
 
 pytestmark = pytest.mark.network

@@ -12,7 +12,7 @@ from icestream.api.checkpoint import Checkpoint, FoundCheckpoint, TopicIds, rout
 from icestream.api.errors import ConfigError, FatalError, LostOffsets, Problem
 from icestream.api.offsets import Offsets, Partition
 from icestream.api.sink import Routing, Sink, Target
-from icestream.connectors.iceberg.named_tables import LastUsed
+from icestream.connectors.iceberg.routing.named_tables import LastUsed
 from icestream.jobs.resume import resume_point, unpublished_batch
 from icestream.jobs.routed_commits import checkpoint_of
 from icestream.jobs.routed_resume import floor_of, routed_resume_point, waits_for_leader

@@ -3,7 +3,7 @@
 import pytest
 
 from icestream.api.errors import ConfigError, IcestreamError
-from icestream.connectors.iceberg.java_catalogs import java_catalog
+from icestream.connectors.iceberg.catalogs.java_catalogs import java_catalog
 from icestream.pipeline.sql import jars_for, split_statements, sql_settings
 
 CLASS = {"connector.class": "org.apache.iceberg.connect.IcebergSinkConnector"}

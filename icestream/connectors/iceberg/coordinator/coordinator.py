@@ -18,11 +18,9 @@ from typing import Protocol
 from icestream.api.errors import FatalError, SourceUnavailable
 from icestream.api.offsets import Offsets, Partition
 from icestream.api.status import Progress
-from icestream.connectors.iceberg.avro_datum import BadDatum
 from icestream.connectors.iceberg.coordinator import table_commits
-from icestream.connectors.iceberg.coordinator.rounds import JobCommitState, Round, SourceState
-from icestream.connectors.iceberg.coordinator.table_commits import JavaJob, Outcome, TableCommits
-from icestream.connectors.iceberg.events import (
+from icestream.connectors.iceberg.coordinator.avro_datum import BadDatum
+from icestream.connectors.iceberg.coordinator.events import (
     CommitComplete,
     CommitToTable,
     Event,
@@ -31,6 +29,8 @@ from icestream.connectors.iceberg.events import (
     decoded,
     encoded,
 )
+from icestream.connectors.iceberg.coordinator.rounds import JobCommitState, Round, SourceState
+from icestream.connectors.iceberg.coordinator.table_commits import JavaJob, Outcome, TableCommits
 from icestream.kafka.topic_follower import TopicRecord
 
 _log = logging.getLogger(__name__)

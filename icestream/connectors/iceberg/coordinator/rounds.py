@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from icestream.api.offsets import Partition
-from icestream.connectors.iceberg.events import DataComplete, DataWritten, Event
+from icestream.connectors.iceberg.coordinator.events import DataComplete, DataWritten, Event
 
 SETTLE_SECONDS = 5.0
 """Without knowing who will answer: a round is over when nobody has for so long."""

@@ -35,12 +35,12 @@ from icestream.api.errors import (
     RetriableError,
     SinkUnavailable,
 )
-from icestream.connectors.iceberg.catalogs import sink_errors
+from icestream.connectors.iceberg.catalogs.opening import sink_errors
+from icestream.connectors.iceberg.commits.guarded_append import guarded_append
+from icestream.connectors.iceberg.commits.light_metadata import LightTransaction, share_history
+from icestream.connectors.iceberg.coordinator.events import TableReference, WrittenFile
 from icestream.connectors.iceberg.coordinator.rounds import Envelope
 from icestream.connectors.iceberg.coordinator.written_files import data_file, files_in
-from icestream.connectors.iceberg.events import TableReference, WrittenFile
-from icestream.connectors.iceberg.guarded_append import guarded_append
-from icestream.connectors.iceberg.light_metadata import LightTransaction, share_history
 from icestream.deadlines import Overdue, within
 from icestream.waits import waiting_for
 

@@ -11,7 +11,8 @@ from pyiceberg.table.refs import MAIN_BRANCH
 from icestream.api.config import Config
 from icestream.api.errors import FatalError
 from icestream.api.sink import LeftBehind
-from icestream.connectors.iceberg.avro_datum import BadDatum
+from icestream.connectors.iceberg.coordinator.avro_datum import BadDatum
+from icestream.connectors.iceberg.coordinator.events import DataWritten, decoded
 from icestream.connectors.iceberg.coordinator.rounds import Envelope
 from icestream.connectors.iceberg.coordinator.table_commits import (
     JavaJob,
@@ -19,7 +20,6 @@ from icestream.connectors.iceberg.coordinator.table_commits import (
     TableCommits,
     failures,
 )
-from icestream.connectors.iceberg.events import DataWritten, decoded
 
 _THREADS = 4
 

@@ -13,8 +13,8 @@ from pyiceberg.typedef import Record
 from pyiceberg.types import DecimalType, IcebergType, UUIDType
 
 from icestream.api.errors import FatalError
+from icestream.connectors.iceberg.coordinator.events import WrittenFile
 from icestream.connectors.iceberg.coordinator.rounds import Envelope
-from icestream.connectors.iceberg.events import WrittenFile
 
 
 def files_in(envelopes: Iterable[Envelope]) -> list[WrittenFile]:

@@ -21,8 +21,8 @@ from icestream.api.batch import Batch, Counts, Staged
 from icestream.api.checkpoint import TopicIds, checkpoint_after
 from icestream.api.offsets import Offsets, Partition
 from icestream.api.sink import Commit, Receipt
-from icestream.connectors.iceberg.catalogs import open_catalog
-from icestream.connectors.iceberg.stage import StagedFile, StageWriter
+from icestream.connectors.iceberg.catalogs.opening import open_catalog
+from icestream.connectors.iceberg.files.stage import StagedFile, StageWriter
 from icestream.connectors.iceberg.table import IcebergTable
 from icestream.records.origins import RowOrigins
 

@@ -7,8 +7,8 @@ import datetime as dt
 import pytest
 
 from icestream.api.errors import ConfigError
-from icestream.connectors.iceberg.aws_login import AssumedLogin, Keys, Role, given_keys, runs_out
-from icestream.connectors.iceberg.catalog_keys import catalog_settings, servers_settings, storage_properties
+from icestream.connectors.iceberg.catalogs.aws_login import AssumedLogin, Keys, Role, given_keys, runs_out
+from icestream.connectors.iceberg.catalogs.keys import catalog_settings, servers_settings, storage_properties
 from icestream.connectors.iceberg.settings import problems
 
 NOON = dt.datetime(2026, 1, 1, 12, tzinfo=dt.UTC)

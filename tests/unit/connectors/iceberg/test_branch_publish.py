@@ -13,8 +13,8 @@ from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.types import LongType, NestedField
 
 from icestream.api.errors import CommitConflict, CommitUnknown
-from icestream.connectors.iceberg.branch_publish import BranchWrite, job_branch, spark_name
-from icestream.connectors.iceberg.catalogs import open_catalog
+from icestream.connectors.iceberg.catalogs.opening import open_catalog
+from icestream.connectors.iceberg.upserts.branch_publish import BranchWrite, job_branch, spark_name
 
 BRANCH = job_branch("my job")
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from icestream.connectors.iceberg.catalogs import catalog_properties
-from icestream.connectors.iceberg.java_catalogs import java_catalog
+from icestream.connectors.iceberg.catalogs.java_catalogs import java_catalog
+from icestream.connectors.iceberg.catalogs.opening import catalog_properties
 from icestream.connectors.iceberg.settings import problems, warnings
 from tests.catalog_examples import examples
 

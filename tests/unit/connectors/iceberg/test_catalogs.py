@@ -7,8 +7,13 @@ import pytest
 
 from icestream.api.errors import ConfigError, SinkUnavailable
 from icestream.cluster.allowed_hosts import host_problems
-from icestream.connectors.iceberg.catalogs import catalog_name, catalog_properties, new_catalog, open_catalog
-from icestream.connectors.iceberg.java_catalogs import java_catalog
+from icestream.connectors.iceberg.catalogs.java_catalogs import java_catalog
+from icestream.connectors.iceberg.catalogs.opening import (
+    catalog_name,
+    catalog_properties,
+    new_catalog,
+    open_catalog,
+)
 from icestream.connectors.iceberg.plugin import IcebergPlugin
 from icestream.embedded.ports import free_port
 
@@ -243,7 +248,10 @@ def test_a_catalog_that_cannot_be_reached_is_named_by_its_address() -> None:
 def test_what_is_not_installed_is_named_with_its_extra(
     settings: dict[str, str], module: str, extra: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    ours = ("icestream.connectors.iceberg.hive_catalog", "icestream.connectors.iceberg.aws_catalogs")
+    ours = (
+        "icestream.connectors.iceberg.catalogs.hive_catalog",
+        "icestream.connectors.iceberg.catalogs.aws_catalogs",
+    )
     for name in list(sys.modules):
         if name in ours or name.startswith(
             (f"{module}.", "pyiceberg.catalog.hive", "pyiceberg.catalog.glue")

@@ -18,14 +18,14 @@ from icestream.api.connector import SparkCatalog
 from icestream.api.errors import ConfigError
 from icestream.api.offsets import Partition
 from icestream.api.sink import TargetTask, WriterTask
-from icestream.connectors.iceberg.catalogs import open_catalog
-from icestream.connectors.iceberg.changes import KIND, OFFSET, OWN_COLUMNS, StagedChanges
-from icestream.connectors.iceberg.merge import ReadChanges, merge_statement, view_columns
+from icestream.connectors.iceberg.catalogs.opening import open_catalog
+from icestream.connectors.iceberg.files.stage import TablePlan
 from icestream.connectors.iceberg.settings import id_columns, is_upsert, problems
 from icestream.connectors.iceberg.sink import table_from
-from icestream.connectors.iceberg.stage import TablePlan
 from icestream.connectors.iceberg.table import IcebergTable
-from icestream.connectors.iceberg.upserts import Upserts
+from icestream.connectors.iceberg.upserts.changes import KIND, OFFSET, OWN_COLUMNS, StagedChanges
+from icestream.connectors.iceberg.upserts.commit import Upserts
+from icestream.connectors.iceberg.upserts.merge import ReadChanges, merge_statement, view_columns
 from icestream.connectors.iceberg.writer import IcebergWriter
 from icestream.records.column import Column
 from icestream.records.json_source import JsonSource

@@ -22,15 +22,15 @@ from icestream.api.checkpoint import PRUNE_AFTER, TopicIds, checkpoint_after, ch
 from icestream.api.errors import FatalError
 from icestream.api.offsets import NOTHING, Offsets, Partition
 from icestream.api.sink import Commit
-from icestream.connectors.iceberg.catalogs import new_catalog, open_catalog
-from icestream.connectors.iceberg.checkpoint_text import (
+from icestream.connectors.iceberg.catalogs.opening import new_catalog, open_catalog
+from icestream.connectors.iceberg.commits.checkpoint_text import (
     TableCheckpoint,
     checkpoint_from_property,
     checkpoint_from_summary,
     property_text,
     summary_text,
 )
-from icestream.connectors.iceberg.checkpoints import key_of
+from icestream.connectors.iceberg.commits.checkpoints import key_of
 from icestream.connectors.iceberg.table import IcebergTable
 
 A, B, C = Partition("a", 0), Partition("a", 7), Partition("b", 1)

@@ -10,7 +10,7 @@ from pyiceberg.catalog import Catalog
 
 from icestream.api.checkpoint import Checkpoint
 from icestream.api.offsets import Offsets
-from icestream.connectors.iceberg.catalogs import open_catalog
+from icestream.connectors.iceberg.catalogs.opening import open_catalog
 from icestream.connectors.iceberg.plugin import IcebergPlugin
 from tests.behaviours.test_sinks import SCHEMA, SOURCE, Subject
 

@@ -23,13 +23,13 @@ from icestream.api.checkpoint import TopicIds, checkpoint_after
 from icestream.api.errors import CommitConflict
 from icestream.api.offsets import Offsets, Partition
 from icestream.api.sink import Commit
-from icestream.connectors.iceberg.compaction import CompactionLimits, compact
-from icestream.connectors.iceberg.file_origins import Origins
-from icestream.connectors.iceberg.replace_commit import Replacement, growing, replace_files
-from icestream.connectors.iceberg.stage import StageWriter
-from icestream.connectors.iceberg.sweep import file_prefix
+from icestream.connectors.iceberg.commits.sweep import file_prefix
+from icestream.connectors.iceberg.files.stage import StageWriter
+from icestream.connectors.iceberg.maintenance.compaction import CompactionLimits, compact
+from icestream.connectors.iceberg.maintenance.replace_commit import Replacement, growing, replace_files
 from icestream.connectors.iceberg.table import IcebergTable
 from icestream.records.origins import RowOrigins
+from icestream.tables.file_origins import Origins
 from tests.unit.connectors.iceberg.maintained import (
     BUCKETS,
     PLAIN,

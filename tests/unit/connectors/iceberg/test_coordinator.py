@@ -14,14 +14,7 @@ from icestream.api.errors import SinkUnavailable
 from icestream.api.offsets import Offsets, Partition
 from icestream.connectors.iceberg.coordinator import table_commits
 from icestream.connectors.iceberg.coordinator.coordinator import ASK_AGAIN_SECONDS, Coordinator, Pace
-from icestream.connectors.iceberg.coordinator.rounds import SETTLE_SECONDS, Envelope, SourceState
-from icestream.connectors.iceberg.coordinator.table_commits import (
-    JavaJob,
-    Outcome,
-    TableCommits,
-    java_moment,
-)
-from icestream.connectors.iceberg.events import (
+from icestream.connectors.iceberg.coordinator.events import (
     CommitComplete,
     CommitToTable,
     DataComplete,
@@ -34,6 +27,13 @@ from icestream.connectors.iceberg.events import (
     WrittenFile,
     decoded,
     encoded,
+)
+from icestream.connectors.iceberg.coordinator.rounds import SETTLE_SECONDS, Envelope, SourceState
+from icestream.connectors.iceberg.coordinator.table_commits import (
+    JavaJob,
+    Outcome,
+    TableCommits,
+    java_moment,
 )
 from icestream.kafka.topic_follower import TopicRecord
 

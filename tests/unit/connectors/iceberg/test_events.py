@@ -13,9 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from icestream.api.errors import FatalError
-from icestream.connectors.iceberg.avro_datum import BadDatum
-from icestream.connectors.iceberg.event_schemas import PartitionColumn
-from icestream.connectors.iceberg.events import (
+from icestream.connectors.iceberg.coordinator.avro_datum import BadDatum
+from icestream.connectors.iceberg.coordinator.event_schemas import PartitionColumn
+from icestream.connectors.iceberg.coordinator.events import (
     CommitComplete,
     CommitToTable,
     DataComplete,

@@ -12,9 +12,9 @@ from pyiceberg.exceptions import CommitFailedException
 from pyiceberg.table import Table
 
 from icestream.api.errors import CommitConflict, FatalError
-from icestream.connectors.iceberg.compaction import CompactionLimits, compact
-from icestream.connectors.iceberg.expiry import ExpiryLimits, expire, to_expire
-from icestream.connectors.iceberg.replace_commit import Replacement, replace_files
+from icestream.connectors.iceberg.maintenance.compaction import CompactionLimits, compact
+from icestream.connectors.iceberg.maintenance.expiry import ExpiryLimits, expire, to_expire
+from icestream.connectors.iceberg.maintenance.replace_commit import Replacement, replace_files
 from tests.unit.connectors.iceberg.maintained import Job, ids, loaded, new_catalog, on_disk
 
 NOW = dt.datetime.now(dt.UTC)

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from icestream.api.errors import ConfigError
-from icestream.connectors.iceberg.catalogs import catalog_properties
-from icestream.connectors.iceberg.hadoop_settings import with_hadoop
-from icestream.connectors.iceberg.java_catalogs import java_catalog
+from icestream.connectors.iceberg.catalogs.hadoop_settings import with_hadoop
+from icestream.connectors.iceberg.catalogs.java_catalogs import java_catalog
+from icestream.connectors.iceberg.catalogs.opening import catalog_properties
 from icestream.connectors.iceberg.plugin import IcebergPlugin
 from icestream.connectors.iceberg.settings import problems, warnings
 

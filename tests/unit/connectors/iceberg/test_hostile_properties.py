@@ -16,11 +16,11 @@ from pyiceberg.schema import Schema
 from pyiceberg.types import LongType, NestedField
 
 from icestream.api.errors import ConfigError
-from icestream.connectors.iceberg.aws_login import runs_out
-from icestream.connectors.iceberg.catalog_keys import SESSION_EXPIRES
-from icestream.connectors.iceberg.catalogs import catalog_properties, new_catalog
+from icestream.connectors.iceberg.catalogs.aws_login import runs_out
+from icestream.connectors.iceberg.catalogs.keys import SESSION_EXPIRES
+from icestream.connectors.iceberg.catalogs.opening import catalog_properties, new_catalog
+from icestream.connectors.iceberg.files.stage import StageWriter
 from icestream.connectors.iceberg.settings import problems, warnings
-from icestream.connectors.iceberg.stage import StageWriter
 from icestream.connectors.iceberg.table import IcebergTable
 
 SCHEMA = Schema(NestedField(1, "id", LongType()))

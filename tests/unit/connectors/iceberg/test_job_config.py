@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from icestream.api.errors import ConfigError
-from icestream.connectors.iceberg.job_manager import IcebergJobConfig
+from icestream.connectors.iceberg.coordinator.job_manager import IcebergJobConfig
 
 REQUIRED = {
     "KAFKA_BOOTSTRAP_SERVERS": "kafka:9092",

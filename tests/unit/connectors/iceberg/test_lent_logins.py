@@ -9,7 +9,7 @@ import pytest
 from pyiceberg.schema import Schema
 from pyiceberg.types import LongType, NestedField
 
-from icestream.connectors.iceberg.catalogs import new_catalog
+from icestream.connectors.iceberg.catalogs.opening import new_catalog
 from icestream.connectors.iceberg.table import IcebergTable
 from tests.crashes.rest_catalog import SilentCatalog
 

@@ -23,10 +23,10 @@ from icestream.api.batch import Batch, Counts, Staged
 from icestream.api.checkpoint import Checkpoint, TopicIds, checkpoint_after
 from icestream.api.offsets import Offsets, Partition
 from icestream.api.sink import Commit
-from icestream.connectors.iceberg.catalogs import open_catalog
-from icestream.connectors.iceberg.light_metadata import MetadataTexts
-from icestream.connectors.iceberg.manifest_lists import AvroContainer
-from icestream.connectors.iceberg.stage import StageWriter
+from icestream.connectors.iceberg.catalogs.opening import open_catalog
+from icestream.connectors.iceberg.commits.light_metadata import MetadataTexts
+from icestream.connectors.iceberg.commits.manifest_lists import AvroContainer
+from icestream.connectors.iceberg.files.stage import StageWriter
 from icestream.connectors.iceberg.table import IcebergTable
 from icestream.records.origins import RowOrigins
 

@@ -13,10 +13,10 @@ from pyiceberg.partitioning import PartitionSpec
 from pyroaring import BitMap64
 
 from icestream.api.errors import FatalError
-from icestream.connectors.iceberg.compaction import CompactionLimits, compact
-from icestream.connectors.iceberg.expiry import ExpiryLimits, expire
-from icestream.connectors.iceberg.orphans import remove_orphans
-from icestream.connectors.iceberg.replace_commit import Replacement, replace_files
+from icestream.connectors.iceberg.maintenance.compaction import CompactionLimits, compact
+from icestream.connectors.iceberg.maintenance.expiry import ExpiryLimits, expire
+from icestream.connectors.iceberg.maintenance.orphans import remove_orphans
+from icestream.connectors.iceberg.maintenance.replace_commit import Replacement, replace_files
 from tests.long_form import sized
 from tests.unit.connectors.iceberg.maintained import BUCKETS, PLAIN, Job, ids, loaded, new_catalog
 

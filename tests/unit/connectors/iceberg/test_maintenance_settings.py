@@ -7,7 +7,7 @@ import datetime as dt
 import pytest
 
 from icestream.connectors.iceberg import settings
-from icestream.connectors.iceberg.maintenance_settings import (
+from icestream.connectors.iceberg.maintenance.settings import (
     MAINTENANCE,
     maintenance_of,
     maintenance_problems,

@@ -8,7 +8,7 @@ from pyiceberg.catalog import Catalog
 
 from icestream.api.errors import ConfigError
 from icestream.connectors.iceberg import settings
-from icestream.connectors.iceberg.catalogs import open_catalog
+from icestream.connectors.iceberg.catalogs.opening import open_catalog
 from icestream.connectors.iceberg.new_table import NewTable
 from icestream.connectors.iceberg.partition_by import Term, terms
 from icestream.connectors.iceberg.table_settings import Given, table_setting

@@ -11,9 +11,9 @@ import pytest
 from pyiceberg.catalog import Catalog
 
 from icestream.api.errors import FatalError
-from icestream.connectors.iceberg.compaction import CompactionLimits, compact
-from icestream.connectors.iceberg.expiry import ExpiryLimits, expire
-from icestream.connectors.iceberg.orphans import remove_orphans
+from icestream.connectors.iceberg.maintenance.compaction import CompactionLimits, compact
+from icestream.connectors.iceberg.maintenance.expiry import ExpiryLimits, expire
+from icestream.connectors.iceberg.maintenance.orphans import remove_orphans
 from tests.unit.connectors.iceberg.maintained import Job, loaded, new_catalog, on_disk
 
 DAY = dt.timedelta(days=1)

@@ -8,7 +8,7 @@ from pyiceberg.schema import Schema
 from pyiceberg.transforms import IdentityTransform
 from pyiceberg.types import NestedField, StringType
 
-from icestream.connectors.iceberg.partitions import Partitioner
+from icestream.connectors.iceberg.files.partitions import Partitioner
 
 SCHEMA = Schema(*(NestedField(number, f"s{number}", StringType()) for number in (1, 2, 3, 4)))
 

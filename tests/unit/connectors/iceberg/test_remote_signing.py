@@ -14,10 +14,9 @@ from botocore.awsrequest import AWSRequest
 from pyiceberg.io.pyarrow import PyArrowFileIO
 
 from icestream.api.errors import ConfigError
-from icestream.connectors.iceberg.catalog_keys import storage_properties
-from icestream.connectors.iceberg.java_catalogs import java_catalog
-from icestream.connectors.iceberg.plugin import IcebergPlugin
-from icestream.connectors.iceberg.remote_signing import (
+from icestream.connectors.iceberg.catalogs.java_catalogs import java_catalog
+from icestream.connectors.iceberg.catalogs.keys import storage_properties
+from icestream.connectors.iceberg.catalogs.remote_signing import (
     RemoteSigner,
     SignatureRefused,
     SignedFileIO,
@@ -27,6 +26,7 @@ from icestream.connectors.iceberg.remote_signing import (
     is_signed,
     signed_properties,
 )
+from icestream.connectors.iceberg.plugin import IcebergPlugin
 from icestream.connectors.iceberg.settings import problems, warnings
 from tests.http_proxy import Answer, PassOn, Request, proxy
 

@@ -8,17 +8,11 @@ from typing import Any
 
 import pytest
 
-from icestream.connectors.iceberg.route_settings import (
-    RoutePlan,
-    name_problem,
-    parsed_template,
-    route_plan,
-    route_problems,
-    route_warnings,
-)
-from icestream.connectors.iceberg.routing import Routed, Router
+from icestream.connectors.iceberg.routing.settings import route_plan, route_problems, route_warnings
 from icestream.connectors.iceberg.settings import warnings
 from icestream.pipeline.record_path import RecordSettings, record_path_from
+from icestream.tables.router import Routed, Router
+from icestream.tables.routes import RoutePlan, name_problem, parsed_template
 from tests.unit.pipeline.batches import CONFIG, chunk
 
 

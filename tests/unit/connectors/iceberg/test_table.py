@@ -17,8 +17,8 @@ from icestream.api.checkpoint import Checkpoint, TopicIds, checkpoint_after
 from icestream.api.errors import CommitConflict, ConfigError
 from icestream.api.offsets import Offsets, Partition
 from icestream.api.sink import Commit
-from icestream.connectors.iceberg.catalogs import open_catalog
-from icestream.connectors.iceberg.stage import StagedFile, StageWriter
+from icestream.connectors.iceberg.catalogs.opening import open_catalog
+from icestream.connectors.iceberg.files.stage import StagedFile, StageWriter
 from icestream.connectors.iceberg.table import IcebergTable
 from icestream.records.origins import RowOrigins
 

@@ -29,9 +29,9 @@ from pyiceberg.types import (
 )
 
 from icestream.api.errors import CommitUnknown, FatalError
+from icestream.connectors.iceberg.coordinator.events import DataWritten, TableReference, WrittenFile
 from icestream.connectors.iceberg.coordinator.rounds import Envelope
 from icestream.connectors.iceberg.coordinator.table_commits import JavaJob, Outcome, Round, TableCommits
-from icestream.connectors.iceberg.events import DataWritten, TableReference, WrittenFile
 
 JOB = JavaJob("control", "connect-x", "x-0")
 SCHEMA = Schema(NestedField(1, "id", LongType()), NestedField(2, "name", StringType()))

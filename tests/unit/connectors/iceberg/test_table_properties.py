@@ -17,8 +17,8 @@ from pyiceberg.schema import Schema
 from pyiceberg.transforms import IdentityTransform
 
 from icestream.api.offsets import Partition
-from icestream.connectors.iceberg.catalogs import open_catalog
-from icestream.connectors.iceberg.stage import StagedFile, StageWriter, parquet_options
+from icestream.connectors.iceberg.catalogs.opening import open_catalog
+from icestream.connectors.iceberg.files.stage import StagedFile, StageWriter, parquet_options
 from icestream.connectors.iceberg.table import IcebergTable
 from icestream.connectors.iceberg.write_properties import write_problems
 from icestream.records.origins import RowOrigins

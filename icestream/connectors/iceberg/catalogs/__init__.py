@@ -1,0 +1,1 @@
+"""Catalogs: opened by their Java names, guarded, with logins and signatures."""

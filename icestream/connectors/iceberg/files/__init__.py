@@ -1,0 +1,1 @@
+"""Data files: rows clustered by partition, written as Parquet, with statistics."""

@@ -1,0 +1,1 @@
+"""Keeps tables in shape: compaction, expiry, removal of orphans."""

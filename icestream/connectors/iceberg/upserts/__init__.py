@@ -1,0 +1,1 @@
+"""Changes of rows: staged, merged by Spark, published with the checkpoint."""
