@@ -14,7 +14,7 @@ from icestream.jobs.sink_job import Limits
 from icestream.jobs.sink_manager import SinkManager
 from icestream.kafka.topics import GroupOffset
 from icestream.kafka.watch import Seen
-from tests.unit.jobs.test_sink_manager import FakeSink, World
+from tests.unit.jobs.managed_sink import FakeSink, World
 
 ONLY = Partition("t", 0)
 

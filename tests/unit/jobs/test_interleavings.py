@@ -6,103 +6,21 @@ every bad one is a letter once. Each seed is another run; one that fails can be 
 
 from __future__ import annotations
 
-import datetime as dt
 import json
 import random
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pytest
 
 from icestream.api.batch import Batch, BatchResult, Counts, Rejected, Staged
 from icestream.api.checkpoint import Checkpoint, FoundCheckpoint, from_json, to_json
-from icestream.api.errors import CommitConflict, CommitUnknown, Fenced, RetriableError, SourceUnavailable
-from icestream.api.offsets import Offsets, Partition
-from icestream.api.sink import Commit, Receipt, SinkPlan, Target
-from icestream.jobs.publisher import PendingDeadLetters
-from icestream.jobs.sink_job import DeadLetterSettings
-from icestream.jobs.sink_manager import SinkManager
-from icestream.kafka.topics import GroupOffset, TopicFacts
-from tests.unit.jobs.test_idle import FakeWatch
-from tests.unit.jobs.test_sink_manager import JOB, FakeRunner, FakeSink
-
-PARTITIONS = 3
-NOW = dt.datetime(2026, 1, 1, tzinfo=dt.UTC)
-
-
-class Died(Exception):
-    """The process of a manager, between two steps."""
-
-
-def is_bad(offset: int) -> bool:
-    return offset % 5 == 3
-
-
-class Kafka:
-    def __init__(self) -> None:
-        self.end = dict.fromkeys(range(PARTITIONS), 0)
-        self.leaderless: frozenset[int] = frozenset()
-        self.group: dict[Partition, GroupOffset] = {}
-        self.letters: Counter[tuple[int, int]] = Counter()
-        self.epoch = 0
-
-    def cluster_id(self) -> str:
-        return "cluster"
-
-    def matching(self, pattern: str) -> list[str]:
-        return ["t"]
-
-    def describe(self, names: Iterable[str]) -> dict[str, TopicFacts]:
-        return {"t": TopicFacts("id", len(self.end), self.leaderless)} if "t" in set(names) else {}
-
-    def ends(self, partitions: Iterable[Partition]) -> Offsets:
-        return Offsets({partition: self.end[partition.number] for partition in self._led(partitions)})
-
-    def beginnings(self, partitions: Iterable[Partition]) -> Offsets:
-        return Offsets(dict.fromkeys(self._led(partitions), 0))
-
-    def group_offsets(self, group: str, partitions: Iterable[Partition]) -> dict[Partition, GroupOffset]:
-        return {partition: self.group[partition] for partition in partitions if partition in self.group}
-
-    def _led(self, partitions: Iterable[Partition]) -> list[Partition]:
-        asked = list(partitions)
-        if any(partition.number in self.leaderless for partition in asked):
-            raise SourceUnavailable("no leader")
-        return asked
-
-
-class FakePublisher:
-    """Dead letters go in several transactions; a newer publisher fences it."""
-
-    def __init__(self, world: World, who: str) -> None:
-        self._world, self._who = world, who
-        world.kafka.epoch += 1
-        self._epoch = world.kafka.epoch
-
-    def publish(self, commit: str, rejected: Sequence[Rejected], events: Any, offsets: Offsets) -> None:
-        kafka, chance = self._world.kafka, self._world.chance
-        queue = PendingDeadLetters(self._world.job, rejected, offsets)
-        while True:
-            self._world.between(self._who)
-            if self._epoch != kafka.epoch:
-                raise Fenced("a newer one is open")
-            if chance.random() < 0.05:
-                raise SourceUnavailable("nothing happened")
-            some = queue._rejected[queue.sent : queue.sent + chance.randint(1, 3)]
-            queue.sent += len(some)
-            kafka.letters.update((record.partition.number, record.offset) for record in some)
-            reached = queue._reached(queue.sent)
-            kafka.group |= {p: GroupOffset(reached[p], f"icestream:{commit}") for p in reached}
-            if chance.random() < 0.05:
-                raise SourceUnavailable("it happened, and the answer is lost")
-            if not queue.left:
-                return
-
-    def close(self) -> None: ...
-
-    def abandon(self) -> None: ...
+from icestream.api.errors import CommitConflict, CommitUnknown
+from icestream.api.offsets import Partition
+from icestream.api.sink import Commit, Receipt, Sink, SinkPlan, Target
+from tests.unit.jobs.managed_sink import FakeRunner, FakeSink
+from tests.unit.jobs.two_managers import PARTITIONS, TwoManagers, is_bad
 
 
 class Table(Target):
@@ -161,53 +79,17 @@ class Runner(FakeRunner):
         return BatchResult(staged, rejected, 100, {}, overflow=too_large, records_read=10)
 
 
-class World:
+class World(TwoManagers):
     def __init__(self, seed: int, tables: Sequence[str], *, loses_leaders: bool) -> None:
-        self.chance = random.Random(seed)
-        self.kafka = Kafka()
         self.tables = [Table(self, name) for name in tables]
-        letters = DeadLetterSettings("dlq", 1, True)
-        self.job = replace(JOB, tolerates_all=True, dead_letters=letters)
         self._loses_leaders = loses_leaders
-        self._now = 0.0
-        self._is_calm = False
-        self._busy: list[str] = []
-        self._managers = {who: self._started(who) for who in "AB"}
+        super().__init__(seed)
 
-    def _started(self, who: str) -> SinkManager:
-        return SinkManager(
-            self.job,
-            self.kafka,
-            FakeSink(self.tables),
-            Runner(self.chance),
-            lambda: FakePublisher(self, who),
-            lambda: self._now,
-            lambda: NOW,
-            lambda point: self.between(who),
-            watch=FakeWatch(),
-            aside=lambda work: work(),
-        )
+    def sink(self) -> Sink:
+        return FakeSink(self.tables)
 
-    def between(self, who: str) -> None:
-        """Between two steps of a manager: it may die there, or the other one may have its turn."""
-        luck = 1.0 if self._is_calm else self.chance.random()
-        if luck < 0.04:
-            raise Died
-        if luck < 0.25:
-            self._turn("B" if who == "A" else "A")
-
-    def _turn(self, who: str) -> None:
-        if who in self._busy:
-            return
-        self._busy.append(who)
-        try:
-            self._managers[who].tick()
-        except (Died, Fenced):
-            self._managers[who] = self._started(who)
-        except RetriableError:
-            pass
-        finally:
-            self._busy.remove(who)
+    def runner(self) -> FakeRunner:
+        return Runner(self.chance)
 
     def run(self, turns: int) -> None:
         for _ in range(turns):

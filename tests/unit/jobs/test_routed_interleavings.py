@@ -6,7 +6,6 @@ not committed. Meanwhile somebody rolls tables back, and Kafka forgets the group
 
 from __future__ import annotations
 
-import datetime as dt
 import json
 import random
 from collections import Counter
@@ -22,20 +21,13 @@ from icestream.api.errors import (
     CommitConflict,
     CommitUnknown,
     ConfigError,
-    Fenced,
     Problem,
-    RetriableError,
     SourceRecreated,
 )
 from icestream.api.offsets import Offsets, Partition
 from icestream.api.sink import Commit, Message, Receipt, Routing, Sink, SinkPlan, Target
-from icestream.jobs.sink_job import DeadLetterSettings
-from icestream.jobs.sink_manager import SinkManager
-from tests.unit.jobs.test_idle import FakeWatch
-from tests.unit.jobs.test_interleavings import PARTITIONS, Died, FakePublisher, Kafka, is_bad
-from tests.unit.jobs.test_sink_manager import JOB, FakeRunner
-
-NOW = dt.datetime(2026, 1, 1, tzinfo=dt.UTC)
+from tests.unit.jobs.managed_sink import FakeRunner
+from tests.unit.jobs.two_managers import PARTITIONS, TwoManagers, is_bad
 
 
 def tables_of(partition: int, offset: int) -> Sequence[str]:
@@ -166,7 +158,7 @@ class Runner(FakeRunner):
         return BatchResult(parts, rejected, 100, {}, None or {}, too_large, 10, every, frozenset(unknown))
 
 
-class World:
+class World(TwoManagers):
     def __init__(
         self,
         seed: int,
@@ -176,54 +168,20 @@ class World:
         forgets: bool = False,
         leaders: bool = False,
     ) -> None:
-        self.chance = random.Random(seed)
-        self.kafka = Kafka()
         self.tables = {name: Table(self, name) for name in ("a", "b", "rare", "absent")}
-        self.job = replace(JOB, tolerates_all=True, dead_letters=DeadLetterSettings("dlq", 1, True))
         self._grows, self._rolls_back, self._forgets, self._leaders = grows, rolls_back, forgets, leaders
-        self._now = 0.0
-        self._is_calm = False
         self.routes = True
-        self._busy: list[str] = []
-        self._managers = {who: self._started(who) for who in "AB"}
+        super().__init__(seed)
 
     def names(self, partition: int, offset: int) -> Sequence[str]:
         names = tables_of(partition, offset)
         return names if self._grows else [name for name in names if name != "absent"]
 
-    def _started(self, who: str) -> SinkManager:
-        return SinkManager(
-            self.job,
-            self.kafka,
-            RoutingSink(self, grows=self._grows),
-            Runner(self),
-            lambda: FakePublisher(self, who),  # type: ignore[arg-type]
-            lambda: self._now,
-            lambda: NOW,
-            lambda point: self.between(who),
-            watch=FakeWatch(),
-            aside=lambda work: work(),
-        )
+    def sink(self) -> Sink:
+        return RoutingSink(self, grows=self._grows)
 
-    def between(self, who: str) -> None:
-        luck = 1.0 if self._is_calm else self.chance.random()
-        if luck < 0.04:
-            raise Died
-        if luck < 0.25:
-            self._turn("B" if who == "A" else "A")
-
-    def _turn(self, who: str) -> None:
-        if who in self._busy:
-            return
-        self._busy.append(who)
-        try:
-            self._managers[who].tick()
-        except (Died, Fenced):
-            self._managers[who] = self._started(who)
-        except RetriableError:
-            pass
-        finally:
-            self._busy.remove(who)
+    def runner(self) -> FakeRunner:
+        return Runner(self)
 
     def run(self, turns: int) -> None:
         chance = self.chance

@@ -19,7 +19,7 @@ from icestream.jobs.group_offsets import ConnectorKafka
 from icestream.jobs.sink_job import DeadLetterSettings
 from icestream.jobs.sink_offsets import SinkOffsets
 from icestream.kafka.topics import GroupOffset
-from tests.unit.jobs.test_sink_manager import FakeSink, World
+from tests.unit.jobs.managed_sink import FakeSink, World
 
 P = Partition("t", 0)
 

@@ -10,8 +10,8 @@ import datetime as dt
 import functools
 import json
 import uuid
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Final
 
 from icestream.api.errors import FatalError
@@ -149,31 +149,6 @@ def encoded(event: Event) -> bytes:
         "payload": value,
     }
     return _MAGIC + len(text).to_bytes(2, "big") + text + _type_of(text).write(datum)
-
-
-def split(event: Event, most_bytes: int, new_id: Callable[[], uuid.UUID] = uuid.uuid4) -> list[Event]:
-    """The event, or several with fewer files each: none is larger than a message may be."""
-    size = len(encoded(event))
-    if size <= most_bytes:
-        return [event]
-    written = event.payload
-    if not isinstance(written, DataWritten):
-        raise FatalError(
-            f"a {type(written).__name__} event has {size:,} bytes; a message may have {most_bytes:,}"
-        )
-    data, deletes = tuple(written.data_files or ()), tuple(written.delete_files or ())
-    if len(data) + len(deletes) < 2:
-        raise FatalError(
-            f"the event of one file of {written.table} has {size:,} bytes, and a message may have "
-            f"{most_bytes:,}: raise max.message.bytes of the control topic"
-        )
-    half = (len(data) + len(deletes)) // 2
-    first = replace(written, data_files=data[:half], delete_files=deletes[: max(0, half - len(data))])
-    rest = replace(written, data_files=data[half:], delete_files=deletes[max(0, half - len(data)) :])
-    return [
-        *split(replace(event, payload=first), most_bytes, new_id),
-        *split(replace(event, id=new_id(), payload=rest), most_bytes, new_id),
-    ]
 
 
 def _described(payload: Payload) -> tuple[Any, dict[str, Any]]:

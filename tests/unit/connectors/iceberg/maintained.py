@@ -97,6 +97,15 @@ class Job:
             assert found.layers.get(self.source, []) == ([BitMap64(range(until))] if until else [])
 
 
+def committed(folder: Path, batches: int, rows: int = 10) -> tuple[Catalog, Job]:
+    """A table without partitions, and the job that has committed so many batches to it."""
+    catalog = new_catalog(folder)
+    job = Job(catalog)
+    for _ in range(batches):
+        job.commit(rows)
+    return catalog, job
+
+
 def loaded(catalog: Catalog) -> Table:
     return catalog.load_table("ns.t")
 

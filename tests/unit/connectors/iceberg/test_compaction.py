@@ -34,6 +34,7 @@ from tests.unit.connectors.iceberg.maintained import (
     BUCKETS,
     PLAIN,
     Job,
+    committed,
     data_files,
     ids,
     loaded,
@@ -73,10 +74,7 @@ def test_rows_proof_and_checkpoint_stay(tmp_path: Path, spec: PartitionSpec, fol
 
 
 def test_few_files_and_large_files_are_left_alone(tmp_path: Path) -> None:
-    catalog = new_catalog(tmp_path)
-    job = Job(catalog)
-    for _ in range(3):
-        job.commit()
+    catalog, job = committed(tmp_path, 3)
     assert compact(loaded(catalog), FOUR).snapshot_id is None
     job.commit()
     assert compact(loaded(catalog), CompactionLimits(4, target_bytes=100)).snapshot_id is None, (
@@ -99,10 +97,7 @@ def test_what_is_merged_at_least_doubles() -> None:
 
 
 def test_a_file_larger_than_the_target_is_never_made(tmp_path: Path) -> None:
-    catalog = new_catalog(tmp_path)
-    job = Job(catalog)
-    for _ in range(12):
-        job.commit()
+    catalog, job = committed(tmp_path, 12)
     size = next(iter(loaded(catalog).scan().plan_files())).file.file_size_in_bytes
     done = compact(loaded(catalog), CompactionLimits(4, target_bytes=size * 3 + size // 2))
     assert done.files_added == 4
@@ -132,10 +127,7 @@ def test_offsets_that_were_read_twice_are_twice_in_the_merged_file(tmp_path: Pat
 
 
 def test_files_of_older_schemas_get_the_columns_of_today(tmp_path: Path) -> None:
-    catalog = new_catalog(tmp_path)
-    job = Job(catalog)
-    for _ in range(4):
-        job.commit()
+    catalog, job = committed(tmp_path, 4)
     with loaded(catalog).update_schema() as update:
         update.add_column("score", DoubleType())
         update.rename_column("text", "words")
@@ -147,10 +139,7 @@ def test_files_of_older_schemas_get_the_columns_of_today(tmp_path: Path) -> None
 
 
 def test_rows_of_others_are_counted_and_not_claimed(tmp_path: Path) -> None:
-    catalog = new_catalog(tmp_path)
-    job = Job(catalog)
-    for _ in range(3):
-        job.commit()
+    catalog, job = committed(tmp_path, 3)
     table = loaded(catalog)
     table.append(table.scan(row_filter="id < 5").to_arrow())
     compact(loaded(catalog), FOUR)
@@ -159,10 +148,7 @@ def test_rows_of_others_are_counted_and_not_claimed(tmp_path: Path) -> None:
 
 
 def test_a_batch_that_lands_meanwhile_stays_and_so_does_the_merge(tmp_path: Path) -> None:
-    catalog = new_catalog(tmp_path)
-    job = Job(catalog)
-    for _ in range(4):
-        job.commit()
+    catalog, job = committed(tmp_path, 4)
     compact(loaded(catalog), FOUR, reached=lambda point: job.commit() if point == "rewritten" else None)
     assert data_files(catalog) == 2
     assert ids(catalog) == Counter(range(50))
@@ -171,10 +157,7 @@ def test_a_batch_that_lands_meanwhile_stays_and_so_does_the_merge(tmp_path: Path
 
 
 def test_the_jobs_own_commit_survives_a_merge_meanwhile(tmp_path: Path) -> None:
-    catalog = new_catalog(tmp_path)
-    job = Job(catalog)
-    for _ in range(4):
-        job.commit()
+    catalog, job = committed(tmp_path, 4)
     sent = catalog.commit_table
 
     def late(*arguments: object) -> object:
@@ -189,10 +172,7 @@ def test_the_jobs_own_commit_survives_a_merge_meanwhile(tmp_path: Path) -> None:
 
 
 def test_of_two_who_merge_the_same_files_one_lands_and_leaves_nothing(tmp_path: Path) -> None:
-    catalog = new_catalog(tmp_path)
-    job = Job(catalog)
-    for _ in range(4):
-        job.commit()
+    catalog, job = committed(tmp_path, 4)
 
     def other(point: str) -> None:
         if point == "rewritten":
@@ -207,10 +187,7 @@ def test_of_two_who_merge_the_same_files_one_lands_and_leaves_nothing(tmp_path: 
 
 
 def test_rows_that_are_removed_meanwhile_do_not_come_back(tmp_path: Path) -> None:
-    catalog = new_catalog(tmp_path)
-    job = Job(catalog)
-    for _ in range(4):
-        job.commit()
+    catalog, _ = committed(tmp_path, 4)
     with pytest.raises(CommitConflict):
         compact(
             loaded(catalog),
@@ -221,10 +198,7 @@ def test_rows_that_are_removed_meanwhile_do_not_come_back(tmp_path: Path) -> Non
 
 
 def test_manifests_are_merged_and_files_stay(tmp_path: Path) -> None:
-    catalog = new_catalog(tmp_path)
-    job = Job(catalog)
-    for _ in range(10):
-        job.commit(100)
+    catalog, job = committed(tmp_path, 10, rows=100)
     done = replace_files(loaded(catalog), Replacement("manifests", merge_manifests=5))
     assert (done.manifests_before, done.manifests_after) == (10, 1)
     assert ids(catalog) == Counter(range(1000))
@@ -316,10 +290,7 @@ def test_every_type_survives(tmp_path: Path, is_changed: bool) -> None:
 
 
 def test_what_a_killed_merge_leaves_is_swept_with_the_files_of_dead_batches(tmp_path: Path) -> None:
-    catalog = new_catalog(tmp_path)
-    job = Job(catalog)
-    for _ in range(4):
-        job.commit()
+    catalog, job = committed(tmp_path, 4)
 
     class Killed(BaseException):
         pass

@@ -28,7 +28,6 @@ from icestream.connectors.iceberg.coordinator.events import (
     WrittenFile,
     decoded,
     encoded,
-    split,
 )
 
 GOLDEN = json.loads((Path(__file__).parent / "golden_events.json").read_text())
@@ -120,60 +119,24 @@ def test_delete_files_are_told_apart() -> None:
     assert (deletes.content, deletes.equality_ids, event.payload.table.uuid) == (2, [2], None)
 
 
-def written(files: int) -> Event:
-    made = [
-        WrittenFile(
-            f"s3://lake/db/t/data/{number:05d}.parquet",
-            "PARQUET",
-            1000,
-            4096,
-            partition=(20666, f"bucket-{number % 7}"),
-            column_sizes={column: column * 10 for column in range(1, 21)},
-            lower_bounds=dict.fromkeys(range(1, 21), b"\x00" * 16),
-            upper_bounds=dict.fromkeys(range(1, 21), b"\xff" * 16),
-        )
-        for number in range(files)
-    ]
+def written() -> Event:
+    file = WrittenFile(
+        "s3://lake/db/t/data/00000.parquet",
+        "PARQUET",
+        1000,
+        4096,
+        partition=(20666, "bucket-0"),
+        column_sizes={column: column * 10 for column in range(1, 21)},
+        lower_bounds=dict.fromkeys(range(1, 21), b"\x00" * 16),
+        upper_bounds=dict.fromkeys(range(1, 21), b"\xff" * 16),
+    )
     table = TableReference("iceberg", ("db",), "t", uuid.uuid4())
-    payload = DataWritten(uuid.uuid4(), table, tuple(made), (), (DAY, BUCKET))
+    payload = DataWritten(uuid.uuid4(), table, (file,), (), (DAY, BUCKET))
     return Event(uuid.uuid4(), NOW, "connect-x", payload)
 
 
-def test_a_message_that_is_too_large_is_split_and_no_file_is_lost() -> None:
-    event = written(1000)
-    limit = 100_000
-    assert len(encoded(event)) > 5 * limit
-    parts = split(event, limit)
-    assert all(len(encoded(part)) <= limit for part in parts)
-    assert len({part.id for part in parts}) == len(parts)
-    back = [decoded(encoded(part)) for part in parts]
-    payloads = [part.payload for part in back if part and isinstance(part.payload, DataWritten)]
-    assert isinstance(event.payload, DataWritten) and event.payload.data_files is not None
-    assert [file for one in payloads for file in one.data_files or ()] == list(event.payload.data_files)
-    assert {(one.commit_id, one.table) for one in payloads} == {
-        (event.payload.commit_id, event.payload.table)
-    }
-
-
-def test_a_small_message_stays_whole_and_one_file_that_is_too_large_is_told() -> None:
-    event = written(3)
-    assert split(event, 1_000_000) == [event]
-    with pytest.raises(FatalError, match=r"one file of db\.t has .* raise max\.message\.bytes"):
-        split(event, 1000)
-
-
-def test_deletes_are_split_as_well() -> None:
-    event = written(10)
-    assert isinstance(event.payload, DataWritten)
-    deletes = tuple(replace(file, content=1) for file in event.payload.data_files or ())
-    event = replace(event, payload=replace(event.payload, delete_files=deletes))
-    parts = [part.payload for part in split(event, 15_000)]
-    found = [file for one in parts if isinstance(one, DataWritten) for file in one.delete_files or ()]
-    assert len(parts) > 2 and found == list(deletes)
-
-
 def test_a_schema_that_the_format_has_no_room_for_is_refused() -> None:
-    event = written(1)
+    event = written()
     assert isinstance(event.payload, DataWritten) and event.payload.data_files
     columns = tuple(PartitionColumn(f"column_number_{at}", 1000 + at, "string") for at in range(700))
     file = replace(event.payload.data_files[0], partition=("x",) * 700)
@@ -183,7 +146,7 @@ def test_a_schema_that_the_format_has_no_room_for_is_refused() -> None:
 
 
 def test_names_beyond_ascii_survive() -> None:
-    event = written(1)
+    event = written()
     assert isinstance(event.payload, DataWritten) and event.payload.data_files
     columns = (PartitionColumn("größe\N{ROCKET}", 1000, "string"), BUCKET)
     file = replace(event.payload.data_files[0], partition=("\N{ROCKET}", None))
