@@ -7,24 +7,23 @@ time. The ratio is of CPU time, because much of a commit's wall time is the disk
 from __future__ import annotations
 
 import argparse
-import json
 import random
-import statistics
 import tempfile
 import time
 import uuid
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
 from pyiceberg.schema import Schema
 from pyiceberg.types import LongType, NestedField
 
+from bench.commit_times import TOPIC, catalog_keys, median_ms, save
 from icestream.api.batch import Batch, Counts, Staged
-from icestream.api.checkpoint import Checkpoint, TopicIds, checkpoint_after
+from icestream.api.checkpoint import Checkpoint, checkpoint_after
 from icestream.api.offsets import Offsets, Partition
 from icestream.api.sink import Commit
 from icestream.connectors.iceberg.catalogs.opening import open_catalog
@@ -61,18 +60,11 @@ class Job:
 
     def __init__(self, folder: Path, partitions: int) -> None:
         self._folder = folder
-        catalog = open_catalog(
-            {
-                "iceberg.catalog.type": "jdbc",
-                "iceberg.catalog.uri": f"jdbc:sqlite:{folder}/catalog.db",
-                "iceberg.catalog.warehouse": f"file://{folder}/warehouse",
-            }
-        )
+        catalog = open_catalog(catalog_keys(folder))
         catalog.create_namespace("bench")
         catalog.create_table("bench.t", Schema(NestedField(1, "id", LongType(), required=True)))
         self._table = IcebergTable(catalog, "bench.t", "job", write_props={})
         self._chance = random.Random(1)
-        self._topic = TopicIds("5L6g3nShT-eMCtK--X86sw", {"topic": "V8qKJ6LmR2CzDVnkSyYw4Q"})
         # Uneven: the busiest partition has three times the records of the idlest.
         self._at = {
             Partition("topic", number): int(1e6 * self._chance.uniform(0.5, 1.5))
@@ -89,7 +81,7 @@ class Job:
         plan = self._table.plan({})
         files = self._staged() if with_file else []
         cpu, wall = time.process_time(), time.perf_counter()
-        after = checkpoint_after(self._checkpoint, batch, counts, self._topic, tables)
+        after = checkpoint_after(self._checkpoint, batch, counts, TOPIC, tables)
         receipt = self._table.commit(Commit(after, self._checkpoint, plan, Staged(files)))
         taken = time.process_time() - cpu, time.perf_counter() - wall
         self._checkpoint, self._at = receipt.checkpoint, end
@@ -124,10 +116,10 @@ def grow(partitions: int, commits: int, *, with_files: bool) -> Growth:
         commits=commits,
         bytes_a_snapshot=(sizes[-1] - sizes[full]) // (len(sizes) - 1 - full),
         last_metadata_bytes=sizes[-1],
-        early_cpu_ms=_median_ms([early[0] for early, _ in rounds]),
-        late_cpu_ms=_median_ms([late[0] for _, late in rounds]),
-        early_wall_ms=_median_ms([early[1] for early, _ in rounds]),
-        late_wall_ms=_median_ms([late[1] for _, late in rounds]),
+        early_cpu_ms=median_ms([early[0] for early, _ in rounds]),
+        late_cpu_ms=median_ms([late[0] for _, late in rounds]),
+        early_wall_ms=median_ms([early[1] for early, _ in rounds]),
+        late_wall_ms=median_ms([late[1] for _, late in rounds]),
     )
 
 
@@ -137,10 +129,6 @@ def _fifth(partitions: int, *, with_file: bool) -> tuple[float, float]:
         for _ in range(4):
             job.commit(with_file=with_file)
         return job.commit(with_file=with_file)
-
-
-def _median_ms(seconds: Sequence[float]) -> float:
-    return round(statistics.median(seconds) * 1000, 1)
 
 
 def shown(found: Sequence[Growth]) -> str:
@@ -169,8 +157,7 @@ def main() -> None:
     ]
     print(shown(found))
     if chosen.save:
-        body: list[dict[str, Any]] = [{**asdict(one), "ratio": round(one.ratio, 2)} for one in found]
-        _RESULTS.write_text(json.dumps(body, indent=2) + "\n")
+        save(found, _RESULTS)
 
 
 if __name__ == "__main__":

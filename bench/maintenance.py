@@ -10,14 +10,12 @@ from __future__ import annotations
 
 import argparse
 import datetime as dt
-import json
-import statistics
 import tempfile
 import threading
 import time
 import uuid
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
@@ -28,8 +26,9 @@ from pyiceberg.schema import Schema
 from pyiceberg.transforms import BucketTransform
 from pyiceberg.types import LongType, NestedField, StringType, TimestamptzType
 
+from bench.commit_times import TOPIC, catalog_keys, median_ms, save
 from icestream.api.batch import Batch, Counts, Staged
-from icestream.api.checkpoint import Checkpoint, TopicIds, checkpoint_after
+from icestream.api.checkpoint import Checkpoint, checkpoint_after
 from icestream.api.offsets import Offsets, Partition
 from icestream.api.sink import Commit
 from icestream.connectors.iceberg.catalogs.opening import open_catalog
@@ -96,16 +95,13 @@ class Job:
             "connector.class": "org.apache.iceberg.connect.IcebergSinkConnector",
             "topics": "topic",
             "iceberg.tables": "bench.t",
-            "iceberg.catalog.type": "jdbc",
-            "iceberg.catalog.uri": f"jdbc:sqlite:{folder}/catalog.db",
-            "iceberg.catalog.warehouse": f"file://{folder}/warehouse",
+            **catalog_keys(folder),
             **keys,
         }
         self._catalog = open_catalog(self.config)
         self._catalog.create_namespace("bench")
         self._catalog.create_table("bench.t", _SCHEMA, partition_spec=spec)
         self._table = IcebergTable(self._catalog, "bench.t", "job", write_props={})
-        self._topic = TopicIds("5L6g3nShT-eMCtK--X86sw", {"topic": "V8qKJ6LmR2CzDVnkSyYw4Q"})
         self._at = 0
         self._checkpoint: Checkpoint | None = None
         self._threads: list[threading.Thread] = []
@@ -145,7 +141,7 @@ class Job:
         writer.write(_rows(self._at, end, plan.arrow_schema), _origins(self._at, end))
         files = writer.close()
         checkpoint = checkpoint_after(
-            self._checkpoint, batch, {_SOURCE: Counts(rows, rows)}, self._topic, {"bench.t": "id"}
+            self._checkpoint, batch, {_SOURCE: Counts(rows, rows)}, TOPIC, {"bench.t": "id"}
         )
         with self.schedule.turn:
             receipt = self._table.commit(Commit(checkpoint, self._checkpoint, plan, Staged(files)))
@@ -185,10 +181,10 @@ class Job:
             snapshots=len(table.metadata.snapshots),
             metadata_bytes=Path(table.metadata_location.removeprefix("file://")).stat().st_size,
             files_on_disk=sum(1 for path in self._folder.rglob("*") if path.is_file()),
-            first_cpu_ms=_median_ms([cpu for cpu, _ in new]),
-            last_cpu_ms=_median_ms([cpu for cpu, _ in old]),
-            first_wall_ms=_median_ms([wall for _, wall in new]),
-            last_wall_ms=_median_ms([wall for _, wall in old]),
+            first_cpu_ms=median_ms([cpu for cpu, _ in new]),
+            last_cpu_ms=median_ms([cpu for cpu, _ in old]),
+            first_wall_ms=median_ms([wall for _, wall in new]),
+            last_wall_ms=median_ms([wall for _, wall in old]),
             scan_ms=round(scan * 1000, 1),
             maintenance_seconds=round(self.spent, 2),
             batches_seconds=round(seconds, 2),
@@ -242,10 +238,6 @@ def keep(
         return job.kept(case, batches, rows, seconds, new, old)
 
 
-def _median_ms(seconds: Sequence[float]) -> float:
-    return round(statistics.median(seconds) * 1000, 1)
-
-
 def shown(found: Sequence[Kept]) -> str:
     lines = [
         "| table, maintained | data files | manifests | snapshots | metadata | files on disk "
@@ -277,8 +269,7 @@ def main() -> None:
     ]
     print(shown(found))
     if chosen.save:
-        body: list[dict[str, Any]] = [{**asdict(one), "ratio": round(one.ratio, 2)} for one in found]
-        _RESULTS.write_text(json.dumps(body, indent=2) + "\n")
+        save(found, _RESULTS)
 
 
 if __name__ == "__main__":

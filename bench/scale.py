@@ -6,14 +6,11 @@ One topic, one table and one connector each; the worker starts with all of them,
 from __future__ import annotations
 
 import json
-import shutil
 import signal
 import sqlite3
 import sys
-import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -30,9 +27,9 @@ from bench.machine import Foreign
 from bench.sides import HEAP, Side
 from bench.table import rows_of
 from bench.worker import RunFailed, Worker, running_worker
+from bench.working_folder import working_folder
 from icestream.api.errors import IcestreamError
 from icestream.embedded import kafka, ports
-from icestream.embedded.home import home, require_space
 from icestream.embedded.java import java
 
 if TYPE_CHECKING:
@@ -117,7 +114,7 @@ def _interrupted(number: int, frame: object) -> NoReturn:
 
 
 def _measure(count: int, options: Options, console: Console) -> Idle:
-    with _folder() as folder:
+    with working_folder("scale", 4_000) as folder:
         port = ports.free_port()
         with (
             metered(port) as meter,
@@ -128,20 +125,6 @@ def _measure(count: int, options: Options, console: Console) -> Idle:
                 _create_topics(broker.bootstrap, count)
                 tables.create(count)
             return _run(count, tables, meter, broker.pid, folder, options, console)
-
-
-@contextmanager
-def _folder() -> Iterator[Path]:
-    folder = Path(tempfile.mkdtemp(prefix="bench-scale-", dir=home()))
-    require_space(folder, 4_000)
-    try:
-        yield folder
-    except RunFailed as error:
-        raise RunFailed(f"{error}; logs are left in {folder}") from error
-    except BaseException:
-        shutil.rmtree(folder, ignore_errors=True)
-        raise
-    shutil.rmtree(folder, ignore_errors=True)
 
 
 def topic_of(number: int) -> str:

@@ -5,14 +5,11 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -29,9 +26,9 @@ from bench.sides import CONTROL_TOPIC, HEAP, TASKS, Side, connector_config, ours
 from bench.steady_load import PARTITIONS, Sent, number_of
 from bench.table import BenchTable
 from bench.worker import RunFailed, Worker, running_worker
+from bench.working_folder import working_folder
 from icestream.api.errors import IcestreamError
 from icestream.embedded import kafka
-from icestream.embedded.home import home, require_space
 from icestream.embedded.java import java
 
 RESULTS: Final = Path(__file__).parent / "results" / "steady.json"
@@ -117,25 +114,11 @@ def _measure(chosen: str, options: Options, console: Console) -> list[Steady]:
             # A broker of its own for each run: the topics of the others are not on its disk and in its cache.
             with (
                 console.status(f"{rate:,} records/s: {side.title}"),
-                _folder() as folder,
+                working_folder("steady", 8_000) as folder,
                 kafka.running_broker(folder / "kafka") as broker,
             ):
                 runs.append(_run(side, rate, broker, folder, options))
     return runs
-
-
-@contextmanager
-def _folder() -> Iterator[Path]:
-    folder = Path(tempfile.mkdtemp(prefix="bench-steady-", dir=home()))
-    require_space(folder, 8_000)
-    try:
-        yield folder
-    except RunFailed as error:
-        raise RunFailed(f"{error}; logs are left in {folder}") from error
-    except BaseException:
-        shutil.rmtree(folder, ignore_errors=True)
-        raise
-    shutil.rmtree(folder, ignore_errors=True)
 
 
 def _run(side: Side, rate: int, broker: kafka.Broker, folder: Path, options: Options) -> Steady:
