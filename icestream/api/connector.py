@@ -105,6 +105,11 @@ class ConnectorPlugin:
         """Why the worker's config does not let this connector run; asked before anything else."""
         return []
 
+    def place_addresses(self, config: Config) -> Iterator[tuple[str, str]]:
+        """Keys, and the addresses that their values lead to without being one: folders and buckets.
+        `icestream.allowed.hosts` of the worker holds for these as well."""
+        yield from ()
+
     def probes(self, config: Config, worker: Config) -> Iterator[Probe]:
         """Ways to ask what the config points at: a catalog, a bucket, a database. May raise ConfigError."""
         yield from ()

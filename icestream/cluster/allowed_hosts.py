@@ -46,13 +46,17 @@ def host_problems(config: Config, worker: Config, plugin: ConnectorPlugin) -> li
     of_plugin = (*plugin.address_keys, *(p + key for p in plugin.client_prefixes for key in _OF_CLIENTS))
     keys = _ADDRESS_KEYS.union(of_plugin)
     own = {host for _, host in _hosts(worker, keys)}
+    reached = [
+        *_hosts(config, keys),
+        *((key, _host(address)) for key, address in plugin.place_addresses(config) if address),
+    ]
     return [
         Problem(
             key,
             f"'{key}' leads to '{host}', which is not among the hosts that connectors of this worker may "
             f"reach; use one that is, or add it to {ALLOWED_HOSTS.name} of the worker",
         )
-        for key, host in _hosts(config, keys)
+        for key, host in reached
         if host not in own and not any(_is_meant(host, one) for one in allowed)
     ]
 

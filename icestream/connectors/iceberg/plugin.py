@@ -9,21 +9,25 @@ import os
 from collections.abc import Callable, Iterator, Mapping
 from typing import ClassVar, Final
 
-from icestream.api.config import Config, ConfigDef
+from icestream.api.config import Config, ConfigDef, subset
 from icestream.api.connector import JavaClass, Probe, SparkCatalog
 from icestream.api.environment_job import EnvironmentJob
 from icestream.api.errors import Problem
 from icestream.api.maintenance import Maintainer
 from icestream.api.manager import Manager
+from icestream.api.place_addresses import place_address
 from icestream.api.queries import SparkQueries
 from icestream.api.sink import Sink, SinkOptions, SinkPlugin
 from icestream.connectors.iceberg import settings
 from icestream.connectors.iceberg.catalogs import hadoop_settings
+from icestream.connectors.iceberg.catalogs.keys import likely_kind
 from icestream.connectors.iceberg.maintenance.settings import maintenance_of, rhythm_of
 
 _APACHE: Final = "org.apache.iceberg.connect."
 _TABULAR: Final = "io.tabular.iceberg.connect."
 _CATALOG: Final = "iceberg.catalog."
+_PLACES: Final = ("warehouse", "location", "path", "dir")
+"""Last words of the keys that name folders or buckets."""
 
 
 class IcebergPlugin(SinkPlugin):
@@ -68,6 +72,14 @@ class IcebergPlugin(SinkPlugin):
     def not_allowed(self, config: Config, worker: Config) -> list[Problem]:
         problem = hadoop_settings.folder_problem(config, worker)
         return [problem] if problem else []
+
+    def place_addresses(self, config: Config) -> Iterator[tuple[str, str]]:
+        has_endpoint = any(config.get(key, "").strip() for key in self.address_keys if "endpoint" in key)
+        for key, value in config.items():
+            # To a REST catalog a warehouse is a name; it says where the files are.
+            is_name = key == f"{_CATALOG}warehouse" and likely_kind(subset(config, _CATALOG)) == "rest"
+            if key.rpartition(".")[2] in _PLACES and not is_name:
+                yield key, place_address(value, has_endpoint=has_endpoint)
 
     def tasks(self, config: Config, most: int) -> list[Config]:
         return [{**config, "task.id": str(task)} for task in range(most)]

@@ -85,6 +85,40 @@ def test_what_is_on_the_list_is_reached(key: str, value: str) -> None:
     assert host_problems({key: value}, WORKER, ICEBERG) == []
 
 
+SQL = {"iceberg.catalog.type": "jdbc", "iceberg.catalog.uri": "jdbc:sqlite:/data/catalog.db"}
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "host"),
+    [
+        ("iceberg.catalog.warehouse", "hdfs://inner:8020/lake", "inner"),
+        ("iceberg.catalog.warehouse", "abfss://lake@inner/x", "inner"),
+        ("iceberg.catalog.warehouse", "s3://bucket/lake", "s3.amazonaws.com"),
+        ("iceberg.catalog.warehouse", "gs://bucket/lake", "storage.googleapis.com"),
+        ("iceberg.tables.auto-create-props.write.data.path", "hdfs://inner/lake", "inner"),
+        ("iceberg.tables.write-props.write.data.path", "S3A://bucket/lake", "s3.amazonaws.com"),
+    ],
+)
+def test_folders_and_buckets_are_at_hosts_as_well(key: str, value: str, host: str) -> None:
+    (problem,) = host_problems({**SQL, key: value}, WORKER, ICEBERG)
+    assert (problem.key, f"leads to '{host}'" in problem.message) == (key, True)
+    allowed = {**WORKER, "icestream.allowed.hosts": host}
+    assert host_problems({**SQL, key: value}, allowed, ICEBERG) == []
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        {**SQL, "iceberg.catalog.warehouse": "file:///data/lake"},
+        {**SQL, "iceberg.catalog.warehouse": "/data/lake"},
+        {**SQL, "iceberg.catalog.warehouse": "s3://bucket", "iceberg.catalog.s3.endpoint": "http://10.0.0.7"},
+        {"iceberg.catalog.type": "rest", "iceberg.catalog.warehouse": "s3://name-to-the-catalog"},
+    ],
+)
+def test_places_without_a_host_and_buckets_of_an_allowed_endpoint_are_reached(config: dict[str, str]) -> None:
+    assert host_problems(config, WORKER, ICEBERG) == []
+
+
 @pytest.mark.parametrize("key", ["iceberg.catalog.uri", "iceberg.catalog.oauth2-server-uri"])
 def test_an_address_that_two_readers_cut_in_two_places_is_not_allowed(key: str) -> None:
     """To Python's urlsplit the host comes after the @, to the client it ends at the backslash."""
