@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import difflib
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -114,8 +115,12 @@ VARIABLES: Final = ConfigDef(
 
 _CATALOG: Final = "CATALOG_"
 _KAFKA_SECURITY: Final = re.compile(r"KAFKA_(?P<key>SECURITY_PROTOCOL|(?:SASL|SSL)_\w+)")
-_OF_KUBERNETES: Final = re.compile(r"CATALOG_(SERVICE_HOST|SERVICE_PORT(_\w+)?|PORT(_\d+_\w+)?)")
-"""What Kubernetes tells every pod of a service that is called `catalog`."""
+_OF_KUBERNETES: Final = re.compile(r"\w+_(SERVICE_HOST|SERVICE_PORT(_\w+)?|PORT(_\d+_\w+)?)")
+"""What Kubernetes tells every pod of a service, such as one that is called `catalog`."""
+_OURS: Final = re.compile(
+    r"(KAFKA_(BOOT|SECUR|SASL|SSL)|CONNECT_GROUP|SOURCE_GROUP|CONTROL_|COMMIT_|TRANSACTION|ENABLE_TRANS|JOB_ID)\w*"
+)
+"""How the names of our variables begin; many others in a process have nothing to do with us."""
 
 
 @dataclass(frozen=True)
@@ -140,6 +145,8 @@ class IcebergJobConfig:
     transactions: bool = True
     transactional_id: str = ""
     transaction_timeout: float = 900.0
+    unknown_variables: Sequence[str] = ()
+    """Names that look like ours and are not."""
 
     @classmethod
     def from_environment(cls, environ: Mapping[str, str]) -> IcebergJobConfig:
@@ -168,6 +175,7 @@ class IcebergJobConfig:
             # Never a random one: it is what shuts out a manager that is still alive somewhere.
             transactional_id=values["TRANSACTIONAL_ID"] or f"{values['CONNECT_GROUP_ID']}-job-manager",
             transaction_timeout=_seconds(values["TRANSACTION_TIMEOUT_MINUTES"]),
+            unknown_variables=_unknown_variables(given),
         )
 
     @property
@@ -183,8 +191,11 @@ class IcebergJobConfig:
 
     @property
     def warnings(self) -> list[str]:
-        """Variables of the catalog that have no effect."""
-        return key_warnings(likely_kind(self.catalog), self.catalog_config)
+        """Variables that have no effect."""
+        return [
+            *map(_unknown_warning, self.unknown_variables),
+            *key_warnings(likely_kind(self.catalog), self.catalog_config),
+        ]
 
     @property
     def secrets(self) -> dict[str, str]:
@@ -210,6 +221,23 @@ def _variable_problems(given: Mapping[str, str]) -> Iterator[Problem]:
         elif setting.is_required:
             doc = setting.doc[0].lower() + setting.doc[1:].rstrip(".")
             yield Problem(setting.name, f"environment variable {setting.name} is missing: set it to {doc}")
+
+
+def _unknown_variables(given: Mapping[str, str]) -> tuple[str, ...]:
+    return tuple(
+        name
+        for name in sorted(given)
+        if _OURS.fullmatch(name)
+        and name not in VARIABLES.names
+        and not _KAFKA_SECURITY.fullmatch(name)
+        and not _OF_KUBERNETES.fullmatch(name)
+    )
+
+
+def _unknown_warning(name: str) -> str:
+    likely = difflib.get_close_matches(name, VARIABLES.names, 1)
+    advice = f"did you mean {likely[0]}?" if likely else "docs/job-manager.md has all of them"
+    return f"environment variable {name} has no effect: no variable is called so; {advice}"
 
 
 def _kafka_security(given: Mapping[str, str]) -> dict[str, str]:

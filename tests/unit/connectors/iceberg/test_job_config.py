@@ -123,6 +123,16 @@ def test_a_variable_of_the_catalog_without_effect_is_a_warning() -> None:
     assert "'iceberg.catalog.foo.bar' has no effect" in "".join(made(CATALOG_FOO_BAR="1").warnings)
 
 
+def test_a_misspelt_variable_is_a_warning_that_names_it_and_the_likely_one() -> None:
+    told = made(COMMIT_INTERVALL_MINUTES="1", KAFKA_BOOTSTRAP_SERVER="kafka:1", COMMIT_SERVICE_HOST="::1")
+    assert told.warnings == [
+        "environment variable COMMIT_INTERVALL_MINUTES has no effect: no variable is called so; did you mean "
+        "COMMIT_INTERVAL_MINUTES?",
+        "environment variable KAFKA_BOOTSTRAP_SERVER has no effect: no variable is called so; did you mean "
+        "KAFKA_BOOTSTRAP_SERVERS?",
+    ]
+
+
 def test_kafka_security_is_taken_and_other_variables_of_kafka_are_not() -> None:
     config = made(
         KAFKA_SECURITY_PROTOCOL="SASL_SSL",
