@@ -22,7 +22,7 @@ from icestream.connectors.iceberg.routing.settings import (
     route_warnings,
 )
 from icestream.connectors.iceberg.table_settings import BY_BARE_NAME, bare_name, names_in, table_setting
-from icestream.connectors.iceberg.write_properties import write_problems, write_warnings
+from icestream.connectors.iceberg.write_properties import manifest_problems, write_problems, write_warnings
 
 WRITE_PREFIXES: Final = ("iceberg.tables.write-props.", "iceberg.table.write-props.")
 AUTO_CREATE_PROPS: Final = "iceberg.tables.auto-create-props."
@@ -435,10 +435,17 @@ def _table_problems(config: Config) -> list[Problem]:
 def _new_table_problems(config: Config) -> list[Problem]:
     """What would be wrong with any table that is created."""
     found: list[Problem] = write_problems(config, (AUTO_CREATE_PROPS,))
+    found += [
+        Problem(f"{AUTO_CREATE_PROPS}{key}", f"'{AUTO_CREATE_PROPS}{key}': {why}")
+        for key, why in manifest_problems(subset(config, AUTO_CREATE_PROPS))
+    ]
     version = config.get(f"{AUTO_CREATE_PROPS}format-version", "2").strip()
     if version not in ("1", "2"):
         key = f"{AUTO_CREATE_PROPS}format-version"
         found.append(Problem(key, f"Invalid value '{version}' for {key}: 1 and 2 are written here; set 2."))
+    elif version == "1" and is_upsert(config):
+        key = f"{AUTO_CREATE_PROPS}format-version"
+        found.append(Problem(key, f"Invalid value '1' for {key}: upserts need 2; set 2, or remove the key."))
     for key in subset(config, AUTO_CREATE_PROPS):
         if key.startswith(_OUR_PROPERTIES):
             found.append(

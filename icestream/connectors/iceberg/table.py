@@ -54,7 +54,11 @@ from icestream.connectors.iceberg.files.stage import NewFields, NewTablePlan, Ta
 from icestream.connectors.iceberg.new_table import NewTable
 from icestream.connectors.iceberg.schemas import arrow_schema, change_fields
 from icestream.connectors.iceberg.upserts.commit import UpsertCommit, Upserts
-from icestream.connectors.iceberg.write_properties import property_problems, taken_properties
+from icestream.connectors.iceberg.write_properties import (
+    manifest_problems,
+    property_problems,
+    taken_properties,
+)
 from icestream.rows.any_case import ambiguous_columns, folded, folded_paths
 from icestream.rows.new_columns import GrowthLimit, Path
 from icestream.rows.record_shape import WHOLE, one_table
@@ -155,7 +159,7 @@ class IcebergTable(Target):
         new_fields = {**new_fields, **self._lacking_kafka_columns(table)}
         metadata = self._grown(table, new_fields).table_metadata if new_fields else table.metadata
         properties = {**metadata.properties, **self._write_props}
-        self._refuse_bad_properties(properties)
+        self._refuse_bad_properties(properties, metadata.properties)
         return TablePlan(
             name=self.name,
             location=metadata.location,
@@ -202,13 +206,17 @@ class IcebergTable(Target):
             )
         return lacking
 
-    def _refuse_bad_properties(self, properties: Mapping[str, str]) -> None:
+    def _refuse_bad_properties(self, properties: Mapping[str, str], of_table: Mapping[str, str]) -> None:
         problems = [
             Problem(
                 "iceberg.tables",
                 f"Table '{self.name}' has {key}: {why}, or set iceberg.tables.write-props.{key} here.",
             )
             for key, why in property_problems(properties)
+        ]
+        problems += [
+            Problem("iceberg.tables", f"Table '{self.name}' has {key}: {why}.")
+            for key, why in manifest_problems(of_table)
         ]
         if problems:
             raise ConfigError(problems)

@@ -17,6 +17,9 @@ _CODEC: Final = "write.parquet.compression-codec"
 _LEVEL: Final = "write.parquet.compression-level"
 _LEVELS: Final[Mapping[str, range]] = {"zstd": range(1, 23), "gzip": range(1, 10), "brotli": range(12)}
 _CODECS: Final = ("zstd", "gzip", "snappy", "brotli", "lz4", "uncompressed", "none")
+_MANIFEST_CODEC: Final = "write.avro.compression-codec"
+_MANIFEST_CODECS: Final = ("gzip", "zstd", "deflate", "zstandard", "bzip2", "null")
+"""Of manifests, as PyIceberg knows them, to the letter; for snappy a library is missing."""
 _METRICS: Final = re.compile(r"none|counts|full|truncate\((?!0+\))[0-9]{1,9}\)", re.IGNORECASE)
 _NAMES_A_CLASS: Final = ("write.py-location-provider.impl", "write.location-provider.impl")
 
@@ -104,6 +107,14 @@ def property_problems(properties: Mapping[str, str]) -> Iterator[tuple[str, str]
     level = properties.get(_LEVEL, "").strip()
     if codec in _LEVELS and _level(level) is None and int(level) not in _LEVELS[codec]:
         yield _LEVEL, f"'{level}' is not from {min(_LEVELS[codec])} to {max(_LEVELS[codec])}; correct it"
+
+
+def manifest_problems(properties: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    """The properties of a table, not of a connector, that no manifest could be written with, and why."""
+    codec = properties.get(_MANIFEST_CODEC, "gzip")
+    if codec not in _MANIFEST_CODECS:
+        wanted = f"one of {', '.join(_MANIFEST_CODECS)}"
+        yield _MANIFEST_CODEC, f"'{codec}' is not {wanted}, with which manifests are written here; correct it"
 
 
 def write_problems(config: Config, prefixes: Sequence[str]) -> list[Problem]:

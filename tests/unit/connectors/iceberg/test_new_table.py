@@ -183,6 +183,28 @@ def test_settings_of_a_table_have_its_full_name_or_its_bare_one() -> None:
     assert "iceberg.table.t.id-columns" in settings.definition({"iceberg.tables": "db.t"}).names
 
 
+@pytest.mark.parametrize(
+    ("key", "value", "told"),
+    [
+        ("format-version", "1", "upserts need 2; set 2, or remove the key"),
+        ("write.avro.compression-codec", "snappy", "'snappy' is not one of gzip, zstd"),
+    ],
+)
+def test_properties_of_new_tables_that_no_commit_could_keep_are_refused(
+    key: str, value: str, told: str
+) -> None:
+    config = {
+        "iceberg.tables": "db.t",
+        "iceberg.catalog.type": "rest",
+        "iceberg.tables.upsert-mode-enabled": "true",
+        "iceberg.tables.default-id-columns": "id",
+        f"iceberg.tables.auto-create-props.{key}": value,
+    }
+    (problem,) = settings.problems(config)
+    assert problem.key == f"iceberg.tables.auto-create-props.{key}"
+    assert told in problem.message
+
+
 def test_properties_of_new_tables_name_no_class_and_no_offsets_of_jobs() -> None:
     config = {
         "iceberg.tables": "db.t",
