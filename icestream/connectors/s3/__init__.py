@@ -1,0 +1,1 @@
+"""The S3 sink: objects under the names that Confluent's connector gives them, exactly once."""

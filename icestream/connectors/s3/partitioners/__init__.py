@@ -1,0 +1,1 @@
+"""Which folder of its topic each record goes to."""
