@@ -29,6 +29,7 @@ from tests.work_units import work_unit
 
 if TYPE_CHECKING:
     from icestream.pipeline.spark_runner import SparkPlane
+    from tests.databases import Server
     from tests.running import RunningConnector, StartConnector
 
 Produce = Callable[[str, Sequence[Mapping[str, Any]]], None]
@@ -213,6 +214,25 @@ def registry(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
     with running_registry(tmp_path_factory.mktemp("registry")) as url:
         yield url
+
+
+@pytest.fixture(scope="session")
+def postgresql() -> Iterator[Server]:
+    from tests.databases import running_postgresql
+
+    with running_postgresql() as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def mariadb(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """Where it is installed."""
+    from tests import databases
+
+    if databases.mariadb() is None:
+        pytest.skip("MariaDB is not installed")
+    with databases.running_mariadb(tmp_path_factory.mktemp("mariadb")) as server:
+        yield server
 
 
 @pytest.fixture(scope="session")

@@ -16,8 +16,6 @@ _DEVELOPMENT: Final = "dev"
 _NOT_IMPORTED: Final = {
     "grpcio-tools": "protoc runs as a process",
     "pandas": "pyspark asks for it",
-    "psycopg2-binary": "SQLAlchemy imports it for jdbc:postgresql",
-    "pymysql": "SQLAlchemy imports it for jdbc:mysql and jdbc:mariadb",
 }
 
 

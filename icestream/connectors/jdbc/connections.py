@@ -1,0 +1,110 @@
+"""Opens connections to the database of a config: by its driver, with time limits, and some attempts.
+
+Called by tasks, by the sink's targets and by the source. What drivers raise is told apart by the dialect, and
+raised as our errors by `database_errors`.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from icestream.api.config import Config
+from icestream.api.errors import ConfigError, FatalError, Problem, SinkUnavailable
+from icestream.connectors.jdbc.addresses import URL, DatabaseAddress, database_address
+from icestream.connectors.jdbc.dialects import dialect_of
+from icestream.connectors.jdbc.dialects.base import Connection, Dialect, ErrorKind
+from icestream.waits import waiting_for
+
+_log = logging.getLogger(__name__)
+
+_EXTRAS = {"psycopg2": "postgres", "pymysql": "mysql"}
+
+
+@dataclass(frozen=True)
+class Access:
+    """How to reach the database of a connector. Plain data: tasks get it."""
+
+    address: DatabaseAddress
+    dialect: Dialect
+    attempts: int = 3
+    backoff_seconds: float = 10.0
+
+
+def access_from(config: Config) -> Access:
+    """Raises ConfigError. The keys are those of the sink and of the source alike."""
+    address = database_address(config)
+    attempts = int(config.get("connection.attempts", "3"))
+    backoff = int(config.get("connection.backoff.ms", "10000")) / 1000
+    return Access(address, dialect_of(address, config.get("dialect.name", "")), attempts, backoff)
+
+
+def connect(access: Access, sleep: Callable[[float], None] = time.sleep) -> Connection:
+    """A connection of one's own, to be closed after use. Nothing is committed by itself.
+
+    SinkUnavailable after the last attempt; FatalError at once if the login is refused."""
+    dialect = access.dialect
+    for attempt in range(1, access.attempts + 1):
+        try:
+            with waiting_for(f"database: connecting to {access.address}"):
+                return dialect.connect(access.address)
+        except ModuleNotFoundError as error:
+            missing = (error.name or "").partition(".")[0]
+            if missing not in _EXTRAS:
+                raise
+            remedy = f"pip install 'icestream[{_EXTRAS[missing]}]'"
+            raise ConfigError(
+                [Problem(URL, f"{URL}: Python's '{missing}' is missing; install it: {remedy}.")]
+            ) from error
+        except dialect.errors() as error:
+            kind = dialect.kind_of(error)
+            if kind is ErrorKind.LOGIN:
+                raise FatalError(
+                    f"{access.address} refuses the login: {dialect.told(error)}; correct connection.user and "
+                    "connection.password, or their rights"
+                ) from error
+            _log.warning("attempt %d to reach %s failed: %s", attempt, access.address, dialect.told(error))
+            if attempt >= access.attempts:
+                raise SinkUnavailable(
+                    f"{access.address} cannot be reached: {dialect.told(error)}; check connection.url, and "
+                    "that the database runs"
+                ) from error
+            sleep(access.backoff_seconds)
+    raise AssertionError("there is at least one attempt")
+
+
+@contextmanager
+def connection_to(access: Access, doing: str) -> Iterator[Connection]:
+    """A connection for some statements; closed in the end, and what was not committed is undone. `doing`
+    completes "cannot …" in errors."""
+    connection = connect(access)
+    try:
+        with database_errors(access, doing):
+            yield connection
+    finally:
+        close(access, connection)
+
+
+def close(access: Access, connection: Connection) -> None:
+    """Also a connection that is broken."""
+    try:
+        connection.close()
+    except access.dialect.errors():
+        _log.debug("a connection to %s was closed already", access.address)
+
+
+@contextmanager
+def database_errors(access: Access, doing: str) -> Iterator[None]:
+    """Raise our errors for those of the driver: SinkUnavailable if it may go away by itself."""
+    dialect = access.dialect
+    try:
+        with waiting_for(f"database: {doing}"):
+            yield
+    except dialect.errors() as error:
+        told = f"cannot {doing} at {access.address}: {dialect.told(error)}"
+        if dialect.kind_of(error) is ErrorKind.RETRIABLE:
+            raise SinkUnavailable(told) from error
+        raise FatalError(told) from error

@@ -1,0 +1,140 @@
+"""PostgreSQL, by psycopg2."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from icestream.connectors.jdbc.addresses import DatabaseAddress
+from icestream.connectors.jdbc.dialects.base import (
+    ColumnInfo,
+    Connection,
+    Dialect,
+    ErrorKind,
+    TableId,
+    rows_of,
+)
+
+_KINDS: Final = {
+    "TABLE": "r",
+    "PARTITIONED TABLE": "p",
+    "VIEW": "v",
+    "MATERIALIZED VIEW": "m",
+    "FOREIGN TABLE": "f",
+}
+_NOT_TABLES_OF_USERS: Final = (
+    "n.nspname NOT IN ('pg_catalog', 'information_schema') AND n.nspname !~ '^pg_toast'"
+)
+_COLUMNS: Final = """
+SELECT a.attname, COALESCE(b.typname, t.typname), format_type(a.atttypid, a.atttypmod),
+       NOT (a.attnotnull OR t.typnotnull),
+       information_schema._pg_numeric_precision(COALESCE(b.oid, t.oid), m.typmod),
+       information_schema._pg_numeric_scale(COALESCE(b.oid, t.oid), m.typmod),
+       information_schema._pg_char_max_length(COALESCE(b.oid, t.oid), m.typmod),
+       a.atthasdef OR a.attidentity <> '' OR t.typdefault IS NOT NULL,
+       a.attgenerated <> '' OR a.attidentity = 'a',
+       a.attidentity <> '' OR COALESCE(pg_get_expr(d.adbin, d.adrelid) LIKE 'nextval(%%', false)
+FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid JOIN pg_namespace n ON n.oid = c.relnamespace
+JOIN pg_type t ON t.oid = a.atttypid
+LEFT JOIN pg_type b ON t.typtype = 'd' AND b.oid = t.typbasetype
+CROSS JOIN LATERAL (SELECT CASE WHEN t.typtype = 'd' THEN t.typtypmod ELSE a.atttypmod END AS typmod) m
+LEFT JOIN pg_attrdef d ON d.adrelid = a.attrelid AND d.adnum = a.attnum
+WHERE n.nspname = %s AND c.relname = %s AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum
+"""
+_PRIMARY_KEY: Final = """
+SELECT a.attname FROM pg_index i JOIN pg_class c ON c.oid = i.indrelid
+JOIN pg_namespace n ON n.oid = c.relnamespace
+CROSS JOIN LATERAL unnest(i.indkey) WITH ORDINALITY k(attnum, place)
+JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum = k.attnum
+WHERE i.indisprimary AND n.nspname = %s AND c.relname = %s ORDER BY k.place
+"""
+
+
+class PostgreSql(Dialect):
+    kind = "postgresql"
+
+    def connect(self, address: DatabaseAddress) -> Connection:
+        import psycopg2
+
+        connection: Connection = psycopg2.connect(
+            host=",".join(host for host, _ in address.hosts),
+            port=",".join(str(port) for _, port in address.hosts),
+            dbname=address.database or address.user,
+            user=address.user or None,
+            password=address.password or None,
+            **address.parameters,
+        )
+        return connection
+
+    def errors(self) -> tuple[type[Exception], ...]:
+        import psycopg2
+
+        return (psycopg2.Error,)
+
+    def kind_of(self, error: Exception) -> ErrorKind:
+        import psycopg2
+
+        state = getattr(error, "pgcode", None) or ""
+        if state.startswith("28"):
+            return ErrorKind.LOGIN
+        if not state:
+            return _kind_without_state(error)
+        if state[:2] in ("22", "23") or state == "44000":
+            return ErrorKind.REFUSED_ROW
+        is_passing = state[:2] in ("08", "40", "53", "57", "58") or state in ("55P03", "55006", "25006")
+        return (
+            ErrorKind.RETRIABLE
+            if is_passing or isinstance(error, psycopg2.InterfaceError)
+            else ErrorKind.FATAL
+        )
+
+    def tables(
+        self,
+        connection: Connection,
+        catalog: str | None = None,
+        schema: str | None = None,
+        types: Sequence[str] = ("TABLE",),
+    ) -> list[TableId]:
+        kinds = [_KINDS[one.replace("_", " ")] for one in types if one.replace("_", " ") in _KINDS]
+        found = rows_of(
+            connection,
+            "SELECT current_database(), n.nspname, c.relname FROM pg_class c "
+            "JOIN pg_namespace n ON n.oid = c.relnamespace "
+            f"WHERE {_NOT_TABLES_OF_USERS} AND c.relkind = ANY(%s) AND n.nspname LIKE %s "
+            "AND current_database() LIKE %s AND NOT pg_is_other_temp_schema(n.oid) "
+            "ORDER BY n.nspname, c.relname",
+            (kinds, "%" if schema is None else schema, "%" if catalog is None else catalog),
+        )
+        return [TableId(*row) for row in found]
+
+    def columns(self, connection: Connection, table: TableId) -> list[ColumnInfo]:
+        return [ColumnInfo(*row) for row in rows_of(connection, _COLUMNS, (table.schema, table.name))]
+
+    def primary_key(self, connection: Connection, table: TableId) -> list[str]:
+        return [str(row[0]) for row in rows_of(connection, _PRIMARY_KEY, (table.schema, table.name))]
+
+    def find(
+        self, connection: Connection, table: TableId, types: Sequence[str] = ("TABLE", "PARTITIONED TABLE")
+    ) -> TableId | None:
+        kinds = [_KINDS[one.replace("_", " ")] for one in types if one.replace("_", " ") in _KINDS]
+        found: list[Any] = rows_of(
+            connection,
+            "SELECT current_database(), n.nspname, c.relname FROM pg_class c "
+            "JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.relname = %s AND c.relkind = ANY(%s) AND "
+            "CASE WHEN %s = '' THEN pg_table_is_visible(c.oid) ELSE n.nspname = %s END",
+            (table.name, kinds, table.schema, table.schema),
+        )
+        return TableId(*found[0]) if found else None
+
+
+def _kind_without_state(error: Exception) -> ErrorKind:
+    """Of a connection that does not come about only the text tells why."""
+    text = str(error)
+    if "authentication failed" in text or "no password supplied" in text or "no pg_hba.conf entry" in text:
+        return ErrorKind.LOGIN
+    if 'role "' in text and "does not exist" in text:
+        return ErrorKind.LOGIN
+    import psycopg2
+
+    is_of_connection = isinstance(error, psycopg2.OperationalError | psycopg2.InterfaceError)
+    return ErrorKind.RETRIABLE if is_of_connection else ErrorKind.FATAL
