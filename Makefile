@@ -6,7 +6,7 @@ BIN    := $(VENV)/bin
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test test-long unit check format docs bench bench-task bench-records bench-commits bench-scale \
-	bench-steady bench-partitions bench-maintenance bench-upserts lock machine
+	bench-steady bench-partitions bench-maintenance bench-upserts bench-sinks lock machine
 
 help: ## Show this help
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -59,6 +59,9 @@ bench-steady: machine $(VENV)/.dev ## Even rates with a commit every second, us 
 
 bench-upserts: machine $(VENV)/.dev ## Changes into a large table, us and Spark Structured Streaming
 	@$(BIN)/python -m bench.upserts $(ARGS)
+
+bench-sinks: machine $(VENV)/.dev ## The S3 sink and the JDBC connectors, us and plain loops
+	@$(BIN)/python -m bench.sinks $(ARGS)
 
 bench-partitions: machine $(VENV)/.dev ## What a thousand partitions cost
 	@$(BIN)/python -m bench.partitions $(ARGS)

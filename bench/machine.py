@@ -68,6 +68,12 @@ def _busy() -> float:
     return float(sum(times) - times.idle - getattr(times, "iowait", 0.0) - getattr(times, "guest", 0.0))
 
 
+def reaped() -> float:
+    """CPU-seconds of the children of this process that have ended, such as a load."""
+    times = os.times()
+    return times.children_user + times.children_system
+
+
 def _version(package: str) -> str:
     try:
         return version(package)

@@ -4,7 +4,6 @@ turn."""
 from __future__ import annotations
 
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -171,7 +170,7 @@ def _load(
         str(seconds),
         file,
     ]
-    reaped = _reaped()
+    reaped = machine.reaped()
     load = subprocess.Popen([str(part) for part in command])
     began = time.monotonic()
     pointers: dict[str, float] = {}
@@ -207,7 +206,7 @@ def _load(
         load.wait()
     pointers.setdefault(table.pointer(), time.monotonic())
     cpu = worker.meter.read()
-    share = foreign.share(cpu.cpu_seconds + _reaped() - reaped) if foreign else 0.0
+    share = foreign.share(cpu.cpu_seconds + machine.reaped() - reaped) if foreign else 0.0
     return Watched(
         Sent.read(file),
         pointers,
@@ -217,12 +216,6 @@ def _load(
         cpu.peak_memory_bytes,
         share,
     )
-
-
-def _reaped() -> float:
-    """CPU-seconds of the children of this process that have ended, such as the load."""
-    times = os.times()
-    return times.children_user + times.children_system
 
 
 def _steady(side: Side, rate: int, table: BenchTable, watched: Watched, options: Options) -> Steady:
