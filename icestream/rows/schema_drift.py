@@ -70,6 +70,8 @@ class SchemaDrift:
     """Fields that become text, whatever they hold."""
     always_required: frozenset[str] = frozenset()
     """Columns that stay required, whatever records say: they identify rows."""
+    widens: bool = True
+    """Whether columns that the table has can get wider types, as far as its format goes."""
     _strict: dict[frozenset[str], msgspec.json.Decoder[Any]] = field(default_factory=dict)
     _seen: dict[ConnectSchema, str | None] = field(default_factory=dict)
 
@@ -168,6 +170,8 @@ class SchemaDrift:
         """Add the fields of a record to those found, or say why they are too many."""
         if self.texts:
             fields = fields_with_text(fields, self.texts)
+        if not self.widens:
+            fields = {path: kind for path, kind in fields.items() if not self._has(path)}
         if all(path in self.found and self._holds(path, kind) for path, kind in fields.items()):
             return None
         if reason := self._refusal(fields):

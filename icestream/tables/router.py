@@ -76,11 +76,16 @@ class Router:
         return tuple(table for table, pattern in self._patterns if pattern.fullmatch(value) is not None)
 
     def _by_name(self, texts: pa.Array, failed: Mapping[int, str], missing: str) -> Routed:
-        found = self._grouped(texts, _named)
+        found = self._grouped(texts, self._named)
         failures = {int(row): Failure(missing, stage=TASK_PUT) for row in np.flatnonzero(_nulls(texts))}
         failures |= {row: Failure(why, stage=TASK_PUT) for row, why in failed.items()}
         failures |= found.failed
         return Routed({names[0]: rows for names, rows in found.tables.items()}, failures)
+
+    def _named(self, value: str) -> tuple[str, ...] | Failure:
+        name = value.lower()
+        why = name_problem(name, bare_names=self._plan.bare_names)
+        return (name,) if why is None else Failure(f"no table can have this name: {why}", stage=TASK_PUT)
 
     def _grouped(self, texts: pa.Array, tables: Callable[[str], tuple[str, ...] | Failure]) -> _Groups:
         """The rows of each distinct set of tables."""
@@ -149,12 +154,6 @@ def _missing(path: Sequence[str]) -> str:
 
 def _nulls(texts: pa.Array) -> Any:
     return texts.is_null().to_numpy(zero_copy_only=False)
-
-
-def _named(value: str) -> tuple[str, ...] | Failure:
-    name = value.lower()
-    why = name_problem(name)
-    return (name,) if why is None else Failure(f"no table can have this name: {why}", stage=TASK_PUT)
 
 
 def _topic_part(topic: str, number: str) -> str | None:

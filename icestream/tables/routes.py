@@ -30,13 +30,15 @@ class RoutePlan:
     rejects_unmatched: bool = False
     has_keys: bool = False
     """Whether rows have keys: then a record without a value deletes one."""
+    bare_names: bool = False
+    """Whether a table may have no namespace."""
 
     @property
     def is_by_topic(self) -> bool:
         return bool(self.template) and all(kind != "value" for kind, _ in self.template)
 
 
-def parsed_template(text: str) -> list[tuple[str, str]]:
+def parsed_template(text: str, *, bare_names: bool = False) -> list[tuple[str, str]]:
     """ValueError, if the template cannot name a table."""
     parts: list[tuple[str, str]] = []
     at = 0
@@ -53,18 +55,18 @@ def parsed_template(text: str) -> list[tuple[str, str]]:
             "${value.field.path}"
         )
     sample = "".join(said if kind == "text" else "x" for kind, said in parts)
-    if (why := name_problem(sample.lower())) is not None:
+    if (why := name_problem(sample.lower(), bare_names=bare_names)) is not None:
         raise ValueError(f"no table can be named like that: {why}")
     return [part for part in parts if part != ("text", "")]
 
 
-def name_problem(name: str) -> str | None:
+def name_problem(name: str, *, bare_names: bool = False) -> str | None:
     """Why this cannot be the name of a table; None if it can."""
     shown = name if len(name) <= _SHOWN else f"{name[:_SHOWN]}…"
     if len(name) > _LONGEST_NAME:
         return f"'{shown}' has {len(name)} characters, and {_LONGEST_NAME} are possible"
     parts = name.split(".")
-    if len(parts) < 2:
+    if len(parts) < 2 and not bare_names:
         return f"'{shown}' has no namespace"
     if len(parts) > _DEEPEST:
         return f"'{shown}' has {len(parts)} parts, and {_DEEPEST} are possible"

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from confluent_kafka import Producer
 
-from icestream.connectors.iceberg.routing.named_tables import tables_of_job
+from icestream.connectors.iceberg.named_tables import tables_of_job
 from tests.integration.worker_world import SCHEMA, World, eventually
 from tests.long_form import sized
 

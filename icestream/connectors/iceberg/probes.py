@@ -16,10 +16,10 @@ from icestream.api.config import Config
 from icestream.api.connector import Probe
 from icestream.api.errors import ConfigError, Problem, SinkUnavailable
 from icestream.connectors.iceberg.catalogs.opening import PREFIX, catalog_properties, looking_catalog
-from icestream.connectors.iceberg.files.stage import NewTablePlan
 from icestream.connectors.iceberg.places import check_place, is_checkable, storage_key, storage_problem
 from icestream.connectors.iceberg.settings import ICEBERG_SINK
 from icestream.connectors.iceberg.sink import table_from
+from icestream.tables.plans import NewTablePlan
 
 _CONNECT_SECONDS: Final = 10
 _URI: Final = f"{PREFIX}uri"

@@ -15,15 +15,11 @@ from icestream.connectors.iceberg.catalogs.hadoop_settings import hadoop_problem
 from icestream.connectors.iceberg.catalogs.keys import key_problems, key_warnings, likely_kind
 from icestream.connectors.iceberg.maintenance.settings import MAINTENANCE, maintenance_problems
 from icestream.connectors.iceberg.partition_by import terms
-from icestream.connectors.iceberg.routing.settings import (
-    names_come_from_records,
-    route_plan,
-    route_problems,
-    route_warnings,
-)
 from icestream.connectors.iceberg.table_settings import BY_BARE_NAME, bare_name, names_in, table_setting
 from icestream.connectors.iceberg.write_properties import manifest_problems, write_problems, write_warnings
+from icestream.tables.route_settings import RouteSettings
 
+ROUTES: Final = RouteSettings("iceberg")
 WRITE_PREFIXES: Final = ("iceberg.tables.write-props.", "iceberg.table.write-props.")
 AUTO_CREATE_PROPS: Final = "iceberg.tables.auto-create-props."
 _UPSERTS: Final = "iceberg.tables.upsert-mode-enabled"
@@ -53,43 +49,7 @@ ICEBERG_SINK: Final = (
                 [],
                 "The tables, as namespace.name, separated by commas. Without a route each gets every record.",
             ),
-            _setting(
-                "iceberg.tables.dynamic-enabled",
-                Type.BOOLEAN,
-                False,
-                "The value of route-field, in lower case, is the name of a record's table; iceberg.tables is "
-                "left out.",
-            ),
-            _setting(
-                "iceberg.tables.route-field",
-                Type.STRING,
-                None,
-                "The field that decides the table, a path such as kind or a.b: by the route-regex of tables, "
-                "or by dynamic-enabled.",
-            ),
-            _setting(
-                "iceberg.tables.route-template",
-                Type.STRING,
-                None,
-                "A record's table by a name such as lake.${topic}, with parts of the topic (${topic.1}) and "
-                "fields (${value.a.b}); iceberg.tables is left out.",
-            ),
-            Setting(
-                "iceberg.tables.route-unmatched",
-                Type.STRING,
-                "filter",
-                "What becomes of records that match no route-regex: filter leaves them out and counts them, "
-                "reject makes them bad records.",
-                choices=("filter", "reject"),
-                ignores_case=True,
-            ),
-            _setting(
-                "iceberg.tables.route-max-tables",
-                Type.INT,
-                1_000,
-                "How many tables the records of one batch may name, and a run of the job create.",
-                at_least=1,
-            ),
+            *ROUTES.settings(),
             _setting(
                 "iceberg.tables.default-commit-branch",
                 Type.STRING,
@@ -299,7 +259,7 @@ def definition(config: Config) -> ConfigDef:
 
 def _tables_of_keys(config: Config) -> list[str]:
     """Where records name the tables: those that the config has settings for."""
-    if not names_come_from_records(config):
+    if not ROUTES.names_come_from_records(config):
         return []
     found = (_TABLE_KEY.fullmatch(key) for key in config)
     return sorted({match.group(1) for match in found if match})
@@ -367,7 +327,7 @@ def warnings(config: Config) -> list[str]:
         *_group_warnings(config),
         *key_warnings(likely_kind(subset(config, "iceberg.catalog.")), config),
         *hadoop_warnings(config),
-        *route_warnings(config, tables(config)),
+        *ROUTES.warnings(config, tables(config)),
         *_deletion_warnings(config),
         *write_warnings(config, WRITE_PREFIXES),
     ]
@@ -388,9 +348,9 @@ def _cdc_problems(config: Config) -> list[Problem]:
 def _deletion_warnings(config: Config) -> list[str]:
     """A record without a value has no field that names its table."""
     upserts = config.get(_UPSERTS, "").strip().lower() == "true" and not config.get(_CDC_FIELD)
-    if not upserts or route_problems(config, tables(config)):
+    if not upserts or ROUTES.problems(config, tables(config)):
         return []
-    plan = route_plan(config, tables(config))
+    plan = ROUTES.plan(config, tables(config))
     if plan is None or plan.is_by_topic:
         return []
     return [
@@ -413,9 +373,9 @@ def _group_warnings(config: Config) -> list[str]:
 
 def _table_problems(config: Config) -> list[Problem]:
     named = tables(config)
-    if problems := route_problems(config, named):
+    if problems := ROUTES.problems(config, named):
         return problems
-    if names_come_from_records(config):
+    if ROUTES.names_come_from_records(config):
         return []
     if not named:
         return [

@@ -25,12 +25,11 @@ from icestream.connectors.iceberg.coordinator.events import (
     encoded,
 )
 from icestream.connectors.iceberg.coordinator.takeover import commit_left_behind, java_job_of
+from icestream.connectors.iceberg.named_tables import tables_of_job
 from icestream.connectors.iceberg.new_table import NewTable
-from icestream.connectors.iceberg.routing.named_tables import LastUsed, tables_of_job
-from icestream.connectors.iceberg.routing.routed_writer import RoutedWriter
-from icestream.connectors.iceberg.routing.settings import MOST_TABLES, names_come_from_records, route_plan
 from icestream.connectors.iceberg.settings import (
     ICEBERG_SINK,
+    ROUTES,
     commit_branch,
     group_of,
     id_columns,
@@ -41,9 +40,10 @@ from icestream.connectors.iceberg.table import IcebergTable
 from icestream.connectors.iceberg.upserts.changes import OWN_COLUMNS
 from icestream.connectors.iceberg.upserts.commit import COMMIT_SECONDS, Upserts
 from icestream.connectors.iceberg.upserts.merge import NOT_IN_SPARK
-from icestream.connectors.iceberg.writer import IcebergWriter
+from icestream.connectors.iceberg.writer import IcebergRoutedWriter, IcebergWriter
 from icestream.rows.free_form import path_of
 from icestream.rows.new_columns import GrowthLimit
+from icestream.tables.last_used import LastUsed
 
 RESERVED: Final = frozenset(
     {
@@ -107,12 +107,13 @@ class IcebergSink(Sink):
         settings = ICEBERG_SINK.parse(config)
         catalog = open_catalog(config)
         tables = settings["iceberg.tables"]
-        plan = route_plan(config, tables)
-        self.writer: OpenWriter = IcebergWriter if plan is None else RoutedWriter
+        plan = ROUTES.plan(config, tables)
+        self.writer: OpenWriter = IcebergWriter if plan is None else IcebergRoutedWriter
         if plan is not None:
             plan = replace(plan, has_keys=is_upsert(config))
-            most = settings[MOST_TABLES]
-            self.routing = Routing(plan, names_come_from_records(config), most, MOST_TABLES)
+            most = settings[ROUTES.most_tables]
+            grows = ROUTES.names_come_from_records(config)
+            self.routing = Routing(plan, grows, most, ROUTES.most_tables)
 
         def opened(table: str) -> IcebergTable:
             return table_from(catalog, table, name, config, queries)

@@ -50,7 +50,7 @@ from icestream.connectors.iceberg.commits.guarded_append import guarded_append
 from icestream.connectors.iceberg.commits.light_metadata import LightTransaction, share_history
 from icestream.connectors.iceberg.commits.manifest_lists import KeptManifestList
 from icestream.connectors.iceberg.commits.sweep import file_prefix, sweep
-from icestream.connectors.iceberg.files.stage import NewFields, NewTablePlan, TablePlan, data_file
+from icestream.connectors.iceberg.files.stage import TablePlan, data_file
 from icestream.connectors.iceberg.new_table import NewTable
 from icestream.connectors.iceberg.schemas import arrow_schema, change_fields
 from icestream.connectors.iceberg.upserts.commit import UpsertCommit, Upserts
@@ -65,6 +65,7 @@ from icestream.rows.record_shape import WHOLE, one_table
 from icestream.rows.schema_drift import limited_to
 from icestream.tables.file_origins import Origins
 from icestream.tables.kafka_columns import columns_of, with_columns_of
+from icestream.tables.plans import NewFields, NewTablePlan
 from icestream.waits import waiting_for
 
 _log = logging.getLogger(__name__)

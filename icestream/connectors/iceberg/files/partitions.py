@@ -16,6 +16,8 @@ from pyiceberg.transforms import VoidTransform
 from pyiceberg.typedef import Record
 from pyiceberg.types import StructType
 
+from icestream.tables.data_files import Group, value_codes
+
 _LONGEST_PART: Final = 200
 _LONGEST_FOLDER: Final = 500
 
@@ -31,15 +33,6 @@ class PartitionValue:
         return self.path
 
 
-@dataclass(frozen=True)
-class Group:
-    """Rows of one partition. `order` tells their places in the table that was split; None: all of it."""
-
-    value: PartitionValue | None
-    rows: pa.Table
-    order: np.ndarray[tuple[int], np.dtype[np.int64]] | None
-
-
 class Partitioner:
     def __init__(self, schema: Schema, spec: PartitionSpec) -> None:
         self._schema = schema
@@ -48,13 +41,13 @@ class Partitioner:
             _path(schema.as_struct(), partition_field.source_id) for partition_field in spec.fields
         ]
 
-    def split(self, rows: pa.Table) -> Iterator[Group]:
+    def split(self, rows: pa.Table) -> Iterator[Group[PartitionValue | None]]:
         """The rows of each partition value, in their order. One sort for all, not one scan per value."""
         if self._spec.is_unpartitioned():
             yield Group(None, rows, None)
             return
         columns = [self._values(rows, position) for position in range(len(self._paths))]
-        codes, distinct = _codes(columns)
+        codes, distinct = value_codes(columns)
         if len(distinct) == 1:
             yield Group(self._value(columns, 0), rows, None)
             return
@@ -104,17 +97,3 @@ def _path(struct: StructType, field_id: int) -> tuple[str, ...]:
         if isinstance(child.field_type, StructType) and (below := _path(child.field_type, field_id)):
             return (child.name, *below)
     return ()
-
-
-def _codes(
-    columns: list[pa.Array],
-) -> tuple[np.ndarray[tuple[int], np.dtype[np.int64]], np.ndarray[tuple[int], np.dtype[np.int64]]]:
-    """One small number per row that tells its combination of values; and the combinations."""
-    combined = np.zeros(len(columns[0]), np.int64)
-    for column in columns:
-        if isinstance(column, pa.ChunkedArray):
-            column = column.combine_chunks()
-        encoded = column.dictionary_encode(null_encoding="encode")
-        combined = combined * max(1, len(encoded.dictionary)) + encoded.indices.to_numpy(zero_copy_only=False)
-    distinct, codes = np.unique(combined, return_inverse=True)
-    return codes, distinct

@@ -1,23 +1,15 @@
-"""Writes rows as Parquet data files that no table references yet; runs inside the pipeline's worker.
-
-Rows are clustered by partition and buffered; when the caller says so, each partition's rows become one row
-group of that partition's open file. So an open file holds no rows, however many partitions there are.
-"""
+"""Data files of Iceberg tables that no table references yet; written inside the pipeline's worker."""
 
 from __future__ import annotations
 
 import functools
-import logging
-import uuid
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Any, cast
-from urllib.parse import urlsplit
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from pyiceberg.io import FileIO, OutputStream
 from pyiceberg.io.pyarrow import (
     data_file_statistics_from_parquet_metadata,
     parquet_path_to_id_mapping,
@@ -36,15 +28,9 @@ from icestream.connectors.iceberg.files.partitions import Partitioner, Partition
 from icestream.connectors.iceberg.files.statistics import statistics_plan
 from icestream.connectors.iceberg.schemas import arrow_schema
 from icestream.connectors.iceberg.upserts.changes import UpsertPlan
-from icestream.records.origins import RowOrigins
 from icestream.rows.new_columns import GrowthLimit, Path
-from icestream.rows.record_shape import RecordShape
-from icestream.tables.file_origins import Origins
-from icestream.tables.hidden_nulls import may_hide_nulls, without_hidden_nulls
-
-_log = logging.getLogger(__name__)
-
-NewFields = Mapping[tuple[str, ...], pa.DataType]
+from icestream.tables.data_files import ClosedFile, DataFileWriter, FileLimits, Group
+from icestream.tables.plans import NewFields
 
 _DICTIONARY_BYTES = 64 * 1024
 """A column with more distinct values than this holds is written without a dictionary: it would take longer to
@@ -52,9 +38,6 @@ write, and more room, than the values themselves. Java's writer finds that out b
 _ROW_GROUP_BYTES = "write.parquet.row-group-size-bytes"
 _PAGE_VERSION = "write.parquet.page-version"
 _BLOOM = "write.parquet.bloom-filter-{}.column."
-_OPEN_LOCAL = 200
-_OPEN_REMOTE = 24
-"""An open file of an object store holds a part of itself in memory until the part is sent."""
 
 
 @dataclass(frozen=True)
@@ -109,162 +92,65 @@ class TablePlan:
     def arrow_schema(self) -> pa.Schema:
         return arrow_schema(self.schema)
 
+    @property
+    def always_required(self) -> frozenset[str]:
+        """Not the structs that they are in either: an identifier is never null."""
+        return frozenset(name.partition(".")[0] for name in self.schema.identifier_field_names())
+
+    @property
+    def widens(self) -> bool:
+        return True
+
+    @property
+    def shape(self) -> Hashable:
+        if self.upserts is not None:
+            return None
+        new = sorted(self.new_fields)
+        others = (self.growth, self.force_optional, self.kafka_columns, self.any_case, self.texts, new)
+        return self.schema_json, repr(others)
+
     def __getstate__(self) -> dict[str, Any]:
         return {name: self.__dict__[name] for name in self.__dataclass_fields__}
 
 
-@dataclass(frozen=True)
-class NewTablePlan:
-    """What a worker must know of a table that does not exist yet: it tells the fields of its records."""
-
-    name: str
-    growth: GrowthLimit
-    force_optional: bool = False
-    texts: Collection[Path] = ()
-
-    def shape(self) -> RecordShape:
-        """What looks at the records of a task."""
-        return RecordShape(self.growth, self.force_optional, self.texts)
-
-
-class _OpenFile:
-    def __init__(
-        self, path: str, io: FileIO, key: PartitionValue | None, schema: pa.Schema, options: Any
-    ) -> None:
-        self.path = path
-        self.key = key
-        self.origins = Origins()
-        self._stream: OutputStream = io.new_output(path).create(overwrite=True)
-        self._writer = pq.ParquetWriter(self._stream, schema, store_decimal_as_integer=True, **options)
-
-    def write(self, pieces: Sequence[_Piece]) -> None:
-        """Write pieces as one row group."""
-        rows = pa.concat_tables(piece.rows for piece in pieces)
-        self._writer.write_table(rows, row_group_size=max(1, rows.num_rows))
-        for piece in pieces:
-            self.origins.add(piece.origins)
-
-    @property
-    def size(self) -> int:
-        return int(self._stream.tell())
-
-    def close(self) -> tuple[pq.FileMetaData, int]:
-        self._writer.add_key_value_metadata(self.origins.to_footer())
-        self._writer.close()
-        size = self.size
-        self._stream.close()
-        return self._writer.writer.metadata, size
-
-
-@dataclass(frozen=True)
-class _Piece:
-    """Rows of one partition, and where each is from."""
-
-    rows: pa.Table
-    origins: RowOrigins
-    size: int
-    """About how many bytes it takes in memory."""
-
-    def cut(self, limit: int) -> Iterator[_Piece]:
-        """Pieces of about `limit` bytes."""
-        if self.size <= limit:
-            yield self
-            return
-        step = max(1, self.rows.num_rows * limit // self.size)
-        for at in range(0, self.rows.num_rows, step):
-            rows = self.rows.slice(at, step)
-            yield _Piece(rows, self.origins.take(slice(at, at + step)), rows.nbytes)
-
-
-class StageWriter:
+class StageWriter(DataFileWriter[PartitionValue | None, StagedFile]):
     """Takes rows in any order of partitions; `close` tells the files that were written."""
 
     def __init__(self, plan: TablePlan, batch: str = "", most_open: int = 200) -> None:
         refuse_foreign_code()
         self._plan = plan
-        is_local = urlsplit(plan.location).scheme in ("", "file")
-        self._prefix = f"{plan.file_prefix}{batch}-"
-        self._most_open = most_open if is_local else min(most_open, _OPEN_REMOTE)
-        self.most_open_of_all = _OPEN_LOCAL if is_local else _OPEN_REMOTE
-        """Where several writers share what a task may have open."""
+        target = int(plan.properties.get(TableProperties.WRITE_TARGET_FILE_SIZE_BYTES, 512 * 1024 * 1024))
+        super().__init__(
+            plan.name,
+            plan.arrow_schema,
+            parquet_options(plan.properties, plan.arrow_schema),
+            FileLimits.of(
+                plan.location, most_open, target, int(plan.properties.get(_ROW_GROUP_BYTES, target))
+            ),
+            f"{plan.file_prefix}{batch}-",
+        )
         self._io = file_io(plan.io_properties, plan.location)
         self._places: LocationProvider = load_location_provider(plan.location, dict(plan.properties))
         self._partitioner = Partitioner(plan.schema, plan.spec)
-        self._target = int(
-            plan.properties.get(TableProperties.WRITE_TARGET_FILE_SIZE_BYTES, 512 * 1024 * 1024)
-        )
-        self._row_group = min(self._target, int(plan.properties.get(_ROW_GROUP_BYTES, self._target)))
-        self._options = parquet_options(plan.properties, plan.arrow_schema)
-        self._may_hide_nulls = any(may_hide_nulls(one.type) for one in plan.arrow_schema)
-        self._buffered: dict[PartitionValue | None, list[_Piece]] = {}
-        self.buffered_bytes = 0
-        self._open: dict[PartitionValue | None, _OpenFile] = {}
-        self._staged: list[StagedFile] = []
 
-    def write(self, rows: pa.Table, origins: RowOrigins) -> None:
-        if not rows.num_rows:
-            return
-        if self._may_hide_nulls:
-            rows = without_hidden_nulls(rows)
-        size = rows.nbytes
-        for group in self._partitioner.split(rows):
-            mine = origins if group.order is None else origins.take(group.order)
-            # In proportion: the columns of a group are many and short, and measuring them takes its time.
-            share = size * group.rows.num_rows // rows.num_rows
-            self._buffered.setdefault(group.value, []).append(_Piece(group.rows, mine, share))
-        self.buffered_bytes += size
+    def split(self, rows: pa.Table) -> Iterator[Group[PartitionValue | None]]:
+        return self._partitioner.split(rows)
 
-    @property
-    def open_files(self) -> int:
-        return len(self._open)
+    def new_path(self, name: str, key: PartitionValue | None) -> str:
+        return self._places.new_data_location(name, cast(Any, key))
 
-    def close(self) -> list[StagedFile]:
-        """All files that were written; more may be written after it."""
-        self.flush()
-        with sink_errors(f"writing data files of {self._plan.name}"):
-            for key in list(self._open):
-                self._finish(key)
-        return self._staged
+    def create(self, path: str) -> Any:
+        return self._io.new_output(path).create(overwrite=True)
 
-    def discard(self) -> None:
-        """Remove all files of this writer, as far as the storage lets us."""
-        paths = [file.path for file in self._staged]
-        for file in self._open.values():
-            paths.append(file.path)
-            with suppress(Exception):  # a storage that is away may have been the reason
-                file.close()
-        self._open.clear()
-        self._staged.clear()
-        for path in paths:
-            try:
-                self._io.delete(path)
-            except Exception as error:  # it is swept later
-                _log.warning("staged file %s is left behind: %s", path, error)
+    def delete(self, path: str) -> None:
+        self._io.delete(path)
 
-    def flush(self) -> None:
-        """Write what is buffered: each partition's rows become a row group of that partition's open file."""
-        with sink_errors(f"writing data files of {self._plan.name}"):
-            for key, pieces in self._buffered.items():
-                for row_group in _row_groups(pieces, self._row_group):
-                    file = self._file(key)
-                    file.write(row_group)
-                    if file.size >= self._target:
-                        self._finish(key)
-        self._buffered.clear()
-        self.buffered_bytes = 0
+    def errors(self, doing: str) -> AbstractContextManager[None]:
+        return sink_errors(doing)
 
-    def _file(self, key: PartitionValue | None) -> _OpenFile:
-        if key not in self._open:
-            if len(self._open) >= self._most_open:
-                self._finish(next(iter(self._open)))
-            path = self._places.new_data_location(f"{self._prefix}{uuid.uuid4()}.parquet", cast(Any, key))
-            self._open[key] = _OpenFile(path, self._io, key, self._plan.arrow_schema, self._options)
-        return self._open[key]
-
-    def _finish(self, key: PartitionValue | None) -> None:
-        file = self._open.pop(key)
-        metadata, size = file.close()
-        self._staged.append(staged_file(self._plan, file.path, key.values if key else (), metadata, size))
+    def described(self, file: ClosedFile[PartitionValue | None]) -> StagedFile:
+        values = file.key.values if file.key else ()
+        return staged_file(self._plan, file.path, values, file.metadata, file.size)
 
 
 def staged_file(
@@ -304,21 +190,6 @@ def data_file(file: StagedFile) -> DataFile:
     )
     described.spec_id = file.spec_id
     return described
-
-
-def _row_groups(pieces: Sequence[_Piece], limit: int) -> Iterator[list[_Piece]]:
-    """Pieces in groups that are no larger in memory than a file may be on disk, so that files end in time."""
-    group: list[_Piece] = []
-    held = 0
-    for piece in pieces:
-        for part in piece.cut(limit):
-            if group and held + part.size > limit:
-                yield group
-                group, held = [], 0
-            group.append(part)
-            held += part.size
-    if group:
-        yield group
 
 
 def parquet_options(properties: Mapping[str, str], schema: pa.Schema) -> dict[str, Any]:

@@ -239,6 +239,9 @@ class ChangeStage:
         self._staged: list[StagedChanges] = []
         self._codes: dict[Partition, int] = {}
 
+    open_files = 0
+    most_open_of_all = 1
+
     def write(self, rows: pa.Table, origins: RowOrigins) -> None:
         """Rows of the table's columns, last the kind of each change; and where each is from."""
         if not rows.num_rows:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from icestream.api.errors import SinkUnavailable
-from icestream.connectors.iceberg.routing.named_tables import tables_of_job
+from icestream.connectors.iceberg.named_tables import tables_of_job
 from tests.unit.connectors.iceberg.maintained import SCHEMA, Job, new_catalog
 
 

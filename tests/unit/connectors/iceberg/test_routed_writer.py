@@ -18,9 +18,9 @@ from icestream.api.offsets import NOTHING, Offsets
 from icestream.api.sink import TargetTask, WriterTask, Written
 from icestream.connectors.iceberg.catalogs.opening import open_catalog
 from icestream.connectors.iceberg.plugin import IcebergPlugin
-from icestream.connectors.iceberg.routing import routed_writer
 from icestream.pipeline.record_path import RecordSettings, record_path_from
 from icestream.records.origins import RowOrigins
+from icestream.tables import routed_writer
 from tests.unit.pipeline.batches import CONFIG, SOURCE, chunk
 
 ALIKE = Schema(NestedField(1, "id", LongType(), required=True), NestedField(2, "text", StringType()))
@@ -140,7 +140,7 @@ def test_tables_share_memory_and_open_files(tmp_path: Path, monkeypatch: pytest.
         return found
 
     monkeypatch.setattr(routed_writer.RoutedWriter, "_open_files", watched)
-    monkeypatch.setattr("icestream.connectors.iceberg.files.stage._OPEN_LOCAL", 10)
+    monkeypatch.setattr("icestream.tables.data_files._OPEN_LOCAL", 10)
     _, staged = world.staged([{"id": n, "to": f"ns.t{n % 60}"} for n in range(600)], names)
     assert most == 11
     assert sum(one.rows for one in staged.values()) == 600

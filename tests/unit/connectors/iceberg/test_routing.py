@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from icestream.connectors.iceberg.routing.settings import route_plan, route_problems, route_warnings
-from icestream.connectors.iceberg.settings import warnings
+from icestream.connectors.iceberg.settings import ROUTES, warnings
 from icestream.pipeline.record_path import RecordSettings, record_path_from
 from icestream.tables.router import Routed, Router
 from icestream.tables.routes import RoutePlan, name_problem, parsed_template
@@ -149,7 +148,7 @@ def test_long_and_deep_names_are_refused() -> None:
 def test_settings_that_contradict_each_other_are_told() -> None:
     def told(tables: Sequence[str] = (), **config: str) -> list[str]:
         keys = {f"iceberg.tables.{key.replace('_', '-')}": value for key, value in config.items()}
-        return [problem.message for problem in route_problems(keys, tables)]
+        return [problem.message for problem in ROUTES.problems(keys, tables)]
 
     assert told(["db.t"]) == []
     assert "remove one" in told(["db.t"], dynamic_enabled="true", route_field="f")[0]
@@ -158,15 +157,15 @@ def test_settings_that_contradict_each_other_are_told() -> None:
     assert "not a path" in told(route_field="a..b")[0]
     assert "cannot be used" in told(route_template="a.${topik}")[0]
     bad = {"iceberg.tables.route-field": "f", "iceberg.table.db.t.route-regex": "(?<=x)"}
-    assert [problem.key for problem in route_problems(bad, ["db.t"])] == ["iceberg.table.db.t.route-regex"]
+    assert [problem.key for problem in ROUTES.problems(bad, ["db.t"])] == ["iceberg.table.db.t.route-regex"]
 
 
 def test_a_table_without_a_pattern_is_told_of() -> None:
     config = {"iceberg.tables.route-field": "f", "iceberg.table.db.a.route-regex": "a"}
-    assert ["db.b" in warning for warning in route_warnings(config, ["db.a", "db.b"])] == [True]
+    assert ["db.b" in warning for warning in ROUTES.warnings(config, ["db.a", "db.b"])] == [True]
     del config["iceberg.tables.route-field"]
-    assert "every table gets every record" in route_warnings(config, ["db.a", "db.b"])[0]
-    assert route_plan(config, ["db.a"]) is None
+    assert "every table gets every record" in ROUTES.warnings(config, ["db.a", "db.b"])[0]
+    assert ROUTES.plan(config, ["db.a"]) is None
 
 
 def test_deletions_that_name_no_table_are_told_when_the_config_is_checked() -> None:

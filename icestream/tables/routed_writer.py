@@ -1,6 +1,7 @@
-"""The Iceberg sink inside a task of a job that routes: each table gets the records that are for it.
+"""The writer of a task of a job that routes: each table gets the records that are for it. A sink's own
+routed writer is one of these.
 
-The counterpart of `writer.IcebergWriter`, opened by `pipeline.task`. A table's writer is made with its first
+The counterpart of `tables_writer`. A table's writer is made with its first
 record: of hundreds of tables a task holds those that its records name. A record that one of its tables cannot
 take is in none.
 """
@@ -16,18 +17,13 @@ import pyarrow as pa
 from icestream.api.batch import Failure, Staged
 from icestream.api.errors import FatalError
 from icestream.api.sink import TASK_PUT, WriterTask, Written, too_many_targets
-from icestream.connectors.iceberg.files.stage import NewTablePlan, StageWriter, TablePlan
-from icestream.connectors.iceberg.writer import (
-    BUFFER_BYTES,
-    TableRows,
-    TableWriter,
-    nulls_apart,
-    table_writer,
-)
 from icestream.records.origins import RowOrigins
 from icestream.records.records import Records
 from icestream.records.rows import Indexes
+from icestream.tables.plans import NewTablePlan, RowPlan
 from icestream.tables.router import UNROUTED, Router
+from icestream.tables.table_writer import OpenTable, TableRows, TableWriter, nulls_apart
+from icestream.tables.tables_writer import BUFFER_BYTES
 
 _SHARES = 8
 
@@ -46,9 +42,10 @@ class _Chunk:
 class RoutedWriter:
     """Writes for the tables that the records of one task name."""
 
-    def __init__(self, task: WriterTask) -> None:
+    def __init__(self, task: WriterTask, open_table: OpenTable) -> None:
         assert task.routing is not None
         self._task = task
+        self._open_table = open_table
         # Each table may have this share of the open files; all together keep to the limit of a task.
         self._task_of_one = replace(task, targets=task.targets[:_SHARES])
         self._deletes = task.routing.plan.has_keys and task.routing.plan.is_by_topic
@@ -56,7 +53,7 @@ class RoutedWriter:
         self._router = Router(task.routing.plan)
         self._targets = {target.name: target for target in task.targets}
         self._new = {
-            target.name: target.plan.shape()
+            target.name: target.plan.seen()
             for target in task.targets
             if isinstance(target.plan, NewTablePlan)
         }
@@ -153,7 +150,7 @@ class RoutedWriter:
             return None
         if shape not in self._shared:
             example = next(one for one in self._targets.values() if self._shape(one.name) == shape)
-            self._shared[shape] = table_writer(example, self._task_of_one)
+            self._shared[shape] = self._open_table(example, self._task_of_one)
         shared = self._shared[shape]
         made = shared.rows_of(group.take(np.unique(np.concatenate(positions))))
         # Which of the tables lacks a field, only its own records tell.
@@ -162,10 +159,8 @@ class RoutedWriter:
     def _shape(self, name: str) -> Hashable:
         """What its records become rows by: equal for tables that are alike, None if it is like no other."""
         if name not in self._shapes:
-            plan: TablePlan = self._targets[name].plan
-            new = sorted(plan.new_fields)
-            others = (plan.growth, plan.force_optional, plan.kafka_columns, plan.any_case, plan.texts, new)
-            self._shapes[name] = None if plan.upserts is not None else (plan.schema_json, repr(others))
+            plan: RowPlan = self._targets[name].plan
+            self._shapes[name] = plan.shape
         return self._shapes[name]
 
     def _keep(self, routed: _Chunk, name: str, made: TableRows) -> None:
@@ -191,7 +186,7 @@ class RoutedWriter:
 
     def _table(self, name: str) -> TableWriter:
         if name not in self._tables:
-            self._tables[name] = table_writer(self._targets[name], self._task_of_one)
+            self._tables[name] = self._open_table(self._targets[name], self._task_of_one)
         return self._tables[name]
 
     def _free_memory(self) -> None:
@@ -200,9 +195,8 @@ class RoutedWriter:
         while sum(table.files.buffered_bytes for table in tables) >= BUFFER_BYTES:
             largest = max(tables, key=lambda table: table.files.buffered_bytes).files
             largest.flush()
-            if isinstance(largest, StageWriter) and self._open_files() > largest.most_open_of_all:
+            if largest.open_files and self._open_files() > largest.most_open_of_all:
                 largest.close()
 
     def _open_files(self) -> int:
-        files = (table.files for table in self._tables.values())
-        return sum(one.open_files for one in files if isinstance(one, StageWriter))
+        return sum(table.files.open_files for table in self._tables.values())

@@ -1,13 +1,11 @@
-"""The tables of a job whose records name them: those that are open, and all that it has ever written. Used by
-`sink`."""
+"""All tables that a job whose records name them has ever written. Used by `sink`."""
 
 from __future__ import annotations
 
 import logging
-import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from typing import Final, Generic, TypeVar
+from typing import Final
 
 from pyiceberg.catalog import Catalog
 from pyiceberg.exceptions import ForbiddenError, NoSuchNamespaceError, NoSuchTableError
@@ -17,32 +15,10 @@ from icestream.api.errors import SinkUnavailable
 from icestream.connectors.iceberg.catalogs.opening import sink_errors
 from icestream.connectors.iceberg.commits import checkpoints
 
-_T = TypeVar("_T")
 _log = logging.getLogger(__name__)
 
 _AT_ONCE: Final = 8
 _DEEPEST: Final = 10
-
-
-class LastUsed(Generic[_T]):
-    """Things by name, made when they are asked for; those that were not asked for longest are let go."""
-
-    def __init__(self, make: Callable[[str], _T], most: int) -> None:
-        self._make = make
-        self._most = most
-        self._held: dict[str, _T] = {}
-        self._lock = threading.Lock()
-
-    def __len__(self) -> int:
-        return len(self._held)
-
-    def get(self, name: str) -> _T:
-        with self._lock:
-            held = self._held.pop(name, None) or self._make(name)
-            self._held[name] = held
-            while len(self._held) > self._most:
-                del self._held[next(iter(self._held))]
-        return held
 
 
 def tables_of_job(catalog: Catalog, job: str) -> list[str]:

@@ -1,1 +1,0 @@
-"""Jobs whose records choose their tables."""
