@@ -12,7 +12,9 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "icestream"
-PRODUCTS = re.compile(r"iceberg|tabular|FileStream|JdbcS|connectors\.(?:iceberg|file|jdbc)\b", re.IGNORECASE)
+PRODUCTS = re.compile(
+    r"iceberg|tabular|FileStream|JdbcS|S3Sink|connectors\.(?:iceberg|file|jdbc|s3)\b", re.IGNORECASE
+)
 
 HOMES = ("connectors/", "transforms/")
 """Connectors are at home there. Transforms have the Java names that the products gave them."""

@@ -1,4 +1,4 @@
-"""What every sink must do: Iceberg, plain and partitioned, the file, and the toy of `tests/toys`.
+"""What every sink must do: Iceberg, plain and partitioned, the file, S3, and the toy of `tests/toys`.
 
 A new sink joins the list with a config, and with a way to read what it has made visible.
 """
@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import boto3
 import numpy as np
 import pyarrow.fs as pf
 import pytest
@@ -31,6 +32,8 @@ from icestream.api.sink import Commit, Sink, Target, TargetTask, WriterTask
 from icestream.connectors.file.plugin import FileSinkPlugin
 from icestream.connectors.iceberg.catalogs.opening import catalog_properties, open_catalog
 from icestream.connectors.iceberg.plugin import IcebergPlugin
+from icestream.connectors.s3.plugin import S3SinkPlugin
+from icestream.connectors.s3.stores.opening import open_store
 from icestream.pipeline.record_path import RecordSettings, record_path_from
 from icestream.records.origins import RowOrigins
 from tests.unit.pipeline.batches import CONFIG, SOURCE, chunk
@@ -173,11 +176,56 @@ def toy(folder: Path) -> Subject:
     return Subject(opened, visible, lambda: list(folder.glob("*.json")))
 
 
+def s3_subject(config: Config) -> Subject:
+    """Objects of JSON Lines, three records each."""
+    config = {
+        "format.class": "io.confluent.connect.s3.format.json.JsonFormat",
+        "flush.size": "3",
+        **config,
+    }
+    store = open_store(config)
+
+    def objects() -> list[str]:
+        return [one.key for one in store.list("topics/") if "/_icestream/" not in one.key]
+
+    def visible() -> list[int]:
+        lines = [line for key in objects() for line in (store.read(key) or b"").splitlines()]
+        return sorted(json.loads(line)["id"] for line in lines)
+
+    def leftovers() -> list[Path]:
+        return [Path(key) for key in (*objects(), *(one.key for one in store.open_uploads("")))]
+
+    return Subject(lambda job: S3SinkPlugin().open(job, config), visible, leftovers)
+
+
+def in_bucket(s3: Config) -> Subject:
+    """A bucket of moto."""
+    endpoint = s3["iceberg.catalog.s3.endpoint"]
+    keys = {
+        "aws.access.key.id": s3["iceberg.catalog.s3.access-key-id"],
+        "aws.secret.access.key": s3["iceberg.catalog.s3.secret-access-key"],
+    }
+    bucket = f"lake-{uuid.uuid4().hex[:8]}"
+    client(endpoint, keys).create_bucket(Bucket=bucket)
+    return s3_subject({"store.url": endpoint, "s3.region": "us-east-1", "s3.bucket.name": bucket, **keys})
+
+
+def client(endpoint: str, keys: Config) -> Any:
+    return boto3.client(
+        "s3",
+        endpoint_url=endpoint,
+        region_name="us-east-1",
+        aws_access_key_id=keys["aws.access.key.id"],
+        aws_secret_access_key=keys["aws.secret.access.key"],
+    )
+
+
 SUBJECTS: Mapping[str, Callable[[Path], Subject]] = {
     "iceberg": lambda folder: iceberg(folder, UNPARTITIONED_PARTITION_SPEC),
     "iceberg-branch": lambda folder: iceberg(folder, UNPARTITIONED_PARTITION_SPEC, "audit"),
     "iceberg-partitioned": lambda folder: iceberg(folder, BUCKETS),
     "file": file,
+    "s3-folder": lambda folder: s3_subject({"store.url": f"file://{folder}", "s3.bucket.name": "lake"}),
     "toy": toy,
 }
 
@@ -190,11 +238,13 @@ IN_AWS: Mapping[str, str] = {
 
 # Glue's commits are PyIceberg's own code, those to DynamoDB are ours.
 @pytest.fixture(
-    params=[*sorted(SUBJECTS), "iceberg-dynamodb", pytest.param("iceberg-glue", marks=pytest.mark.long)]
+    params=[*sorted(SUBJECTS), "s3", "iceberg-dynamodb", pytest.param("iceberg-glue", marks=pytest.mark.long)]
 )
 def subject(request: pytest.FixtureRequest, tmp_path: Path, toys: None) -> Subject:
     if request.param in IN_AWS:
         return in_aws(IN_AWS[request.param], request.getfixturevalue("s3"))
+    if request.param == "s3":
+        return in_bucket(request.getfixturevalue("s3"))
     folder = tmp_path / "target"
     folder.mkdir()
     return SUBJECTS[request.param](folder)

@@ -10,12 +10,18 @@ import json
 import os
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from icestream import logs
 from icestream.connectors.file.journal import Append, Journal
 from icestream.connectors.file.sink import LineFile
+from icestream.connectors.s3 import target
+from icestream.connectors.s3.ledger import Entry
+from icestream.connectors.s3.staged import StagedObject
+from icestream.connectors.s3.stores.store import ObjectStore
+from icestream.connectors.s3.target import S3Target
 from icestream.jobs.build_sink import sink_manager
 from icestream.pipeline.in_worker import InWorkerRunner
 from icestream.pipeline.record_path import RecordSettings
@@ -44,11 +50,34 @@ def spoil_files(faults: Faults) -> None:
     spoiled.begin = spoiled_begin
 
 
+def spoil_ledgers(faults: Faults) -> None:
+    """Points inside a commit to objects: its entry is there, half of them are visible, all of them are."""
+    publish, complete = S3Target._publish, target.complete_all
+
+    def spoiled_publish(self: S3Target, entry: Entry) -> None:
+        faults.reached("entered")
+        publish(self, entry)
+
+    def spoiled_complete(store: ObjectStore, objects: Sequence[StagedObject]) -> list[StagedObject]:
+        half = len(objects) // 2
+        lost = complete(store, objects[:half])
+        faults.reached("half published")
+        lost += complete(store, objects[half:])
+        faults.reached("completed")
+        return lost
+
+    spoiled: Any = S3Target
+    spoiled._publish = spoiled_publish
+    spoiled = target
+    spoiled.complete_all = spoiled_complete
+
+
 def main(spec: dict[str, Any]) -> None:
     logs.configure("INFO")
     faults = Faults([Fault(*fault) for fault in spec["faults"]])
     spoil_transactions(faults)
     spoil_files(faults)
+    spoil_ledgers(faults)
 
     def reached(point: str) -> None:
         # The name of the target is of no interest here.

@@ -28,6 +28,9 @@ from tests.crashes.processes import Fault, JobProcess
 
 _NUMBERS = itertools.count(1)
 POINTS = [("planned", 1), ("staged", 2), ("committed", 1), ("committed", 2), ("closing", 2), ("published", 1)]
+OF_S3 = [("entered", 1), ("entered", 2), ("half published", 2), ("completed", 2)]
+REPLACED = ("s3-folder",)
+"""Sinks that write rows that are read again under the names that they had."""
 OF_FILES = [("journaled", 2), ("half written", 1), ("half written", 2), ("written", 2)]
 KINDS: Mapping[str, Callable[[Path], dict[str, str]]] = {
     "iceberg": lambda folder: {
@@ -39,6 +42,14 @@ KINDS: Mapping[str, Callable[[Path], dict[str, str]]] = {
         "iceberg.catalog.warehouse": f"file://{folder}/warehouse",
     },
     "file": lambda folder: {"connector.class": "FileStreamSink", "file": str(folder / "out.txt")},
+    "s3-folder": lambda folder: {
+        "connector.class": "S3SinkConnector",
+        "store.url": f"file://{folder}",
+        "s3.bucket.name": "lake",
+        "format.class": "io.confluent.connect.s3.format.json.JsonFormat",
+        "flush.size": "3",
+        "icestream.s3.commit.interval.ms": "100",
+    },
     "toy": lambda folder: {"connector.class": "JsonFolderSink", "folder": str(folder)},
 }
 
@@ -133,6 +144,7 @@ def make(broker: Broker, tmp_path: Path, toys: None) -> Iterator[Callable[[str],
     [
         *((kind, *point) for kind in KINDS for point in POINTS),
         *(("file", *point) for point in OF_FILES),
+        *(("s3-folder", *point) for point in OF_S3),
     ],
 )
 def test_a_sink_that_is_killed_repeats_and_loses_nothing(
@@ -167,7 +179,7 @@ def test_offsets_moved_by_hand_win_over_a_batch_that_kafka_has_not_heard_of(
         partition = {"kafka_topic": job.name, "kafka_partition": 0}
         admin.alter(job.name, job.config, [OffsetEntry(partition, {"kafka_offset": 0})])
     job.drain()
-    assert sorted(job.subject.visible()) == [0, 0, 1, 1]
+    assert sorted(job.subject.visible()) == ([0, 1] if kind in REPLACED else [0, 0, 1, 1])
 
 
 def test_offsets_moved_by_hand_count_also_if_the_file_was_removed(make: Callable[[str], Job]) -> None:

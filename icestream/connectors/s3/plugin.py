@@ -1,0 +1,71 @@
+"""The S3 sink as a plugin: what the rest of the worker knows of it.
+
+Read when the worker starts, so boto3 and what writes objects are imported only by the methods that need them.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import ClassVar, Final
+
+from icestream.api.config import Config
+from icestream.api.connector import JavaClass, Probe
+from icestream.api.errors import Problem
+from icestream.api.sink import Sink, SinkOptions, SinkPlugin
+from icestream.connectors.s3 import settings
+from icestream.connectors.s3.settings import FOLDERS
+
+_PACKAGE: Final = "io.confluent.connect.s3."
+_VERSION: Final = "12.1.9"
+
+
+class S3SinkPlugin(SinkPlugin):
+    classes = (JavaClass(f"{_PACKAGE}S3SinkConnector", f"{_PACKAGE}S3SinkTask", _VERSION),)
+    settings = settings.S3_SINK
+    uses_spark = True
+    address_keys = ("store.url", "s3.proxy.url")
+    worker_settings = (FOLDERS,)
+    java_loggers: ClassVar = {"io.confluent.connect.s3": ("icestream.connectors.s3", "botocore")}
+
+    def problems(self, config: Config) -> list[Problem]:
+        return settings.problems(config)
+
+    def warnings(self, config: Config) -> list[str]:
+        return settings.warnings(config)
+
+    def not_allowed(self, config: Config, worker: Config) -> list[Problem]:
+        """Files of the worker only where its config says so."""
+        if not settings.is_folder(config):
+            return []
+        allowed = FOLDERS.parse(worker.get(FOLDERS.name, ""))
+        folder = Path(os.path.realpath(settings.folder_of(config)))
+        if any(folder.is_relative_to(os.path.realpath(one)) for one in allowed):
+            return []
+        return [
+            Problem(
+                "store.url",
+                f"'store.url={config['store.url']}' with bucket '{config.get('s3.bucket.name', '')}' is in "
+                f"none of the folders of {FOLDERS.name}; choose one of them, or add it to the worker's "
+                "config",
+            )
+        ]
+
+    def options(self, config: Config) -> SinkOptions:
+        values = settings.parsed(config)
+        milliseconds = values[settings.COMMIT_INTERVAL]
+        return SinkOptions(
+            commit_seconds=max(0, milliseconds) / 1000,
+            needs_keys=values["store.kafka.keys"],
+        )
+
+    def open(self, name: str, config: Config) -> Sink:
+        from icestream.connectors.s3.sink import S3Sink
+
+        return S3Sink(name, config)
+
+    def probes(self, config: Config, worker: Config) -> Iterator[Probe]:
+        from icestream.connectors.s3.probes import store_probes
+
+        return store_probes(config)

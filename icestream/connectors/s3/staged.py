@@ -1,0 +1,80 @@
+"""An object that is staged and not visible yet, as tasks hand it to the manager and the ledger keeps it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from icestream.api.offsets import Partition
+from icestream.connectors.s3.stores.store import Upload
+
+BATCH: Final = "icestream-batch"
+"""Metadata of every object: whose it is. An object is known by its key and by this."""
+PARTITION: Final = "icestream-partition"
+FIRST: Final = "icestream-first-offset"
+LAST: Final = "icestream-last-offset"
+RECORDS: Final = "icestream-records"
+
+
+@dataclass(frozen=True)
+class StagedObject:
+    upload: Upload
+    batch: str
+    partition: Partition
+    first: int
+    last: int
+    records: int
+    is_value: bool = True
+    """Not so for keys and headers, whose records are those of another object."""
+    replaces: str | None = None
+    """The tag of the object that has its name and is to be replaced."""
+
+    @property
+    def key(self) -> str:
+        return self.upload.key
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "upload": self.upload.to_json(),
+            "batch": self.batch,
+            "partition": list(self.partition),
+            "first": self.first,
+            "last": self.last,
+            "records": self.records,
+            "value": self.is_value,
+            "replaces": self.replaces,
+        }
+
+    @classmethod
+    def from_json(cls, stored: Mapping[str, Any]) -> StagedObject:
+        topic, number = stored["partition"]
+        return cls(
+            Upload.from_json(stored["upload"]),
+            stored["batch"],
+            Partition(topic, number),
+            stored["first"],
+            stored["last"],
+            stored["records"],
+            stored["value"],
+            stored["replaces"],
+        )
+
+
+def metadata(
+    batch: str, partition: Partition, first: int, last: int, records: int, *, is_value: bool
+) -> dict[str, str]:
+    """What an object says of itself; values of headers of HTTP, so ASCII."""
+    from urllib.parse import quote
+
+    return {
+        BATCH: batch,
+        PARTITION: f"{quote(partition.topic)}:{partition.number}",
+        FIRST: str(first),
+        LAST: str(last),
+        RECORDS: str(records if is_value else 0),
+    }
+
+
+def of_payload(payload: Sequence[Any]) -> list[StagedObject]:
+    return [one for one in payload if isinstance(one, StagedObject)]

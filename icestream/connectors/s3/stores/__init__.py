@@ -1,0 +1,1 @@
+"""Where objects are kept: S3 and what speaks its protocol, or a folder."""
