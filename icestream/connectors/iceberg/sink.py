@@ -37,12 +37,12 @@ from icestream.connectors.iceberg.settings import (
     write_props,
 )
 from icestream.connectors.iceberg.table import IcebergTable
-from icestream.connectors.iceberg.upserts.changes import OWN_COLUMNS
 from icestream.connectors.iceberg.upserts.commit import COMMIT_SECONDS, Upserts
 from icestream.connectors.iceberg.upserts.merge import NOT_IN_SPARK
 from icestream.connectors.iceberg.writer import IcebergRoutedWriter, IcebergWriter
 from icestream.rows.free_form import path_of
 from icestream.rows.new_columns import GrowthLimit
+from icestream.tables.changes import OWN_COLUMNS
 from icestream.tables.last_used import LastUsed
 
 RESERVED: Final = frozenset(

@@ -27,8 +27,8 @@ from icestream.connectors.iceberg.catalogs.remote_signing import file_io
 from icestream.connectors.iceberg.files.partitions import Partitioner, PartitionValue
 from icestream.connectors.iceberg.files.statistics import statistics_plan
 from icestream.connectors.iceberg.schemas import arrow_schema
-from icestream.connectors.iceberg.upserts.changes import UpsertPlan
 from icestream.rows.new_columns import GrowthLimit, Path
+from icestream.tables.changes import UpsertPlan
 from icestream.tables.data_files import ClosedFile, DataFileWriter, FileLimits, Group
 from icestream.tables.plans import NewFields
 

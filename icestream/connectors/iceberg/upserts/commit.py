@@ -32,8 +32,8 @@ from icestream.connectors.iceberg.commits import checkpoints
 from icestream.connectors.iceberg.commits.checkpoint_text import TableCheckpoint, property_text, summary_text
 from icestream.connectors.iceberg.files.stage import TablePlan
 from icestream.connectors.iceberg.upserts.branch_publish import BranchWrite, summary_settings
-from icestream.connectors.iceberg.upserts.changes import OWN_COLUMNS, StagedChanges, UpsertPlan
 from icestream.connectors.iceberg.upserts.merge import VIEW, ReadChanges, merge_statement, view_columns
+from icestream.tables.changes import OWN_COLUMNS, StagedChanges, UpsertPlan
 
 _log = logging.getLogger(__name__)
 

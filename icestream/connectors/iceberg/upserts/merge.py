@@ -20,7 +20,8 @@ from icestream.connectors.iceberg.catalogs.guarded_catalogs import refuse_foreig
 from icestream.connectors.iceberg.catalogs.opening import sink_errors
 from icestream.connectors.iceberg.catalogs.remote_signing import file_io
 from icestream.connectors.iceberg.upserts.branch_publish import spark_name
-from icestream.connectors.iceberg.upserts.changes import (
+from icestream.records.column import is_uuid
+from icestream.tables.changes import (
     DELETE,
     KIND,
     OFFSET,
@@ -28,8 +29,9 @@ from icestream.connectors.iceberg.upserts.changes import (
     RANK,
     SOURCE,
     StagedChanges,
+    after_truncates,
+    last_truncates,
 )
-from icestream.records.column import is_uuid
 
 VIEW: Final = "icestream_changes"
 _OWN: Final = f"{spark_name(KIND)} TINYINT, {spark_name(SOURCE)} BIGINT, {spark_name(OFFSET)} BIGINT"
@@ -121,11 +123,7 @@ class ReadChanges:
         if part >= len(self.paths):
             return  # there is nothing but a truncate
         refuse_foreign_code()
-        # A truncate may have been read by another task than what was before it.
-        truncates: dict[int, int] = {}
-        for file in self.files:
-            for source, offset in file.truncates.items():
-                truncates[source] = max(offset, truncates.get(source, -1))
+        truncates = last_truncates(file.truncates for file in self.files)
         io = file_io(self.io_properties, self.location)
         path = self.paths[part]
         with (
@@ -134,7 +132,7 @@ class ReadChanges:
             pa.ipc.open_stream(stream) as reader,
         ):
             for batch in reader:
-                yield _for_spark(_after(batch, truncates))
+                yield _for_spark(after_truncates(batch, truncates))
 
     @property
     def paths(self) -> list[str]:
@@ -143,18 +141,6 @@ class ReadChanges:
     @property
     def truncates(self) -> bool:
         return any(file.truncates for file in self.files)
-
-
-def _after(changes: pa.RecordBatch, truncates: Mapping[int, int]) -> pa.RecordBatch:
-    """The changes without those that a truncate of their partition has undone."""
-    if not truncates:
-        return changes
-    sources = changes.column(SOURCE).to_numpy()
-    offsets = changes.column(OFFSET).to_numpy()
-    keep = np.ones(len(sources), np.bool_)
-    for source, until in truncates.items():
-        keep &= (sources != source) | (offsets > until)
-    return changes.filter(pa.array(keep))
 
 
 def _for_spark(changes: pa.RecordBatch) -> pa.RecordBatch:

@@ -23,7 +23,6 @@ from icestream.connectors.iceberg.files.stage import TablePlan
 from icestream.connectors.iceberg.settings import id_columns, is_upsert, problems
 from icestream.connectors.iceberg.sink import table_from
 from icestream.connectors.iceberg.table import IcebergTable
-from icestream.connectors.iceberg.upserts.changes import KIND, OFFSET, OWN_COLUMNS, StagedChanges
 from icestream.connectors.iceberg.upserts.commit import Upserts
 from icestream.connectors.iceberg.upserts.merge import ReadChanges, merge_statement, view_columns
 from icestream.connectors.iceberg.writer import IcebergWriter
@@ -32,6 +31,7 @@ from icestream.records.json_source import JsonSource
 from icestream.records.origins import RowOrigins
 from icestream.records.records import Records
 from icestream.records.values import Value, object_fields
+from icestream.tables.changes import KIND, OFFSET, OWN_COLUMNS, StagedChanges
 
 P = Partition("t", 0)
 SCHEMA = Schema(
