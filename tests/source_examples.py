@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import sqlite3
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
@@ -125,6 +127,66 @@ class CounterExample:
         return OffsetEntry(json.loads(place), {"next": count})
 
 
+class SqliteExample:
+    """The JDBC source on a table of SQLite, read by its number. Some numbers are missing."""
+
+    tasks = 1
+
+    def __init__(self, folder: Path, topic: str) -> None:
+        self._file = folder / f"{topic}.db"
+        self._topic = topic
+        self._names: dict[int, str] = {}
+        with self._connection() as connection:
+            connection.execute(
+                f'CREATE TABLE "{topic}" (id INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT NOT NULL)'
+            )
+        self._add(700, "name")
+
+    @property
+    def config(self) -> dict[str, str]:
+        return {
+            "connector.class": "JdbcSource",
+            "tasks.max": "2",
+            "connection.url": f"jdbc:sqlite:{self._file}",
+            "mode": "incrementing",
+            "table.whitelist": self._topic,
+            "topic.prefix": "",
+            "batch.max.rows": "1",
+            "poll.interval.ms": "100",
+            "value.converter": _JSON,
+            "value.converter.schemas.enable": "false",
+        }
+
+    def grow(self) -> None:
+        self._add(300, "more")
+
+    def expected(self) -> dict[str, list[Sent]]:
+        rows = [(None, b'{"id":%d,"name":"%s"}' % (id_, name.encode())) for id_, name in self._names.items()]
+        return {self.place_of((None, None)): rows}
+
+    def ends(self) -> list[OffsetEntry]:
+        return [self.offset_of("", len(self._names))]
+
+    def place_of(self, sent: Sent) -> str:
+        return json.dumps({"protocol": "1", "table": self._topic})
+
+    def offset_of(self, place: str, count: int) -> OffsetEntry:
+        partition = json.loads(self.place_of((None, None)))
+        return OffsetEntry(partition, {"incrementing": list(self._names)[count - 1]})
+
+    def _connection(self) -> contextlib.closing[sqlite3.Connection]:
+        return contextlib.closing(sqlite3.connect(self._file, isolation_level=None))
+
+    def _add(self, count: int, name: str) -> None:
+        first = max(self._names, default=0) + 1
+        rows = {id_: f"{name} {id_}" for id_ in range(first, first + count) if id_ % 7}
+        with self._connection() as connection:
+            connection.execute("BEGIN")
+            connection.executemany(f'INSERT INTO "{self._topic}" VALUES (?, ?)', list(rows.items()))
+            connection.execute("COMMIT")
+        self._names |= rows
+
+
 def by_place(example: SourceExample, records: Sequence[Sent]) -> dict[str, list[Sent]]:
     """Records by the source partition that they are from, in order."""
     found: dict[str, list[Sent]] = {}
@@ -136,4 +198,5 @@ def by_place(example: SourceExample, records: Sequence[Sent]) -> dict[str, list[
 EXAMPLES: Mapping[str, Callable[[Path, str], SourceExample]] = {
     "file": FileExample,
     "counter": CounterExample,
+    "jdbc": SqliteExample,
 }

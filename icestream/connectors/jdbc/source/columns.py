@@ -1,5 +1,5 @@
-"""Columns of a table or query: how each is selected, in which Arrow type it is read, and as which Connect type
-it is sent. The types are those that Confluent's connector gives them.
+"""Columns of a table or query: how each is selected, in which Arrow type it is read, and as which Connect
+type it is sent. The types are those that Confluent's connector gives them.
 
 The databases (`databases/`) say what a column is (`Shape`); everything after that is alike for all.
 """
@@ -7,10 +7,10 @@ The databases (`databases/`) say what a column is (`Shape`); everything after th
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any, Final
+from typing import Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -161,8 +161,9 @@ def values_of(
         except (pa.ArrowInvalid, ValueError, OverflowError) as error:
             reason = str(error).splitlines()[0]
             raise FatalError(
-                f"a value of column '{column.name}' cannot be sent as {column.schema.name or column.schema.kind}:"
-                f" {reason}; leave the column out, or cast it in a 'query'"
+                f"a value of column '{column.name}' cannot be sent as "
+                f"{column.schema.name or column.schema.kind}: {reason}; leave the column out, or cast it "
+                "in a 'query'"
             ) from error
     return struct_column(schema, fields)
 
@@ -205,6 +206,3 @@ def _timestamps(values: pa.Array, granularity: str) -> pa.Array:
     if unit == "nanos":
         numbers = pc.multiply_checked(numbers, _NANOSECONDS)
     return numbers if form == "long" else numbers.cast(pa.string())
-
-
-Describe = Callable[[Any], Sequence[SourceColumn]]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from typing import Final
 
 from icestream.connectors.jdbc.dialects.base import Dialect
@@ -11,7 +12,11 @@ from icestream.connectors.jdbc.source.databases.mysql import MySqlSource
 from icestream.connectors.jdbc.source.databases.postgresql import PostgreSqlSource
 from icestream.connectors.jdbc.source.databases.sqlite import SqliteSource
 
-_BY_KIND: Final = {"postgresql": PostgreSqlSource, "mysql": MySqlSource, "sqlite": SqliteSource}
+_BY_KIND: Final[Mapping[str, Callable[[Dialect, TypeOptions], SourceDatabase]]] = {
+    "postgresql": PostgreSqlSource,
+    "mysql": MySqlSource,
+    "sqlite": SqliteSource,
+}
 
 
 def source_database(dialect: Dialect, options: TypeOptions) -> SourceDatabase:

@@ -4,7 +4,7 @@ and which transactions are open. One file for each kind; `databases_of` chooses.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Final, Protocol
 
@@ -93,9 +93,7 @@ class SourceDatabase(ABC):
         """Those that may still add rows to what is read by now; None if the database does not tell."""
 
     @abstractmethod
-    def stream(
-        self, connection: Connection, statement: str, columns: Sequence[SourceColumn]
-    ) -> RowStream:
+    def stream(self, connection: Connection, statement: str, columns: Sequence[SourceColumn]) -> RowStream:
         """Runs a statement. The connection is the stream's until it is at its end."""
 
 
@@ -114,11 +112,12 @@ class FetchedRows:
         self._batches.close()
         self._cursor.close()
 
-    def _read(self) -> Iterator[pa.RecordBatch]:
+    def _read(self) -> Generator[pa.RecordBatch]:
         names = [f"c{place}" for place in range(len(self._columns))]
         while rows := self._cursor.fetchmany(ROWS_AT_A_TIME):
             arrays = [
-                _array(values, column) for values, column in zip(zip(*rows, strict=True), self._columns, strict=True)
+                _array(values, column)
+                for values, column in zip(zip(*rows, strict=True), self._columns, strict=True)
             ]
             yield pa.RecordBatch.from_arrays(arrays, names)
 
@@ -133,6 +132,7 @@ def _array(values: Sequence[Any], column: SourceColumn) -> pa.Array:
     except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError, TypeError) as error:
         reason = str(error).splitlines()[0]
         raise FatalError(
-            f"column '{column.name}' holds a value that is no {column.raw}: {reason}; correct the row, or cast "
+            f"column '{column.name}' holds a value that is no {column.raw}: {reason}; correct the row, or "
+            "cast "
             "the column in a 'query'"
         ) from error

@@ -1,4 +1,4 @@
-"""MySQL and MariaDB, by PyMySQL. Which transactions are open is told to accounts with the PROCESS privilege."""
+"""MySQL and MariaDB, by PyMySQL. Accounts with the privilege PROCESS see which transactions are open."""
 
 from __future__ import annotations
 
@@ -144,7 +144,7 @@ class MySqlSource(SourceDatabase):
 
     def now(self, connection: Connection) -> int:
         ((now,),) = rows_of(connection, "SELECT UTC_TIMESTAMP(6)")
-        return (now.replace(tzinfo=dt.UTC) - _EPOCH) // dt.timedelta(microseconds=1) * 1000
+        return int((now.replace(tzinfo=dt.UTC) - _EPOCH) // dt.timedelta(microseconds=1)) * 1000
 
     def newest(self, connection: Connection, statement: str, cursors: Cursors) -> int | None:
         ((found,),) = rows_of(connection, statement)
@@ -173,9 +173,7 @@ class MySqlSource(SourceDatabase):
             frozenset(name for name, writes in found if not writes),
         )
 
-    def stream(
-        self, connection: Any, statement: str, columns: Sequence[SourceColumn]
-    ) -> RowStream:
+    def stream(self, connection: Any, statement: str, columns: Sequence[SourceColumn]) -> RowStream:
         from pymysql.cursors import SSCursor
 
         cursor = connection.cursor(SSCursor)

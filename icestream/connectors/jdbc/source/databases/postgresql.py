@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import datetime as dt
+import io
 import os
 import re
 import threading
@@ -43,7 +44,8 @@ _SHAPES: Final = {
 }
 _ITEMS: Final = {
     **{f"_{name}": shape for name, shape in _SHAPES.items() if name in ("bool", "int2", "int4", "int8")},
-    **{"_float4": Shape.FLOAT32, "_float8": Shape.FLOAT64},
+    "_float4": Shape.FLOAT32,
+    "_float8": Shape.FLOAT64,
     **{f"_{name}": Shape.STRING for name in ("text", "varchar", "bpchar", "uuid", "name")},
 }
 _DIGITS: Final = re.compile(r"\((\d)\)")
@@ -53,15 +55,18 @@ _EPOCH: Final = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 
 _RELATIVES: Final = """
 WITH RECURSIVE
- below(oid) AS (SELECT %s::regclass::oid UNION SELECT i.inhrelid FROM pg_inherits i JOIN below b ON i.inhparent = b.oid),
- above(oid) AS (SELECT %s::regclass::oid UNION SELECT i.inhparent FROM pg_inherits i JOIN above a ON i.inhrelid = a.oid)
+ below(oid) AS (SELECT %s::regclass::oid
+                UNION SELECT i.inhrelid FROM pg_inherits i JOIN below b ON i.inhparent = b.oid),
+ above(oid) AS (SELECT %s::regclass::oid
+                UNION SELECT i.inhparent FROM pg_inherits i JOIN above a ON i.inhrelid = a.oid)
 SELECT oid FROM below UNION SELECT oid FROM above
 """
 _TRANSACTIONS: Final = """
 SELECT l.virtualtransaction, bool_or(l.locktype = 'relation')
 FROM pg_locks l LEFT JOIN pg_stat_activity a ON a.pid = l.pid
 WHERE l.granted AND l.pid IS DISTINCT FROM pg_backend_pid()
-  AND (l.pid IS NULL OR a.datname = current_database() AND a.usesysid IS NOT NULL AND a.application_name <> %s)
+  AND (l.pid IS NULL OR a.datname = current_database() AND a.usesysid IS NOT NULL
+       AND a.application_name <> %s)
   AND (l.locktype = 'virtualxid' OR l.locktype = 'relation'
        AND l.mode IN ('RowExclusiveLock', 'ShareRowExclusiveLock', 'ExclusiveLock', 'AccessExclusiveLock')
        AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())
@@ -118,7 +123,13 @@ class PostgreSqlSource(SourceDatabase):
             columns = list(cursor.description)
         finally:
             cursor.close()
-        types = dict(rows_of(connection, "SELECT oid, typname FROM pg_type WHERE oid = ANY(%s)", ([c.type_code for c in columns],)))
+        types = dict(
+            rows_of(
+                connection,
+                "SELECT oid, typname FROM pg_type WHERE oid = ANY(%s)",
+                ([c.type_code for c in columns],),
+            )
+        )
         required = set(
             rows_of(
                 connection,
@@ -183,9 +194,7 @@ class PostgreSqlSource(SourceDatabase):
             frozenset(name for name, writes in found if not writes),
         )
 
-    def stream(
-        self, connection: Connection, statement: str, columns: Sequence[SourceColumn]
-    ) -> RowStream:
+    def stream(self, connection: Connection, statement: str, columns: Sequence[SourceColumn]) -> RowStream:
         return CopiedRows(connection, statement, columns)
 
 
@@ -211,7 +220,7 @@ class CopiedRows:
         self._names = [column.name for column in columns]
         self._error: BaseException | None = None
         reading, writing = os.pipe()
-        self._file = os.fdopen(reading, "rb", buffering=_PIPE_BYTES)
+        self._file = io.BufferedReader(io.FileIO(reading, "rb"), _PIPE_BYTES)
         self._reader: csv.CSVStreamingReader | None = None
         self._thread = threading.Thread(
             target=self._copy, args=(writing, f"COPY ({statement}) TO STDOUT (FORMAT csv)"), daemon=True
@@ -222,11 +231,13 @@ class CopiedRows:
         try:
             if self._reader is None:
                 if not self._file.peek(1):
-                    return self._ended()
+                    self._end()
+                    return None
                 self._reader = self._opened()
             return self._reader.read_next_batch()
         except StopIteration:
-            return self._ended()
+            self._end()
+            return None
         except pa.ArrowInvalid as error:
             self._raise_error()
             reason = _named(str(error).splitlines()[0], self._names)
@@ -275,7 +286,7 @@ class CopiedRows:
             ),
         )
 
-    def _ended(self) -> None:
+    def _end(self) -> None:
         self._thread.join()
         self._raise_error()
 

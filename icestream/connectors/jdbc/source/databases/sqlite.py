@@ -1,5 +1,5 @@
-"""SQLite, by Python's own module. It has one writer at a time, so numbers that it gives are committed in their
-order; for timestamps it is asked whether somebody writes just now."""
+"""SQLite, by Python's own module. It has one writer at a time, so numbers that it gives are committed in
+their order; for timestamps it is asked whether somebody writes just now."""
 
 from __future__ import annotations
 
@@ -115,9 +115,7 @@ class SqliteSource(SourceDatabase):
             return OpenTransactions(frozenset({"writer"}))
         return OpenTransactions()
 
-    def stream(
-        self, connection: Connection, statement: str, columns: Sequence[SourceColumn]
-    ) -> RowStream:
+    def stream(self, connection: Connection, statement: str, columns: Sequence[SourceColumn]) -> RowStream:
         cursor = connection.cursor()
         cursor.execute(statement)
         return FetchedRows(cursor, columns)
@@ -126,6 +124,8 @@ class SqliteSource(SourceDatabase):
 def _milliseconds(name: str) -> str:
     """A timestamp in any of SQLite's forms (text, milliseconds, days of the Julian calendar), in milliseconds
     since 1970."""
-    text = f"CAST(strftime('%s', {name}) AS INTEGER) * 1000 + CAST(substr(strftime('%f', {name}), 4) AS INTEGER)"
+    text = (
+        f"CAST(strftime('%s', {name}) AS INTEGER) * 1000 + CAST(substr(strftime('%f', {name}), 4) AS INTEGER)"
+    )
     julian = f"CAST(round(({name} - {_DAYS_TO_1970}) * 86400000) AS INTEGER)"
     return f"(CASE typeof({name}) WHEN 'text' THEN {text} WHEN 'real' THEN {julian} ELSE {name} END)"

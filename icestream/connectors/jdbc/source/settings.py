@@ -1,0 +1,563 @@
+"""The settings of the JDBC source: Confluent's keys and defaults, Aiven's, and one of ours."""
+
+from __future__ import annotations
+
+import zoneinfo
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from icestream.api.config import REQUIRED, Config, ConfigDef, Setting, Type
+from icestream.api.errors import Problem
+from icestream.api.java_regex import pattern_problem
+from icestream.connectors.jdbc.source.columns import TypeOptions
+from icestream.connectors.jdbc.source.tables import TableChoice, TaskShare
+
+MODES: Final = ("bulk", "timestamp", "incrementing", "timestamp+incrementing")
+DEFAULT_PROVIDER: Final = "io.confluent.connect.jdbc.util.DefaultJdbcCredentialsProvider"
+POLLS_A_TURN: Final = 100
+"""Java's task hands over `batch.max.rows` at a time. One transaction here may well hold more."""
+_GRANULARITIES: Final = (
+    "connect_logical",
+    *(f"{unit}_{form}" for unit in ("micros", "nanos") for form in ("long", "string", "iso_datetime_string")),
+)
+_NUMERIC: Final = ("none", "precision_only", "best_fit", "best_fit_eager_double")
+_ISOLATIONS: Final = {
+    "DEFAULT": "",
+    "READ_UNCOMMITED": "READ_UNCOMMITTED",
+    "READ_UNCOMMITTED": "READ_UNCOMMITTED",
+    "READ_COMMITED": "READ_COMMITTED",
+    "READ_COMMITTED": "READ_COMMITTED",
+    "REPEATABLE_READ": "REPEATABLE_READ",
+    "SERIALIZABLE": "SERIALIZABLE",
+    "SQL_SERVER_SNAPSHOT": "SQL_SERVER_SNAPSHOT",
+}
+_WITHOUT_EFFECT: Final = {
+    "poll.linger.ms": "rows are sent as soon as they are read",
+    "max.buffer.size": "a turn holds at most 100 × batch.max.rows",
+    "table.monitoring.startup.polling.limit.ms": "a task looks for its tables itself",
+    "date.calendar.system": "dates are those of the Gregorian calendar, also before 1582",
+    "table.names.qualify": "tables always have their full names in statements",
+    "sql.quote.identifiers": "names are always quoted, see quote.sql.identifiers",
+    "engine.shutdown.timeout": "a statement under way is cancelled",
+}
+
+
+def _patterns(values: Sequence[str]) -> str | None:
+    for value in values:
+        if reason := pattern_problem(value.strip()):
+            return f"'{value}' is no pattern: {reason}"
+    return None
+
+
+def _mapping(values: Sequence[str]) -> str | None:
+    for value in values:
+        pattern, colon, column = value.rpartition(":")
+        if not colon or not pattern or not column.strip():
+            return f"'{value}' is not of the form PATTERN:COLUMN"
+        if reason := pattern_problem(pattern.strip()):
+            return f"'{pattern}' is no pattern: {reason}"
+    return None
+
+
+def _numeric(value: str) -> str | None:
+    return None if value.lower() in _NUMERIC else f"String must be one of: {', '.join(_NUMERIC)}"
+
+
+def _zone(value: str) -> str | None:
+    try:
+        zoneinfo.ZoneInfo(value)
+    except (ValueError, OSError, zoneinfo.ZoneInfoNotFoundError):
+        return "no such time zone; write a name such as UTC or Europe/Berlin"
+    return None
+
+
+def _is_prefix(value: str) -> str | None:
+    if len(value) > 249:
+        return "Topic prefix may be at most 249 characters long"
+    return (
+        None
+        if all(c.isascii() and (c.isalnum() or c in "._-") for c in value)
+        else ("only letters, digits, '.', '_' and '-' are allowed in names of topics")
+    )
+
+
+JDBC_SOURCE: Final = ConfigDef(
+    (
+        Setting(
+            "connection.url",
+            Type.STRING,
+            "",
+            "The address of the database: jdbc:postgresql://HOST/DB, jdbc:mysql://HOST/DB, "
+            "jdbc:mariadb://HOST/DB or jdbc:sqlite:PATH.",
+            importance="HIGH",
+        ),
+        Setting("connection.user", Type.STRING, None, "The account.", importance="HIGH"),
+        Setting("connection.password", Type.PASSWORD, None, "Its password.", importance="HIGH"),
+        Setting(
+            "connection.attempts",
+            Type.INT,
+            3,
+            "How often a connection is tried.",
+            at_least=1,
+            importance="LOW",
+        ),
+        Setting(
+            "connection.backoff.ms",
+            Type.LONG,
+            10000,
+            "The pause between two attempts.",
+            at_least=0,
+            importance="LOW",
+        ),
+        Setting(
+            "jdbc.credentials.provider.class",
+            Type.CLASS,
+            DEFAULT_PROVIDER,
+            "Who knows the login; only the default, which takes it from connection.user and "
+            "connection.password.",
+            importance="LOW",
+        ),
+        Setting(
+            "dialect.name",
+            Type.STRING,
+            "",
+            "The dialect, if it is to be checked: PostgreSqlDatabaseDialect, MySqlDatabaseDialect or "
+            "SqliteDatabaseDialect.",
+            importance="LOW",
+        ),
+        Setting(
+            "catalog.pattern",
+            Type.STRING,
+            None,
+            "Only tables whose catalog is like this pattern of SQL; of MySQL: whose database is.",
+            importance="MEDIUM",
+        ),
+        Setting(
+            "schema.pattern",
+            Type.STRING,
+            None,
+            "Only tables whose schema is like this pattern of SQL.",
+            importance="HIGH",
+        ),
+        Setting(
+            "table.whitelist",
+            Type.LIST,
+            [],
+            "The tables to read: NAME, SCHEMA.NAME or CATALOG.SCHEMA.NAME.",
+            importance="MEDIUM",
+        ),
+        Setting("table.blacklist", Type.LIST, [], "Tables not to read.", importance="MEDIUM"),
+        Setting(
+            "table.include.list",
+            Type.LIST,
+            [],
+            "Patterns (Java's) of the names of the tables to read.",
+            check=_patterns,
+            importance="MEDIUM",
+        ),
+        Setting(
+            "table.exclude.list",
+            Type.LIST,
+            [],
+            "Patterns (Java's) of the names of tables not to read.",
+            check=_patterns,
+            importance="MEDIUM",
+        ),
+        Setting(
+            "table.types",
+            Type.LIST,
+            ["TABLE"],
+            "Kinds of tables to read: TABLE, VIEW, PARTITIONED TABLE, MATERIALIZED VIEW, FOREIGN TABLE.",
+            importance="LOW",
+        ),
+        Setting(
+            "numeric.precision.mapping",
+            Type.BOOLEAN,
+            False,
+            "The same as numeric.mapping=precision_only.",
+            importance="LOW",
+        ),
+        Setting(
+            "numeric.mapping",
+            Type.STRING,
+            None,
+            "What NUMERIC columns become: none: Decimal; precision_only: whole numbers where there is no "
+            "digit behind the point; best_fit: whole numbers or FLOAT64 where they fit; "
+            "best_fit_eager_double: FLOAT64 also where they do not.",
+            check=_numeric,
+            importance="LOW",
+        ),
+        Setting(
+            "date.calendar.system",
+            Type.STRING,
+            "LEGACY",
+            "The calendar of dates before 1582.",
+            choices=("LEGACY", "PROLEPTIC_GREGORIAN"),
+            importance="LOW",
+        ),
+        Setting(
+            "db.timezone", Type.STRING, "UTC", "The time zone of timestamps that have none.", check=_zone
+        ),
+        Setting(
+            "quote.sql.identifiers",
+            Type.STRING,
+            "ALWAYS",
+            "ALWAYS: names are as they are written; NEVER: they are found in any case. Statements always "
+            "quote them.",
+            choices=("ALWAYS", "NEVER"),
+            ignores_case=True,
+        ),
+        Setting(
+            "mode",
+            Type.STRING,
+            REQUIRED,
+            "What is read in each poll: bulk: all rows; incrementing: those with a greater number; "
+            "timestamp: those with a later timestamp; timestamp+incrementing: by both.",
+            choices=MODES,
+            importance="HIGH",
+        ),
+        Setting(
+            "incrementing.column.name",
+            Type.STRING,
+            "",
+            "The column whose number grows with each new row; empty: the one that the database counts up "
+            "itself.",
+            importance="MEDIUM",
+        ),
+        Setting(
+            "incrementing.column.mapping",
+            Type.LIST,
+            [],
+            "Such columns by table, as PATTERN:COLUMN.",
+            check=_mapping,
+        ),
+        Setting(
+            "incrementing.initial",
+            Type.LONG,
+            None,
+            "Where an incrementing read without an offset begins (Aiven's): after this number.",
+        ),
+        Setting(
+            "timestamp.column.name",
+            Type.LIST,
+            [],
+            "The columns that tell when a row changed; the first that is not null counts.",
+            importance="MEDIUM",
+        ),
+        Setting(
+            "timestamp.columns.mapping",
+            Type.LIST,
+            [],
+            "Such columns by table, as PATTERN:[COLUMN|COLUMN].",
+            check=_mapping,
+        ),
+        Setting(
+            "timestamp.initial",
+            Type.LONG,
+            None,
+            "Where a read by timestamps without an offset begins, in milliseconds since 1970; -1: at the "
+            "time of the first start.",
+            importance="MEDIUM",
+        ),
+        Setting("timestamp.initial.ms", Type.LONG, None, "The same as timestamp.initial (Aiven's)."),
+        Setting(
+            "timestamp.granularity",
+            Type.STRING,
+            "connect_logical",
+            "How timestamps are sent: connect_logical: Connect's Timestamp, in milliseconds; the others: "
+            "numbers or texts.",
+            choices=_GRANULARITIES,
+            ignores_case=True,
+            importance="LOW",
+        ),
+        Setting(
+            "validate.non.null",
+            Type.BOOLEAN,
+            True,
+            "Whether the columns that are read by must be NOT NULL.",
+            importance="LOW",
+        ),
+        Setting(
+            "query",
+            Type.STRING,
+            "",
+            "Read the rows of this query rather than tables. It may have a WHERE of its own.",
+            importance="MEDIUM",
+        ),
+        Setting("query.masked", Type.PASSWORD, None, "The same, hidden in answers and logs."),
+        Setting(
+            "query.suffix",
+            Type.STRING,
+            "",
+            "Is added at the end of every statement that reads rows.",
+            importance="LOW",
+        ),
+        Setting(
+            "query.retry.attempts",
+            Type.INT,
+            -1,
+            "How often a read that fails is tried again; -1: for as long as errors.retry.timeout says.",
+            at_least=-1,
+            importance="LOW",
+        ),
+        Setting(
+            "transaction.isolation.mode",
+            Type.STRING,
+            "DEFAULT",
+            "The isolation of the statements that read; DEFAULT: the database's own.",
+            choices=tuple(_ISOLATIONS),
+            importance="LOW",
+        ),
+        Setting(
+            "poll.interval.ms",
+            Type.INT,
+            5000,
+            "How often each table is asked for new rows.",
+            at_least=0,
+            importance="HIGH",
+        ),
+        Setting(
+            "batch.max.rows",
+            Type.INT,
+            1000,
+            "Rows at a time. A turn, which is one transaction, has at most 100 times as many.",
+            at_least=1,
+            importance="LOW",
+        ),
+        Setting("max.buffer.size", Type.INT, 0, "Of Java's task.", importance="LOW"),
+        Setting("poll.linger.ms", Type.LONG, 5000, "Of Java's task.", importance="LOW"),
+        Setting(
+            "table.poll.interval.ms",
+            Type.LONG,
+            60000,
+            "How often tables that are new or gone are looked for.",
+            at_least=1,
+            importance="LOW",
+        ),
+        Setting(
+            "table.monitoring.startup.polling.limit.ms",
+            Type.LONG,
+            10000,
+            "Of Java's connector.",
+            importance="LOW",
+        ),
+        Setting(
+            "timestamp.delay.interval.ms",
+            Type.LONG,
+            0,
+            "Rows are read this long after their timestamps: for timestamps that others than the "
+            "database choose.",
+            at_least=0,
+            importance="HIGH",
+        ),
+        Setting(
+            "topic.prefix",
+            Type.STRING,
+            REQUIRED,
+            "Goes before the name of the table, for the name of the topic; with a query it is the whole "
+            "name.",
+            check=_is_prefix,
+            importance="HIGH",
+        ),
+        Setting("table.names.qualify", Type.BOOLEAN, True, "Of Aiven's connector.", importance="LOW"),
+        Setting("sql.quote.identifiers", Type.BOOLEAN, True, "Of Aiven's connector.", importance="LOW"),
+        Setting("engine.shutdown.timeout", Type.LONG, 0, "Of Java's task.", importance="LOW"),
+        Setting(
+            "icestream.jdbc.transaction.wait.ms",
+            Type.LONG,
+            60000,
+            "How long new rows wait for open transactions of the database that have not written to the "
+            "table yet. For those that have, they always wait.",
+            at_least=0,
+        ),
+    ),
+    prefixes=("connection.", "jdbc.credentials.provider."),
+)
+
+TASK: Final = "icestream.jdbc.task"
+"""In the config of a task: which tables are its own, as `NUMBER/TASKS`."""
+TASK_TABLES: Final = "tables"
+"""In the config of a task: its tables, where the connector's config names them all."""
+
+
+@dataclass(frozen=True)
+class SourceSettings:
+    """What the config of a task says."""
+
+    mode: str
+    prefix: str
+    choice: TableChoice
+    share: TaskShare
+    types: TypeOptions
+    table_types: tuple[str, ...] = ("TABLE",)
+    catalog: str | None = None
+    schema: str | None = None
+    query: str = field(default="", repr=False)
+    suffix: str = ""
+    number_column: str = ""
+    number_columns: tuple[str, ...] = ()
+    number_initial: int | None = None
+    timestamp_columns: tuple[str, ...] = ()
+    timestamp_mapping: tuple[str, ...] = ()
+    timestamp_initial: int | None = None
+    delay: int = 0
+    """Nanoseconds."""
+    validates: bool = True
+    any_case: bool = False
+    isolation: str = ""
+    poll_seconds: float = 5.0
+    tables_seconds: float = 60.0
+    most: int = 100_000
+    attempts: int = -1
+    wait_seconds: float = 60.0
+
+    @property
+    def has_number(self) -> bool:
+        return "incrementing" in self.mode
+
+    @property
+    def has_timestamp(self) -> bool:
+        return "timestamp" in self.mode
+
+
+def settings_from(config: Config) -> SourceSettings:
+    """Raises ConfigError."""
+    own = JDBC_SOURCE.parse(config)
+    number, _, tasks = config.get(TASK, "0/1").partition("/")
+    own_tables = [name for name in config.get(TASK_TABLES, "").split(",") if name]
+    initial = (
+        own["timestamp.initial"] if own["timestamp.initial"] is not None else own["timestamp.initial.ms"]
+    )
+    return SourceSettings(
+        own["mode"],
+        own["topic.prefix"],
+        TableChoice(
+            own_tables or own["table.whitelist"],
+            own["table.blacklist"],
+            own["table.include.list"],
+            own["table.exclude.list"],
+        ),
+        TaskShare(int(number), int(tasks)),
+        TypeOptions(numeric_mapping(own), own["timestamp.granularity"].lower(), own["db.timezone"]),
+        tuple(one.upper() for one in own["table.types"]),
+        own["catalog.pattern"],
+        own["schema.pattern"],
+        (own["query"] or own["query.masked"] or "").strip().rstrip(";"),
+        own["query.suffix"],
+        own["incrementing.column.name"],
+        tuple(own["incrementing.column.mapping"]),
+        own["incrementing.initial"],
+        tuple(own["timestamp.column.name"]),
+        tuple(own["timestamp.columns.mapping"]),
+        initial,
+        own["timestamp.delay.interval.ms"] * 1_000_000,
+        own["validate.non.null"],
+        own["quote.sql.identifiers"].upper() == "NEVER",
+        _ISOLATIONS[own["transaction.isolation.mode"]],
+        own["poll.interval.ms"] / 1000,
+        own["table.poll.interval.ms"] / 1000,
+        POLLS_A_TURN * own["batch.max.rows"],
+        own["query.retry.attempts"],
+        own["icestream.jdbc.transaction.wait.ms"] / 1000,
+    )
+
+
+def numeric_mapping(own: dict[str, Any]) -> str:
+    if own["numeric.mapping"] is not None:
+        return str(own["numeric.mapping"]).lower()
+    return "precision_only" if own["numeric.precision.mapping"] else "none"
+
+
+def problems(config: Config) -> list[Problem]:
+    """What does not go together. Called where each key by itself is right."""
+    given = {key for key in JDBC_SOURCE.names if config.get(key, "").strip()}
+    found = []
+    query = given & {"query", "query.masked"}
+    lists = given & {"table.whitelist", "table.blacklist", "table.include.list", "table.exclude.list"}
+    if len(query) > 1:
+        found.append(Problem("query.masked", "query.masked: 'query' is set, too; write one of them."))
+    if query and lists:
+        key = min(lists)
+        found.append(
+            Problem(key, f"{key}: tables and a query cannot be read together; remove '{key}' or the query.")
+        )
+    for one, other in (("table.blacklist", "table.whitelist"), ("table.exclude.list", "table.include.list")):
+        if {one, other} <= given and one == "table.blacklist":
+            found.append(
+                Problem(one, f"{one}: '{other}' is set, too, and names all tables that are read; remove one.")
+            )
+    if lists & {"table.include.list", "table.exclude.list"} and lists & {
+        "table.whitelist",
+        "table.blacklist",
+    }:
+        key = min(lists & {"table.include.list", "table.exclude.list"})
+        found.append(
+            Problem(
+                key, f"{key}: write patterns or names, not both; remove table.whitelist and table.blacklist."
+            )
+        )
+    mode = config.get("mode", "")
+    columns = given & {"timestamp.column.name", "timestamp.columns.mapping"}
+    if "timestamp" in mode and not columns:
+        found.append(
+            Problem(
+                "timestamp.column.name",
+                f"timestamp.column.name: mode '{mode}' needs the columns that tell when a row changed; "
+                "name them.",
+            )
+        )
+    if len(columns) > 1:
+        found.append(
+            Problem(
+                "timestamp.columns.mapping",
+                "timestamp.columns.mapping: 'timestamp.column.name' is set, too; write one of them.",
+            )
+        )
+    if {"incrementing.column.name", "incrementing.column.mapping"} <= given:
+        found.append(
+            Problem(
+                "incrementing.column.mapping",
+                "incrementing.column.mapping: 'incrementing.column.name' is set, too; write one of them.",
+            )
+        )
+    if query and given & {"incrementing.column.mapping", "timestamp.columns.mapping"}:
+        key = min(given & {"incrementing.column.mapping", "timestamp.columns.mapping"})
+        found.append(
+            Problem(
+                key,
+                f"{key}: a query has no tables; name its column in incrementing.column.name or "
+                "timestamp.column.name.",
+            )
+        )
+    if query and "incrementing" in mode and "incrementing.column.name" not in given:
+        found.append(
+            Problem(
+                "incrementing.column.name",
+                "incrementing.column.name: a query needs the column whose number grows; name it.",
+            )
+        )
+    if config.get("transaction.isolation.mode", "").strip() == "SQL_SERVER_SNAPSHOT":
+        found.append(
+            Problem(
+                "transaction.isolation.mode",
+                "transaction.isolation.mode: SQL_SERVER_SNAPSHOT is of a database that this version has "
+                "not; remove it.",
+            )
+        )
+    provider = config.get("jdbc.credentials.provider.class", "").strip()
+    if provider and not provider.endswith(".DefaultJdbcCredentialsProvider"):
+        found.append(
+            Problem(
+                "jdbc.credentials.provider.class",
+                f"jdbc.credentials.provider.class: '{provider}' is Java code, which does not run here; "
+                "remove it, and use a config provider for the login.",
+            )
+        )
+    return found
+
+
+def warnings(config: Config) -> list[str]:
+    return [
+        f"'{key}' has no effect: {why}" for key, why in _WITHOUT_EFFECT.items() if config.get(key, "").strip()
+    ]
