@@ -13,7 +13,8 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "icestream"
 PRODUCTS = re.compile(
-    r"iceberg|tabular|FileStream|JdbcS|S3Sink|connectors\.(?:iceberg|file|jdbc|s3)\b", re.IGNORECASE
+    r"iceberg|tabular|FileStream|JdbcS|S3Sink|\bdelta\b|DeltaS|connectors\.(?:iceberg|file|jdbc|s3|delta)\b",
+    re.IGNORECASE,
 )
 
 HOMES = ("connectors/", "transforms/")

@@ -1,4 +1,4 @@
-"""What every sink must do: Iceberg, plain and partitioned, the file, S3, and the toy of `tests/toys`.
+"""What every sink must do: Iceberg and Delta, plain and partitioned, the file, S3, the toy of `tests/toys`.
 
 A new sink joins the list with a config, and with a way to read what it has made visible.
 """
@@ -15,8 +15,10 @@ from typing import Any
 
 import boto3
 import numpy as np
+import pyarrow as pa
 import pyarrow.fs as pf
 import pytest
+from deltalake import DeltaTable
 from pyiceberg.io.pyarrow import PyArrowFileIO
 from pyiceberg.partitioning import UNPARTITIONED_PARTITION_SPEC, PartitionField, PartitionSpec
 from pyiceberg.schema import Schema
@@ -29,6 +31,7 @@ from icestream.api.config import Config
 from icestream.api.errors import CommitConflict
 from icestream.api.offsets import NOTHING, Offsets, Partition
 from icestream.api.sink import Commit, Sink, Target, TargetTask, WriterTask
+from icestream.connectors.delta.plugin import DeltaPlugin
 from icestream.connectors.file.plugin import FileSinkPlugin
 from icestream.connectors.iceberg.catalogs.opening import catalog_properties, open_catalog
 from icestream.connectors.iceberg.plugin import IcebergPlugin
@@ -139,6 +142,19 @@ def in_aws(catalog: str, s3: Config) -> Subject:
     return iceberg_subject(config, namespace, BUCKETS, leftovers)
 
 
+def delta(folder: Path, partition_by: list[str]) -> Subject:
+    schema = pa.schema([pa.field("id", pa.int64(), nullable=False), pa.field("text", pa.string())])
+    DeltaTable.create(str(folder / "ns" / "t"), schema, partition_by=partition_by)
+
+    def visible() -> list[int]:
+        return sorted(DeltaTable(str(folder / "ns" / "t")).to_pyarrow_table()["id"].to_pylist())
+
+    config = {"delta.tables": "ns.t", "delta.location": str(folder)}
+    return Subject(
+        lambda job: DeltaPlugin().open(job, config), visible, lambda: list(folder.rglob("*.parquet"))
+    )
+
+
 def file(folder: Path) -> Subject:
     path = folder / "out.txt"
 
@@ -224,6 +240,8 @@ SUBJECTS: Mapping[str, Callable[[Path], Subject]] = {
     "iceberg": lambda folder: iceberg(folder, UNPARTITIONED_PARTITION_SPEC),
     "iceberg-branch": lambda folder: iceberg(folder, UNPARTITIONED_PARTITION_SPEC, "audit"),
     "iceberg-partitioned": lambda folder: iceberg(folder, BUCKETS),
+    "delta": lambda folder: delta(folder, []),
+    "delta-partitioned": lambda folder: delta(folder, ["text"]),
     "file": file,
     "s3-folder": lambda folder: s3_subject({"store.url": f"file://{folder}", "s3.bucket.name": "lake"}),
     "toy": toy,

@@ -1,0 +1,1 @@
+"""Data files of Delta tables: partition values, statistics, Parquet. Used inside of tasks."""

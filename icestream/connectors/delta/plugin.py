@@ -1,0 +1,72 @@
+"""The Delta sink as a plugin: what the rest of the worker knows of it.
+
+Read when the worker starts, so delta-rs is imported only by the methods that need it.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from typing import ClassVar, Final
+
+from icestream.api.config import Config, ConfigDef
+from icestream.api.connector import JavaClass, Probe
+from icestream.api.errors import ConfigError, Problem
+from icestream.api.sink import Sink, SinkOptions, SinkPlugin
+from icestream.connectors.delta import settings
+from icestream.connectors.delta.storage import S3
+
+_PACKAGE: Final = "io.icestream.connect.delta."
+
+
+class DeltaPlugin(SinkPlugin):
+    classes = (JavaClass(f"{_PACKAGE}DeltaSinkConnector", f"{_PACKAGE}DeltaSinkTask"),)
+    settings = settings.DELTA_SINK
+    uses_spark = True
+
+    address_keys = (f"{S3}endpoint",)
+    most_names: ClassVar = {"delta.tables": 5_000}
+    java_loggers: ClassVar = {"io.icestream.connect.delta": ("icestream.connectors.delta",)}
+
+    def definition(self, config: Config) -> ConfigDef:
+        return settings.definition(config)
+
+    def problems(self, config: Config) -> list[Problem]:
+        return settings.problems(config)
+
+    def warnings(self, config: Config) -> list[str]:
+        return settings.warnings(config)
+
+    def options(self, config: Config) -> SinkOptions:
+        values = settings.DELTA_SINK.parse(config)
+        milliseconds = values["delta.control.commit.timeout-ms"]
+        return SinkOptions(
+            commit_seconds=values["delta.control.commit.interval-ms"] / 1000,
+            group=values["delta.connect.group-id"],
+            transactional_prefix=values["delta.coordinator.transactional.prefix"] or "",
+            commit_threads=values["delta.control.commit.threads"] or 2 * (os.cpu_count() or 1),
+            commit_answer_seconds=milliseconds / 1000 if milliseconds else None,
+            most_failed_commits=values["delta.control.commit.max-consecutive-failures"],
+        )
+
+    def open(self, name: str, config: Config) -> Sink:
+        try:
+            from icestream.connectors.delta.sink import DeltaSink
+        except ModuleNotFoundError as error:
+            if error.name != "deltalake":
+                raise
+            raise ConfigError(
+                [
+                    Problem(
+                        "connector.class",
+                        "The Delta sink needs the package deltalake, which this worker has not; install it "
+                        "with: pip install 'icestream[delta]'.",
+                    )
+                ]
+            ) from error
+        return DeltaSink(name, config)
+
+    def probes(self, config: Config, worker: Config) -> Iterator[Probe]:
+        from icestream.connectors.delta.probes import table_probes
+
+        return table_probes(config)

@@ -1,0 +1,82 @@
+"""The open Delta sink of one job: its tables. Made by `plugin`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from icestream.api.config import Config, subset
+from icestream.api.sink import OpenWriter, Routing, Sink
+from icestream.connectors.delta.named_tables import tables_of_job
+from icestream.connectors.delta.new_table import NewTable
+from icestream.connectors.delta.settings import DELTA_SINK, ROUTES
+from icestream.connectors.delta.storage import Storage
+from icestream.connectors.delta.table import DeltaSinkTable, TableOptions
+from icestream.connectors.delta.table_settings import WRITE_PROPS, location_of, names_in, table_setting
+from icestream.connectors.delta.writer import DeltaRoutedWriter, DeltaWriter
+from icestream.rows.free_form import path_of
+from icestream.rows.new_columns import GrowthLimit
+from icestream.tables.last_used import LastUsed
+
+RESERVED: Final = frozenset({"_change_type", "_commit_version", "_commit_timestamp", "_metadata"})
+"""Columns that readers of change data add, or that Spark has of every file."""
+_MOST_OPEN: Final = 1_000
+"""Tables that only records name and that stay open."""
+
+
+def table_from(table: str, job: str, config: Config) -> DeltaSinkTable:
+    """One table as a config has it written."""
+    settings = DELTA_SINK.parse(config)
+    limit = GrowthLimit.from_config(config, RESERVED)
+    any_case = settings["delta.tables.schema-case-insensitive"]
+    return DeltaSinkTable(
+        table,
+        job,
+        TableOptions(
+            location_of(config, table),
+            Storage.from_config(config),
+            subset(config, WRITE_PROPS),
+            growth=limit if settings["delta.tables.evolve-schema-enabled"] else None,
+            new_table=NewTable.from_config(config, table, any_case=any_case)
+            if settings["delta.tables.auto-create-enabled"]
+            else None,
+            limit=limit,
+            force_optional=settings["delta.tables.schema-force-optional"],
+            kafka_columns=settings["icestream.delta.kafka-columns"],
+            any_case=any_case,
+            texts=frozenset(map(path_of, settings["icestream.delta.json-columns"])),
+            id_columns=names_in(table_setting(config, table, "id-columns")),
+        ),
+    )
+
+
+class DeltaSink(Sink):
+    def __init__(self, name: str, config: Config) -> None:
+        settings = DELTA_SINK.parse(config)
+        tables = settings["delta.tables"]
+        plan = ROUTES.plan(config, tables)
+        self.writer: OpenWriter = DeltaWriter if plan is None else DeltaRoutedWriter
+        if plan is not None:
+            grows = ROUTES.names_come_from_records(config)
+            self.routing = Routing(plan, grows, settings[ROUTES.most_tables], ROUTES.most_tables)
+
+        def opened(table: str) -> DeltaSinkTable:
+            return table_from(table, name, config)
+
+        self._open = opened
+        self._config = config
+        self._job = name
+        self._tables = [opened(table) for table in tables]
+        self._named = LastUsed(opened, _MOST_OPEN)
+
+    def targets(self) -> Sequence[DeltaSinkTable]:
+        return self._tables
+
+    def target(self, name: str) -> DeltaSinkTable:
+        by_config = next((table for table in self._tables if table.name == name), None)
+        return by_config or self._named.get(name)
+
+    def known_targets(self) -> Sequence[DeltaSinkTable]:
+        if self.routing is None or not self.routing.grows:
+            return self._tables
+        return [self._open(name) for name in tables_of_job(self._config, self._job)]
