@@ -19,7 +19,6 @@ from bench.sinks.running import Running, running_ours, running_peer
 from bench.sinks.servers import Database, running_postgresql
 from bench.worker import RunFailed
 from icestream.embedded import kafka
-from icestream.embedded.ports import HOST
 
 PARTITIONS: Final = 3
 _LOOK_S: Final = 0.25
@@ -78,13 +77,11 @@ def _sink(
     keys = max(1, options.records // 4) if upserts else options.records
     topic = f"rows-{case}"
     _produce(broker.bootstrap, topic, options.records, keys)
-    with database.connect() as connection, connection.cursor() as cursor:
-        cursor.execute(f'DROP TABLE IF EXISTS "{_TABLE}"')
-        cursor.execute(rows.create_table(_TABLE, key="id" if upserts else ""))
+    database.run(rows.create_table(_TABLE, key="id" if upserts else ""))
     given = {
         "bootstrap": broker.bootstrap,
         "topic": topic,
-        "dsn": f"host={HOST} port={database.port} user=bench dbname=bench",
+        "dsn": database.dsn,
         "table": _TABLE,
         "upserts": upserts,
         "batch_size": _BATCH_SIZE,
@@ -106,9 +103,7 @@ def _sink(
     versions = sum(range(options.records - keys, options.records))
 
     def there() -> int:
-        with database.connect() as connection, connection.cursor() as cursor:
-            cursor.execute(f'SELECT count(*), coalesce(sum(version), 0) FROM "{_TABLE}"')
-            count, found = cursor.fetchone()
+        count, found = database.run(f'SELECT count(*), coalesce(sum(version), 0) FROM "{_TABLE}"')
         if count > keys:
             raise RunFailed(f"the table has {count:,} rows for {keys:,}; this run counts for nothing")
         if upserts and (count, found) != (keys, versions):
@@ -126,17 +121,13 @@ def _source(
 
     topic = f"pg-{_TABLE}"
     ensure_topic(broker.bootstrap, topic, PARTITIONS)
-    with database.connect() as connection, connection.cursor() as cursor:
-        cursor.execute(rows.create_table(_TABLE, key="id"))
-        cursor.execute(rows.filled(_TABLE, options.rows))
-    with database.connect() as connection:
-        connection.autocommit = True
-        with connection.cursor() as cursor:
-            cursor.execute(f'VACUUM ANALYZE "{_TABLE}"')
+    database.run(rows.create_table(_TABLE, key="id"))
+    database.run(rows.filled(_TABLE, options.rows))
+    database.run(f'VACUUM ANALYZE "{_TABLE}"')
     given = {
         "bootstrap": broker.bootstrap,
         "topic": topic,
-        "dsn": f"host={HOST} port={database.port} user=bench dbname=bench",
+        "dsn": database.dsn,
         "table": _TABLE,
     }
     config = {

@@ -75,10 +75,22 @@ class Database:
     port: int
     pid: int
 
-    def connect(self) -> Any:
+    def run(self, statement: str) -> Any:
+        """A statement by itself; its first row, if it has some."""
         import psycopg2  # type: ignore[import-untyped]
 
-        return psycopg2.connect(host=ports.HOST, port=self.port, user="bench", dbname="bench")
+        connection = psycopg2.connect(self.dsn)
+        try:
+            connection.autocommit = True
+            with connection.cursor() as cursor:
+                cursor.execute(statement)
+                return cursor.fetchone() if cursor.description else None
+        finally:
+            connection.close()
+
+    @property
+    def dsn(self) -> str:
+        return f"host={ports.HOST} port={self.port} user=bench dbname=bench"
 
     @property
     def connector(self) -> dict[str, str]:
