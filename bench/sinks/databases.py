@@ -15,7 +15,7 @@ from typing import Any, Final
 from bench.machine import Foreign
 from bench.profile import thread_times
 from bench.sinks import rows
-from bench.sinks.running import Running, running_ours, running_peer
+from bench.sinks.running import Running, exactly_once, running_ours, running_peer
 from bench.sinks.servers import Database, running_postgresql
 from bench.worker import RunFailed
 from icestream.embedded import kafka
@@ -166,7 +166,8 @@ def _side(
         with running_peer(folder, loop, given) as running:
             yield running
     else:
-        with running_ours(folder, broker.bootstrap, config) as running:
+        worker = exactly_once() if loop == "from_table" else None
+        with running_ours(folder, broker.bootstrap, config, worker) as running:
             yield running
 
 

@@ -13,7 +13,7 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final, Protocol
 
@@ -21,6 +21,7 @@ import numpy as np
 
 from bench import machine
 from bench.machine import Foreign
+from bench.sides import ours
 from bench.sinks.running import Running, running_ours, running_peer
 from bench.sinks.servers import BUCKET, S3Server, running_s3
 from bench.steady_load import PARTITIONS, Sent
@@ -30,6 +31,8 @@ from icestream.embedded import kafka
 _LOOK_S: Final = 0.25
 _AFTER_S: Final = 60.0
 _TOPIC: Final = "logs"
+_FLUSH_SIZE: Final = 25_000
+"""Records of an object, if they come within the flush interval."""
 _REQUEST: Final = re.compile(rb'"requestID": ?"([0-9A-F]{16})"')
 
 
@@ -55,8 +58,8 @@ class RateRun:
     worst_ms: float
     behind_seconds: float
     """From the last record's produce until all were there."""
-    cpu_percent: float
-    """Of one core, from the end of the warm-up until all were there."""
+    cpu_per_million: float
+    """CPU-seconds for a million records, from the creation of the connector on."""
     peak_memory_mb: float
     objects: int
     foreign_share: float
@@ -111,9 +114,8 @@ def connector(options: RateOptions) -> dict[str, str]:
         "format.class": "io.confluent.connect.s3.format.json.JsonFormat",
         "storage.class": "io.confluent.connect.s3.storage.S3Storage",
         "s3.compression.type": "gzip",
-        "flush.size": "10000000",
-        "rotate.schedule.interval.ms": str(round(options.flush_seconds * 1000)),
-        "timezone": "UTC",
+        "flush.size": str(_FLUSH_SIZE),
+        "icestream.s3.commit.interval.ms": str(round(options.flush_seconds * 1000)),
         "topics.dir": "topics",
     }
 
@@ -136,7 +138,9 @@ def started(
             with running_peer(folder, "to_objects", given | {"folder": str(target)}) as running:
                 yield running, Folder(target), []
         else:
-            with running_ours(folder, broker.bootstrap, config) as running:
+            side_ = ours()
+            allowed = replace(side_, worker={**side_.worker, "icestream.s3.folders": str(target)})
+            with running_ours(folder, broker.bootstrap, config, allowed) as running:
                 yield running, Folder(target), []
         return
     with running_s3(folder) as server:
@@ -155,6 +159,7 @@ def run(case: str, side: str, folder: Path, broker: kafka.Broker, options: RateO
 
     ensure_topic(broker.bootstrap, _TOPIC, PARTITIONS)
     with started(case, side, folder, broker, options) as (running, objects, servers):
+        running.meter.mark()
         running.begin()
         watched = _watched(running, objects, folder, broker, servers, options)
     return _result(case, side, watched, options)
@@ -166,7 +171,6 @@ class Watched:
     seen: np.ndarray[Any, np.dtype[np.float64]]
     objects: int
     cpu_seconds: float
-    cpu_span: float
     peak_memory: int
     foreign_share: float
 
@@ -184,7 +188,7 @@ def _watched(
     load = [sys.executable, "-m", "bench.steady_load", broker.bootstrap, _TOPIC]
     reaped = machine.reaped()
     process = subprocess.Popen([*load, str(options.rate), str(seconds), str(file)])
-    began, marked, foreign = time.monotonic(), 0.0, None
+    began, foreign = time.monotonic(), None
     first_seen: dict[str, float] = {}
     seen = np.full(total, np.nan)
     counted: set[str] = set()
@@ -194,8 +198,7 @@ def _watched(
             for name in objects.names() - first_seen.keys():
                 first_seen[name] = now
             if foreign is None and now - began >= options.warm_up:
-                running.meter.mark()
-                foreign, marked = Foreign([broker.pid, *servers]), now
+                foreign = Foreign([broker.pid, *servers])
             running.check()
             if process.poll() is not None:
                 if process.returncode:
@@ -216,7 +219,7 @@ def _watched(
     usage = running.meter.read()
     sent = np.frombuffer(Sent.read(file).times(), dtype=np.float64)
     share = foreign.share(usage.cpu_seconds + machine.reaped() - reaped) if foreign else 0.0
-    return Watched(sent, seen, len(counted), usage.cpu_seconds, now - marked, usage.peak_memory_bytes, share)
+    return Watched(sent, seen, len(counted), usage.cpu_seconds, usage.peak_memory_bytes, share)
 
 
 def count_records(seen: np.ndarray[Any, Any], body: bytes, at: float, name: str) -> None:
@@ -247,7 +250,7 @@ def _result(case: str, side: str, watched: Watched, options: RateOptions) -> Rat
         p99_ms=round(float(np.percentile(waited, 99))),
         worst_ms=round(float(waited.max())),
         behind_seconds=round(latest - float(sent[-1]), 1),
-        cpu_percent=round(100 * watched.cpu_seconds / watched.cpu_span, 1),
+        cpu_per_million=round(watched.cpu_seconds * 1e6 / len(sent), 1),
         peak_memory_mb=round(watched.peak_memory / 2**20),
         objects=watched.objects,
         foreign_share=round(watched.foreign_share, 3),

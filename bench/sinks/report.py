@@ -46,7 +46,7 @@ def _rate_row(runs: Sequence[RateRun]) -> list[str]:
         f"{_median(runs, 'p50_ms'):,.0f}",
         f"{_median(runs, 'p99_ms'):,.0f}",
         f"{_median(runs, 'behind_seconds'):.1f}",
-        f"{_median(runs, 'cpu_percent'):.0f}",
+        f"{_median(runs, 'cpu_per_million'):.1f}",
         f"{_median(runs, 'peak_memory_mb'):,.0f}",
         f"{_median(runs, 'objects'):,.0f}",
     ]
@@ -67,7 +67,7 @@ def _drain_row(runs: Sequence[DrainRun]) -> list[str]:
 
 _RATE_HEADINGS: Final = (
     *("", "side", "records/s", "P50, ms", "P99, ms", "behind at the end, s"),
-    *("CPU, % of a core", "peak memory, MB", "objects"),
+    *("CPU-seconds per million", "peak memory, MB", "objects"),
 )
 _DRAIN_HEADINGS: Final = (
     *("", "side", "rows", "rows/s from the start", "rows/s after the first"),

@@ -6,11 +6,12 @@ import json
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from signal import SIGKILL
 from typing import Any, Protocol
 
-from bench.sides import ours
+from bench.sides import Side, ours
 from bench.usage import TreeMeter
 from bench.worker import RunFailed, running_worker
 from icestream.embedded.process import spawn
@@ -61,9 +62,29 @@ class Peer:
         self._process.wait(10)
 
 
+def exactly_once() -> Side:
+    """A worker of a cluster, on which rows and offsets of a source are one transaction."""
+    side = ours()
+    topics = {f"{kind}.storage.topic": f"bench-{kind}" for kind in ("config", "offset", "status")}
+    single = {f"{kind}.storage.replication.factor": "1" for kind in ("config", "offset", "status")}
+    return replace(
+        side,
+        command=lambda properties: [side.command(properties)[0], "distributed", str(properties)],
+        worker={
+            **side.worker,
+            **topics,
+            **single,
+            "group.id": "bench",
+            "exactly.once.source.support": "enabled",
+        },
+    )
+
+
 @contextmanager
-def running_ours(folder: Path, bootstrap: str, config: Mapping[str, str]) -> Iterator[Running]:
-    with running_worker(ours(), folder, bootstrap) as worker:
+def running_ours(
+    folder: Path, bootstrap: str, config: Mapping[str, str], side: Side | None = None
+) -> Iterator[Running]:
+    with running_worker(side or ours(), folder, bootstrap) as worker:
         yield Ours(worker, config)
 
 

@@ -56,13 +56,13 @@ def test_the_page_has_medians_by_case_and_side() -> None:
         DrainRun("upsert", side, 1000, seconds, 0.0, 1.0, 100, 0.1)
         for side, seconds in (("peer", 1.0), ("ours", 0.5), ("ours", 0.25), ("ours", 0.1), ("peer", 2.0))
     ]
-    rates = [RateRun("s3", "ours", 35_000, 10, 10, 5_000, 9_000, 9_500, 1.0, 80.0, 900, 12, 0.0)]
+    rates = [RateRun("s3", "ours", 35_000, 10, 10, 5_000, 9_000, 9_500, 1.0, 18.0, 900, 12, 0.0)]
     outcome = report.Outcome(rates, drains, RateOptions(35_000, 40, 15, 10), DrainOptions(1, 1))
     text = report.section(json.loads(json.dumps(report.as_json(outcome))))
     assert "medians of 3 rounds; others used up to 10% of the machine" in text
     assert "| JDBC sink, upsert of 10 columns | Icestream | 1,000 | 4,000 | 4,000 | 1000.0 | 100 |" in text
     assert "| plain loop | 1,000 | 750 |" in text
     assert (
-        "| JSON Lines, gzip, to S3 (moto) | Icestream | 35,000 | 5,000 | 9,000 | 1.0 | 80 | 900 | 12 |"
+        "| JSON Lines, gzip, to S3 (moto) | Icestream | 35,000 | 5,000 | 9,000 | 1.0 | 18.0 | 900 | 12 |"
         in text
     )
