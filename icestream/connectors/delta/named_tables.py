@@ -14,7 +14,7 @@ from icestream.api.config import Config
 from icestream.connectors.delta.commits.log_transactions import LOG
 from icestream.connectors.delta.commits.marks import key_of
 from icestream.connectors.delta.opening import delta_errors, open_table
-from icestream.connectors.delta.settings import locations
+from icestream.connectors.delta.settings import own_locations
 from icestream.connectors.delta.storage import Storage, file_path, storage_errors
 from icestream.connectors.delta.table_settings import LOCATION, location_of
 from icestream.tables.routes import name_problem
@@ -35,10 +35,12 @@ def tables_of_job(config: Config, job: str) -> list[str]:
             return table.transaction_version(key) is not None
 
     root = config.get(LOCATION, "").strip()
-    own = [key.removeprefix("delta.table.").removesuffix(".location") for key, _ in locations(config)]
     with storage_errors("looking for the tables of the job"):
         found = set(_names(storage.file_system(root), file_path(root), ())) if root else set()
-    names = sorted(found.union(name for name in own if name != LOCATION))
+    own = {table: file_path(place) for table, place in own_locations(config).items()}
+    # One that has a place of its own has no other name, wherever that is.
+    found = {name for name in found if file_path(location_of(config, name)) not in own.values()}
+    names = sorted(found.union(own))
     with ThreadPoolExecutor(_AT_ONCE) as threads:
         ours = list(threads.map(is_ours, names))
     return [name for name, is_one in zip(names, ours, strict=True) if is_one]

@@ -203,10 +203,17 @@ def tables(config: Config) -> list[str]:
     return [table.strip() for table in config.get("delta.tables", "").split(",") if table.strip()]
 
 
+def own_locations(config: Config) -> dict[str, str]:
+    """The tables that have a place of their own."""
+    named = [*tables(config), *_tables_of_keys(config)]
+    return {table: place for table in named if (place := config.get(location_key(table), "").strip())}
+
+
 def locations(config: Config) -> list[tuple[str, str]]:
     """The keys that say where tables are, with their values."""
-    keys = [LOCATION, *(location_key(table) for table in [*tables(config), *_tables_of_keys(config)])]
-    return [(key, value) for key in keys if (value := config.get(key, "").strip())]
+    of_all = config.get(LOCATION, "").strip()
+    own = [(location_key(table), place) for table, place in own_locations(config).items()]
+    return [(LOCATION, of_all), *own] if of_all else own
 
 
 def problems(config: Config) -> list[Problem]:

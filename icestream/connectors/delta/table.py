@@ -36,6 +36,7 @@ from icestream.api.sink import Commit, Receipt, Target, TargetAudit
 from icestream.connectors.delta.audit import audit
 from icestream.connectors.delta.commits.finder import RETENTION, Finder, JobState
 from icestream.connectors.delta.commits.log_checkpoint import LogCheckpoints
+from icestream.connectors.delta.commits.log_transactions import last_checkpoint
 from icestream.connectors.delta.commits.log_transactions import transactions as log_transactions
 from icestream.connectors.delta.commits.marks import key_of, mark_of, transactions
 from icestream.connectors.delta.commits.sweep import file_prefix, sweep
@@ -96,7 +97,7 @@ class DeltaSinkTable(Target):
         self._options = options
         self._handle: DeltaTable | None = None
         self._finder = Finder(job, self._transactions_at)
-        self._log_checkpoints = LogCheckpoints()
+        self._log_checkpoints = LogCheckpoints(self._last_log_checkpoint)
 
     # -- what it says --
 
@@ -123,6 +124,11 @@ class DeltaSinkTable(Target):
         with storage_errors(f"reading the log of {self.name}"):
             files = options.storage.file_system(options.location)
             return log_transactions(files, file_path(options.location), version)
+
+    def _last_log_checkpoint(self) -> int:
+        options = self._options
+        with storage_errors(f"reading the log of {self.name}"):
+            return last_checkpoint(options.storage.file_system(options.location), file_path(options.location))
 
     # -- how to write --
 

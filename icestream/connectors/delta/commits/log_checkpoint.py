@@ -4,6 +4,7 @@ than the table keeps. A step of its own after a commit; what fails is tried agai
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from typing import Final
 
 from deltalake import DeltaTable
@@ -15,10 +16,12 @@ _INTERVAL: Final = 100
 
 
 class LogCheckpoints:
-    """Of one table. Knows of the last one only what it has made itself."""
+    """Of one table, which others may write to and make checkpoints of as well."""
 
-    def __init__(self) -> None:
+    def __init__(self, read_last: Callable[[], int]) -> None:
+        self._read_last = read_last
         self._last: int | None = None
+        """The version of the last one, as far as is known."""
 
     def after_commit(self, name: str, table: DeltaTable) -> None:
         """`table` is as the commit left it."""
@@ -29,9 +32,8 @@ class LogCheckpoints:
         except ValueError:
             interval = _INTERVAL
         if self._last is None:
-            # From a multiple of the interval on, as all writers count: then they take turns.
-            self._last = version - version % interval if version % interval else version - 1
-        if version - self._last < interval and version % interval:
+            self._last = self._read_last()
+        if version // interval <= self._last // interval:
             return
         try:
             table.create_checkpoint()

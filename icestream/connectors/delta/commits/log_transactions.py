@@ -1,5 +1,5 @@
-"""The transactions that a table's log still has, read from its files: delta-rs tells those alone whose name
-is known. Used by `finder` when the marks of a job are gone."""
+"""What a table's log still has, read from its files, where delta-rs does not tell: all transactions, for a
+job whose marks are gone, and when its last checkpoint was made. Used by `table`."""
 
 from __future__ import annotations
 
@@ -35,6 +35,15 @@ def transactions(files: pf.FileSystem, root: str, version: int) -> dict[str, int
         if (newest if newest is not None else -1) < at <= version:
             found |= _in_lines(files, posixpath.join(folder, name))
     return found
+
+
+def last_checkpoint(files: pf.FileSystem, root: str) -> int:
+    """The version of the log's last checkpoint; 0 if it has none."""
+    path = posixpath.join(root, LOG, "_last_checkpoint")
+    if files.get_file_info(path).type is pf.FileType.NotFound:
+        return 0
+    with files.open_input_stream(path) as stream:
+        return int(json.loads(stream.read())["version"])
 
 
 def _in_checkpoint(files: pf.FileSystem, path: str) -> dict[str, int]:

@@ -92,16 +92,21 @@ def checkpoint_from(key: str, held: Mapping[str, int]) -> Checkpoint | None:
     None: nothing."""
     partitions: dict[Partition, PartitionCheckpoint] = {}
     clusters: set[str] = set()
+    left: set[str] = set()
     topics: dict[str, str] = {}
     for id_, next_ in held.items():
         owner, *parts = id_.rsplit(":", 4)
-        if owner != key or len(parts) != 4 or next_ == _REMOVED:
+        if owner != key or len(parts) != 4:
             continue
         cluster, topic_id, topic, number = parts
+        if next_ == _REMOVED:
+            left.add(cluster)
+            continue
         clusters.add(cluster)
         topics[topic] = topic_id
         partitions[Partition(topic, int(number))] = PartitionCheckpoint(next_, next_, next_, Counts())
     high, low = (held.get(f"{key}:{name}") for name in (_HIGH, _LOW))
+    clusters = clusters or left
     if len(clusters) != 1 or high is None or low is None:
         return None
     commit = str(uuid.UUID(int=(high & _MASK) << _BITS | (low & _MASK)))

@@ -1,0 +1,144 @@
+"""What is said of a config of the Delta sink before anything is opened, and what its tables are asked."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from icestream.api.config import Config
+from icestream.connectors.delta import settings
+from icestream.connectors.delta.plugin import DeltaPlugin
+from icestream.connectors.delta.storage import Storage, file_path, table_uri
+from icestream.connectors.delta.table_settings import location_of
+from icestream.plugins import find_connector
+from tests.unit.connectors.delta.lake import Lake, ids
+
+GOOD: Config = {"delta.tables": "a.b", "delta.location": "/lake"}
+
+
+def said(**more: str) -> list[str]:
+    config = {**GOOD, **{key.replace("__", "."): value for key, value in more.items()}}
+    return [f"{one.key}: {one}" for one in settings.problems(config)]
+
+
+def test_the_class_is_found_by_its_short_names() -> None:
+    for name in ("io.icestream.connect.delta.DeltaSinkConnector", "DeltaSinkConnector", "DeltaSink"):
+        assert isinstance(find_connector(name).plugin, DeltaPlugin)
+
+
+def test_a_good_config_is_good() -> None:
+    assert said() == []
+    assert said(delta__location="s3://bucket/folder") == []
+    assert said(delta__location="file:///lake", delta__tables="bare,a.b.c") == []
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "expected"),
+    [
+        ("delta__tables", "", "'delta.tables' is missing"),
+        ("delta__tables", "../etc", "cannot be"),
+        ("delta__tables", "a..b", "cannot be"),
+        ("delta__tables", "a/b", "cannot be"),
+        ("delta__location", "", "'delta.location' is missing"),
+        ("delta__location", "lake", "begin with '/'"),
+        ("delta__location", "/", "begin with '/'"),
+        ("delta__location", "/lake/../etc", "leads upwards"),
+        ("delta__location", "s3://bucket", "lacks bucket or folder"),
+        ("delta__location", "gs://bucket/folder", "neither a folder of this machine nor S3"),
+        ("delta__location", "file://host/lake", "neither a folder of this machine nor S3"),
+        ("delta__location", "s3://id:secret@bucket/folder", "parts that a folder has not"),
+        ("delta__table__a__b__location", "lake", "begin with '/'"),
+        ("delta__storage__s3__endpoint", "minio:9000", "lacks its scheme"),
+        ("delta__storage__s3__access-key-id", "me", "secret-access-key' is missing"),
+        ("delta__storage__s3__secret-access-key", "me", "access-key-id' is missing"),
+        ("delta__tables__auto-create-props__icestream.x", "1", "kept for jobs"),
+        ("delta__tables__auto-create-props__delta.targetFileSize", "1mb", "write a number of bytes"),
+        ("delta__tables__write-props__delta.parquet.compression.codec", "lzo", "one of zstd"),
+        ("delta__tables__write-props__delta.appendOnly", "true", "none that decides how files are written"),
+        ("delta__tables__route-template", "x.${topic}", "names tables by records"),
+        ("delta__tables__dynamic-enabled", "true", "names tables by records"),
+    ],
+)
+def test_what_is_wrong_is_said(key: str, value: str, expected: str) -> None:
+    found = said(**{key: value})
+    assert any(expected in one for one in found), found
+    assert not any("secret@" in one for one in found)
+
+
+def test_records_may_name_tables_without_a_namespace() -> None:
+    config = {"delta.location": "/lake", "delta.tables.route-template": "${topic}"}
+    assert settings.problems(config) == []
+    plan = settings.ROUTES.plan(config, [])
+    assert plan is not None and plan.bare_names
+    assert settings.tables(config) == []
+
+
+def test_settings_of_single_tables_are_known() -> None:
+    known = settings.definition({**GOOD, "delta.tables": "a.b,c"})
+    for name in ("location", "partition-by", "id-columns", "route-regex"):
+        assert known.knows(f"delta.table.a.b.{name}") and known.knows(f"delta.table.c.{name}")
+    by_records = {"delta.tables.route-template": "${topic}", "delta.table.x.partition-by": "day"}
+    assert settings.definition(by_records).knows("delta.table.x.partition-by")
+
+
+@pytest.mark.parametrize(
+    ("location", "uri", "path"),
+    [
+        ("/lake/a b", "/lake/a b/t/u", "/lake/a b/t/u"),
+        ("file:///lake/a%20b/", "/lake/a b/t/u", "/lake/a b/t/u"),
+        ("s3://bucket/folder/", "s3://bucket/folder/t/u", "bucket/folder/t/u"),
+        ("s3a://bucket/folder", "s3://bucket/folder/t/u", "bucket/folder/t/u"),
+    ],
+)
+def test_both_sides_find_a_table_at_the_same_place(location: str, uri: str, path: str) -> None:
+    place = location_of({"delta.location": location}, "t.u")
+    assert (table_uri(place), file_path(place)) == (uri, path)
+
+
+def test_storage_options_never_show_a_secret() -> None:
+    storage = Storage.from_config(
+        {
+            "delta.storage.s3.endpoint": "http://minio:9000",
+            "delta.storage.s3.region": "eu-west-1",
+            "delta.storage.s3.access-key-id": "me",
+            "delta.storage.s3.secret-access-key": "very secret",
+            "delta.storage.s3.session-token": "token secret",
+            "delta.storage.s3.path-style-access": "false",
+        }
+    )
+    assert "secret" not in repr(storage).replace("secret_access_key", "")
+    assert storage.for_delta("/lake") == {}
+    options = storage.for_delta("s3://bucket/folder")
+    assert options["AWS_SECRET_ACCESS_KEY"] == "very secret"
+    assert options["AWS_SESSION_TOKEN"] == "token secret"
+    assert (options["AWS_REGION"], options["AWS_ALLOW_HTTP"]) == ("eu-west-1", "true")
+    assert options["AWS_VIRTUAL_HOSTED_STYLE_REQUEST"] == "true"
+    assert options["AWS_S3_ALLOW_UNSAFE_RENAME"] == "false"
+
+
+def test_commits_follow_the_config() -> None:
+    options = DeltaPlugin().options(
+        {
+            **GOOD,
+            "delta.control.commit.interval-ms": "5000",
+            "delta.control.commit.timeout-ms": "7000",
+            "delta.control.commit.threads": "3",
+            "delta.control.commit.max-consecutive-failures": "9",
+            "delta.connect.group-id": "group",
+            "delta.coordinator.transactional.prefix": "prefix-",
+        }
+    )
+    assert (options.commit_seconds, options.commit_answer_seconds) == (5.0, 7.0)
+    assert (options.commit_threads, options.most_failed_commits) == (3, 9)
+    assert (options.group, options.transactional_prefix) == ("group", "prefix-")
+
+
+def test_validate_opens_the_tables(lake: Lake, tmp_path: Path) -> None:
+    lake.land(ids(0, 1))
+    probes = list(DeltaPlugin().probes(lake.config, {}))
+    assert [list(probe.ask(probe)) for probe in probes] == [[]]
+    missing = {**lake.config, "delta.tables": "no.where", "delta.tables.auto-create-enabled": "false"}
+    ((probe,), expected) = list(DeltaPlugin().probes(missing, {})), "create it first"
+    (problem,) = probe.ask(probe)
+    assert problem.key == "delta.tables" and expected in problem.message
