@@ -5,14 +5,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final, Literal
+from typing import Any, Literal
 
 from icestream.api.errors import ConfigError, Problem
+from icestream.connectors.s3.compatibility import Compatibility
+from icestream.connectors.s3.formats.choice import header_format, key_format, value_format
 from icestream.connectors.s3.formats.format import Format
-from icestream.connectors.s3.formats.gzip import Compression
-from icestream.connectors.s3.formats.json_lines import JsonLines
 from icestream.connectors.s3.names import ObjectNames
-from icestream.connectors.s3.partitioners.partitioner import DefaultPartitioner, Partitioner
+from icestream.connectors.s3.partitioners.choice import partitioner_of
+from icestream.connectors.s3.partitioners.partitioner import Partitioner
 from icestream.connectors.s3.rotation import RotationRules
 
 OnNull = Literal["fail", "ignore", "write"]
@@ -30,16 +31,11 @@ class Layout:
     """`store.kafka.keys`."""
     headers: Format | None = None
     """`store.kafka.headers`."""
+    compatibility: Compatibility = Compatibility.NONE
     on_null: OnNull = "fail"
     reports_nulls: bool = True
     """Whether a record without a value that is ignored becomes a dead letter."""
     tombstone_folder: str = "tombstone"
-
-
-_FORMATS: Final = "io.confluent.connect.s3.format."
-JSON_FORMAT: Final = f"{_FORMATS}json.JsonFormat"
-_PARTITIONERS: Final = "io.confluent.connect.storage.partitioner."
-DEFAULT_PARTITIONER: Final = f"{_PARTITIONERS}DefaultPartitioner"
 
 
 def layout_of(settings: Mapping[str, Any], *, longest_step: int | None = None) -> Layout:
@@ -53,34 +49,27 @@ def layout_of(settings: Mapping[str, Any], *, longest_step: int | None = None) -
             get("filename.offset.zero.pad.width", 10),
             longest_step,
         ),
-        partitioner=_partitioner(settings),
+        partitioner=partitioner_of(settings),
         rules=RotationRules(
             settings["flush.size"],
             get("rotate.interval.ms", -1),
             get("rotate.file.on.partition.change", True),
         ),
-        values=_format("format.class", settings),
-        on_null=get("behavior.on.null.values", "fail"),
+        values=value_format(settings),
+        keys=key_format(settings),
+        headers=header_format(settings),
+        compatibility=Compatibility.named(get("schema.compatibility") or "NONE"),
+        on_null=_on_null(settings),
         reports_nulls=get("report.null.values.to.dlq", True),
         tombstone_folder=get("tombstone.encoded.partition", "tombstone"),
     )
 
 
-def _format(key: str, settings: Mapping[str, Any]) -> Format:
-    name = settings[key]
-    if name == JSON_FORMAT:
-        return JsonLines(settings.get("json.decimal.format") == "NUMERIC", _compression(settings))
-    raise ConfigError([Problem(key, f"'{key}={name}' is no format that is known here")])
-
-
-def _compression(settings: Mapping[str, Any]) -> Compression | None:
-    if settings.get("s3.compression.type", "none") == "none":
-        return None
-    return Compression(settings.get("s3.compression.level", -1))
-
-
-def _partitioner(settings: Mapping[str, Any]) -> Partitioner:
-    name = settings.get("partitioner.class", DEFAULT_PARTITIONER)
-    if name == DEFAULT_PARTITIONER:
-        return DefaultPartitioner()
-    raise ConfigError([Problem("partitioner.class", f"'partitioner.class={name}' is not known here")])
+def _on_null(settings: Mapping[str, Any]) -> OnNull:
+    given = str(settings.get("behavior.on.null.values") or "fail").lower()
+    if given == "write":
+        if not settings.get("store.kafka.keys", False):
+            message = "'behavior.on.null.values=write' writes keys, so it needs 'store.kafka.keys=true'"
+            raise ConfigError([Problem("behavior.on.null.values", message)])
+        return "write"
+    return "ignore" if given == "ignore" else "fail"

@@ -8,7 +8,7 @@ for part in objects.close(): ...          # at the end of the slice: all that is
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -18,8 +18,11 @@ from icestream.api.batch import Failure
 from icestream.api.errors import FatalError
 from icestream.api.offsets import Partition
 from icestream.api.sink import TASK_PUT
-from icestream.connectors.s3.formats.format import Encoder, Rows
+from icestream.connectors.s3.compatibility import projected
+from icestream.connectors.s3.formats.format import Encoder, Format, Rows
+from icestream.connectors.s3.formats.views import header_view, key_view
 from icestream.connectors.s3.layout import Layout
+from icestream.connectors.s3.partitioners.partitioner import Encoded
 from icestream.connectors.s3.rotation import Numbers, Rotation, RowFacts
 from icestream.records.column import Column
 from icestream.records.records import Records
@@ -65,26 +68,38 @@ class _Gathered:
     facts: RowFacts
 
 
+_View = Callable[[Records], Typed]
+"""What of its records an object shows."""
+
+
+@dataclass(frozen=True)
+class _File:
+    key: str
+    encoder: Encoder
+    view: _View
+
+
 @dataclass
 class _Open:
-    """An object under way, with those of its keys and headers."""
+    """An object under way, with those of its keys and headers. Of a tombstone there are only these."""
 
-    keys: Sequence[str]
-    encoders: Sequence[Encoder]
-    schema: ConnectSchema | None
+    files: Sequence[_File]
     first_offset: int
     last_offset: int = -1
     records: int = 0
 
     def parts(self, data: Sequence[bytes], *, is_last: bool = False) -> Iterator[ObjectPart]:
         facts = (self.first_offset, self.last_offset, self.records)
-        for number, (key, mine) in enumerate(zip(self.keys, data, strict=True)):
-            yield ObjectPart(key, mine, *facts, is_last=is_last, is_value=number == 0)
+        for number, (file, mine) in enumerate(zip(self.files, data, strict=True)):
+            yield ObjectPart(file.key, mine, *facts, is_last=is_last, is_value=number == 0)
 
 
 _Columns = np.ndarray[tuple[int, int], np.dtype[np.int64]]
 _ROW, _SOURCE, _POSITION, _OFFSET, _FOLDER, _SCHEMA, _FITS, _TIME = range(8)
 _WIDTH: Final = 8
+
+_NO_KEY: Final = Failure("Key cannot be null for SinkRecord, because store.kafka.keys is on")
+_NO_HEADERS: Final = Failure("Headers cannot be null for SinkRecord, because store.kafka.headers is on")
 
 _Schema = tuple[ConnectSchema | None, bool]
 """Of a value; and whether it is a tombstone."""
@@ -109,8 +124,9 @@ class TopicPartitionObjects:
         rows = self._gathered(kept, now_ms, failed)
         if rows is None:
             return Taken([], _in_task_put(failed), skipped)
+        under_way = self._rotation.round
         rounds = self._rotation.rounds(rows.facts)
-        parts = [part for part in self._written(rows, rounds) if part.data or part.is_last]
+        parts = [part for part in self._written(rows, rounds, under_way) if part.data or part.is_last]
         return Taken(parts, _in_task_put(failed), skipped)
 
     def close(self) -> Iterator[ObjectPart]:
@@ -119,9 +135,7 @@ class TopicPartitionObjects:
     # -- what is written at all --
 
     def _is_kept(self, group: Records, failed: dict[int, Failure], skipped: list[int]) -> bool:
-        if group.value is not None and not _is_null(group.value):
-            return True
-        if self._layout.on_null == "write":
+        if not _is_tombstone(group.value) or self._layout.on_null == "write":
             return True
         if self._layout.on_null == "fail":
             raise FatalError(
@@ -155,7 +169,7 @@ class TopicPartitionObjects:
 
     def _placed(self, number: int, group: Records, now_ms: int, failed: dict[int, Failure]) -> _Columns:
         """A row for every record of a group that has a folder."""
-        encoded = self._layout.partitioner.encoded(group, self._partition.number, now_ms)
+        encoded = self._encoded(group, now_ms)
         codes = [self._folders.of((group.topic, path)) for path in encoded.paths]
         folders = np.array(codes, np.int64)[encoded.codes]
         why_not = dict(encoded.failed)
@@ -175,6 +189,14 @@ class TopicPartitionObjects:
             columns[:, _TIME] = encoded.times
         return np.delete(columns, list(why_not), axis=0) if why_not else columns
 
+    def _encoded(self, group: Records, now_ms: int) -> Encoded:
+        found = self._layout.partitioner.encoded(group, self._partition.number, now_ms)
+        if not _is_tombstone(group.value):
+            return found
+        # Its place is known; its time counts all the same.
+        failed = found.failed if self._layout.partitioner.by_time else {}
+        return Encoded([self._layout.tombstone_folder], np.zeros(len(group), np.int64), found.times, failed)
+
     def _refusal(self, code: int) -> str | None:
         topic, path = self._folders.things[code]
         if (topic, path) not in self._refusals:
@@ -183,15 +205,38 @@ class TopicPartitionObjects:
         return self._refusals[topic, path]
 
     def _unfit(self, group: Records) -> dict[int, Failure]:
-        return {} if group.value is None else dict(self._layout.values.unfit(group.value))
+        """Records that cannot be written, by position: one that has no place in one of its objects is in
+        none."""
+        everyone = range(len(group))
+        schema, is_tombstone = _schema(group.value)
+        if self._layout.compatibility.needs_versions and schema is not None and schema.version is None:
+            return dict.fromkeys(
+                everyone, Failure(f"Schema version required for {self._layout.compatibility} compatibility")
+            )
+        found: dict[int, Failure] = {}
+        if self._layout.headers is not None:
+            if not group.headers:
+                return dict.fromkeys(everyone, _NO_HEADERS)
+            found |= self._layout.headers.unfit(header_view(group, self._layout.headers))
+        if self._layout.keys is not None:
+            if group.key is None or _is_null(group.key):
+                return dict.fromkeys(everyone, _NO_KEY)
+            found |= self._layout.keys.unfit(key_view(group.key, self._layout.keys))
+        if not is_tombstone and group.value is not None:
+            found |= self._layout.values.unfit(group.value)
+        return found
 
     def _is_change(self, began: int, schema: int) -> bool:
-        return True
+        (first, was_tombstone), (second, is_tombstone) = (
+            self._schemas.things[began],
+            self._schemas.things[schema],
+        )
+        return was_tombstone != is_tombstone or self._layout.compatibility.is_change(first, second)
 
     # -- writing --
 
-    def _written(self, rows: _Gathered, rounds: Indexes) -> Iterator[ObjectPart]:
-        for number in range(int(rounds[0]), self._rotation.round + 1):
+    def _written(self, rows: _Gathered, rounds: Indexes, first: int) -> Iterator[ObjectPart]:
+        for number in range(first, self._rotation.round + 1):
             low, high = np.searchsorted(rounds, [number, number + 1]).tolist()
             mine = np.arange(low, high)[rows.facts.fits[low:high]]
             for part in _by_folder(mine, rows.facts.folders[mine]):
@@ -206,24 +251,37 @@ class TopicPartitionObjects:
         under_way = self._open[place]
         under_way.last_offset = int(rows.offsets[mine[-1]])
         under_way.records += len(mine)
-        data = [encoder.write(_rows_of(rows, mine)) for encoder in under_way.encoders]
+        data = [one.encoder.write(_rows_of(rows, mine, one.view)) for one in under_way.files]
         yield from under_way.parts(data)
 
     def _opened(self, folder: int, rows: _Gathered, first: int) -> _Open:
         topic, path = self._folders.things[folder]
         group = rows.groups[int(rows.source[first])]
-        schema, _ = _schema(group.value)
         names, offset = self._layout.names, int(rows.offsets[first])
-        form = self._layout.values
-        key = names.key(names.folder(topic, path), topic, self._partition, offset, form.extension)
-        return _Open([key], [form.encoder(schema)], schema, offset)
+        files = []
+        for form, ending, view in self._views(group):
+            at = names.key(names.folder(topic, path), topic, self._partition, offset, ending + form.extension)
+            value = view(group)
+            schema = value.schema if isinstance(value, Column) else None
+            files.append(_File(at, form.encoder(schema), _brought_into(schema, view)))
+        return _Open(files, offset)
+
+    def _views(self, group: Records) -> Iterator[tuple[Format, str, _View]]:
+        """The formats of the objects that a record goes to, what their names end with, and what they show."""
+        layout = self._layout
+        if not _is_tombstone(group.value):
+            yield layout.values, "", _value
+        if (keys := layout.keys) is not None:
+            yield keys, ".keys", lambda one: key_view(_present(one.key), keys)
+        if (headers := layout.headers) is not None:
+            yield headers, ".headers", lambda one: header_view(one, headers)
 
     def _completed(self, number: int | None) -> Iterator[ObjectPart]:
         """The ends of the objects of a round; of all, without one."""
         ended = [place for place in self._open if number is None or place[0] == number]
         for place in ended:
             one = self._open.pop(place)
-            yield from one.parts([encoder.close() for encoder in one.encoders], is_last=True)
+            yield from one.parts([file.encoder.close() for file in one.files], is_last=True)
 
 
 def _by_folder(rows: Indexes, folders: Indexes) -> list[Indexes]:
@@ -247,24 +305,41 @@ def _first_offset(group: Records) -> int | str:
 
 
 def _schema(value: Value) -> _Schema:
-    if value is None or _is_null(value):
+    if value is None or _is_tombstone(value):
         return None, True
     return (value.schema if isinstance(value, Column) else None), False
 
 
-def _rows_of(rows: _Gathered, mine: Indexes) -> Rows:
+def _is_tombstone(value: Value) -> bool:
+    return value is None or _is_null(value)
+
+
+def _value(records: Records) -> Typed:
+    return _present(records.value)
+
+
+def _present(value: Value) -> Typed:
+    assert value is not None, "records without it are unfit"
+    return value
+
+
+def _brought_into(schema: ConnectSchema | None, view: _View) -> _View:
+    """A view whose values have the schema that the object began with."""
+    if schema is None:
+        return view
+
+    def shown(records: Records) -> Typed:
+        value = view(records)
+        return projected(value, schema) if isinstance(value, Column) else value
+
+    return shown
+
+
+def _rows_of(rows: _Gathered, mine: Indexes, view: _View) -> Rows:
     """The values of some rows: taken from each group, then brought into the order of the source."""
     sources, positions = rows.source[mine], rows.position[mine]
     numbers = np.unique(sources).tolist()
     if len(numbers) == 1:
-        return Rows([_value(rows.groups[numbers[0]], positions)])
+        return Rows([view(rows.groups[numbers[0]].take(positions))])
     order = np.argsort(np.argsort(sources, kind="stable"), kind="stable")
-    values = [_value(rows.groups[number], positions[sources == number]) for number in numbers]
-    return Rows(values, order)
-
-
-def _value(group: Records, positions: Indexes) -> Typed:
-    assert group.value is not None
-    if len(positions) == len(group) and np.array_equal(positions, np.arange(len(group))):
-        return group.value
-    return group.value.take(positions)
+    return Rows([view(rows.groups[number].take(positions[sources == number])) for number in numbers], order)

@@ -34,7 +34,7 @@ def encoded(
     if not isinstance(value, Column) or value.schema is None:
         raise UnusableSchema("the value has no schema; give it one, or use the JSON converter")
     schema_id, kind = _target(topic, value.schema, options, subjects)
-    datums = _written(kind, value.schema, value.values)
+    datums = datums_of(kind, value.schema, value.values)
     null = value.nulls if kind.kind != "union" else None
     bad = [row for row, datum in enumerate(datums) if datum is None and not (null is not None and null[row])]
     if bad:
@@ -73,7 +73,7 @@ def _avro(schema: ConnectSchema, options: AvroOptions) -> tuple[str, AvroType]:
         raise UnusableSchema(str(error)) from None
 
 
-def _long(value: int) -> bytes:
+def long_datum(value: int) -> bytes:
     left = (value << 1) ^ (value >> 63)
     if left < 0x80:
         return bytes((left,))
@@ -86,10 +86,11 @@ def _long(value: int) -> bytes:
 
 
 def _prefixed(value: bytes) -> bytes:
-    return _long(len(value)) + value
+    return long_datum(len(value)) + value
 
 
-def _written(kind: AvroType, schema: ConnectSchema, values: pa.Array) -> Datums:
+def datums_of(kind: AvroType, schema: ConnectSchema, values: pa.Array) -> Datums:
+    """Of each value, without any frame. None where a value is missing that must be there."""
     match kind.kind:
         case "union":
             return _union(kind, schema, values)
@@ -118,15 +119,15 @@ def _scalar(kind: AvroType, schema: ConnectSchema) -> Callable[[Any], bytes]:
             return lambda value: int(value.scaleb(scale)).to_bytes(size, "big", signed=True)
         return lambda value: _prefixed(unscaled(value, scale))
     if kind.kind == "enum":
-        places = {symbol: _long(position) for position, symbol in enumerate(kind.symbols)}
+        places = {symbol: long_datum(position) for position, symbol in enumerate(kind.symbols)}
         return places.__getitem__
     return _SCALARS[kind.kind]
 
 
 _SCALARS: Final[Mapping[str, Callable[[Any], bytes]]] = {
     "boolean": lambda value: b"\1" if value else b"\0",
-    "int": _long,
-    "long": _long,
+    "int": long_datum,
+    "long": long_datum,
     "float": struct.Struct("<f").pack,
     "double": struct.Struct("<d").pack,
     "string": lambda value: _prefixed(value.encode()),
@@ -138,7 +139,7 @@ _SCALARS: Final[Mapping[str, Callable[[Any], bytes]]] = {
 def _record(kind: AvroType, schema: ConnectSchema, values: pa.Array) -> Datums:
     null = values.is_null().to_pylist()
     parts = [
-        _written(one.type, mine.schema, child)
+        datums_of(one.type, mine.schema, child)
         for one, mine, child in zip(kind.fields, schema.fields, values.flatten(), strict=True)
     ]
     rows = zip(*parts, strict=True) if parts else iter([()] * len(values))
@@ -151,7 +152,7 @@ def _union(kind: AvroType, schema: ConnectSchema, values: pa.Array) -> Datums:
     branches = {
         one.kind if one.kind == "null" else position: position for position, one in enumerate(kind.branches)
     }
-    nothing = _long(branches["null"]) if "null" in branches else None
+    nothing = long_datum(branches["null"]) if "null" in branches else None
     datums: Datums = [nothing] * len(values)
     valued = [position for position, one in enumerate(kind.branches) if one.kind != "null"]
     if schema.name != UNION:
@@ -164,16 +165,16 @@ def _union(kind: AvroType, schema: ConnectSchema, values: pa.Array) -> Datums:
         ]
     for position, mine, child in sides:
         present = child.is_valid().to_pylist()
-        for row, datum in enumerate(_written(kind.branches[position], mine, child)):
+        for row, datum in enumerate(datums_of(kind.branches[position], mine, child)):
             if present[row]:
-                datums[row] = None if datum is None else _long(position) + datum
+                datums[row] = None if datum is None else long_datum(position) + datum
     return datums
 
 
 def _collection(kind: AvroType, schema: ConnectSchema, values: pa.Array) -> Datums:
     assert kind.item is not None and schema.value is not None
     if schema.kind is not Kind.MAP:
-        items = _written(kind.item, schema.value, values.values)
+        items = datums_of(kind.item, schema.value, values.values)
     else:
         items = _pairs(kind, schema, values)
     bounds = values.offsets.to_pylist()
@@ -184,7 +185,7 @@ def _collection(kind: AvroType, schema: ConnectSchema, values: pa.Array) -> Datu
         if is_null or None in mine:
             datums.append(None)
         else:
-            block = _long(len(mine)) + b"".join(mine) if mine else b""  # type: ignore[arg-type]
+            block = long_datum(len(mine)) + b"".join(mine) if mine else b""  # type: ignore[arg-type]
             datums.append(block + b"\0")
     return datums
 
@@ -193,9 +194,9 @@ def _pairs(kind: AvroType, schema: ConnectSchema, values: pa.Array) -> Datums:
     item = kind.item
     assert item is not None and schema.key is not None and schema.value is not None
     if kind.kind == "map":
-        keys = _written(AvroType("string"), schema.key, values.keys)
-        found = _written(item, schema.value, values.items)
+        keys = datums_of(AvroType("string"), schema.key, values.keys)
+        found = datums_of(item, schema.value, values.items)
     else:
-        keys = _written(item.fields[0].type, schema.key, values.keys)
-        found = _written(item.fields[1].type, schema.value, values.items)
+        keys = datums_of(item.fields[0].type, schema.key, values.keys)
+        found = datums_of(item.fields[1].type, schema.value, values.items)
     return [None if key is None or one is None else key + one for key, one in zip(keys, found, strict=True)]

@@ -7,7 +7,7 @@ import pyarrow as pa
 
 from icestream.api.batch import Failure
 from icestream.records.column import Column
-from icestream.records.rows import Flags
+from icestream.records.rows import Flags, Indexes
 from icestream.records.schema import ConnectSchema, Kind
 
 _MISSING = Failure("null value for a field that is required and has no default value")
@@ -34,11 +34,12 @@ def _inside(values: pa.Array, schema: ConnectSchema) -> Flags | None:
     if schema.kind is Kind.STRUCT:
         return _in_struct(values, schema)
     if schema.kind is Kind.ARRAY and schema.value is not None:
-        return _owners(values, _lacking(values.flatten(), schema.value))
+        lengths = values.value_lengths().fill_null(0).to_numpy(zero_copy_only=False)
+        return _owners(lengths, _lacking(values.flatten(), schema.value))
     if schema.kind is Kind.MAP and schema.key is not None and schema.value is not None:
         bounds = values.offsets.to_numpy(zero_copy_only=False)
         items = values.items.slice(bounds[0], bounds[-1] - bounds[0])
-        return _owners(values, _lacking(items, schema.value))
+        return _owners(np.diff(bounds), _lacking(items, schema.value))
     return None
 
 
@@ -53,11 +54,10 @@ def _in_struct(values: pa.Array, schema: ConnectSchema) -> Flags | None:
     return found
 
 
-def _owners(values: pa.Array, items: Flags | None) -> Flags | None:
+def _owners(lengths: Indexes, items: Flags | None) -> Flags | None:
     """The rows whose items are flagged."""
     if items is None or not items.any():
         return None
-    lengths = values.value_lengths().fill_null(0).to_numpy(zero_copy_only=False)
-    found = np.zeros(len(values), np.bool_)
-    found[np.repeat(np.arange(len(values)), lengths)[items]] = True
+    found = np.zeros(len(lengths), np.bool_)
+    found[np.repeat(np.arange(len(lengths)), lengths)[items]] = True
     return found

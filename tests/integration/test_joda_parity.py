@@ -1,0 +1,185 @@
+"""Our patterns, zones and ISO times beside the real Joda-Time, which comes with Spark."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from py4j.protocol import Py4JJavaError
+
+from icestream.connectors.s3.partitioners.iso_times import parsed
+from icestream.connectors.s3.partitioners.joda import JodaPattern
+from icestream.connectors.s3.partitioners.zones import zone_of
+from tests.integration.jvm import java_gateway
+
+PATTERNS = [
+    "'year'=YYYY/'month'=MM/'day'=dd/'hour'=HH",
+    "YYYY-MM-dd'T'HH:mm:ss.SSSZZ",
+    "G C Y YY YYY YYYYY x xx xxxx w ww e ee y yy yyyy D DDD M MM MMM MMMM d dd",
+    "E EEE EEEE a K KK h hh H HH k kk m mm s ss S SS SSS SSSS SSSSSSSSS Z ZZ",
+    "'it''s' ''yyyy'' 'open",
+    "'dt'=yyyyMMdd",
+]
+ZONES = [
+    *(
+        "UTC",
+        "Europe/Berlin",
+        "America/Los_Angeles",
+        "America/Sao_Paulo",
+        "Asia/Kolkata",
+        "Australia/Lord_Howe",
+    ),
+    *("Pacific/Apia", "America/St_Johns", "Africa/Casablanca", "+01:00", "-05:30", "+01:30:15", "Etc/GMT+5"),
+]
+YEAR = 31_556_952_000
+
+
+@pytest.fixture(scope="module")
+def joda() -> Iterator[Any]:
+    spec = find_spec("pyspark")
+    assert spec is not None and spec.origin is not None
+    (jar,) = (Path(spec.origin).parent / "jars").glob("joda-time-*.jar")
+    with java_gateway(str(jar)) as gateway:
+        yield gateway.jvm
+
+
+def moments(count: int) -> list[int]:
+    """Mostly of our time; some far away, and some around the changes of clocks."""
+    chance = random.Random(7)
+    found = [0, -1, 1, 951_782_400_000, 1_709_164_800_000]
+    found += [chance.randrange(0, 60 * YEAR) for _ in range(count)]
+    found += [chance.randrange(-3000 * YEAR, 8000 * YEAR) for _ in range(count // 4)]
+    for change in (1_774_746_000_000, 1_792_890_000_000, 1_772_964_000_000, 1_793_523_600_000):
+        found += [change + chance.randrange(-7_200_000, 7_200_000) for _ in range(5)]
+    return found
+
+
+@pytest.mark.parametrize("locale", ["en", "en-US", "de_DE", "US", "EN"])
+def test_patterns_print_what_joda_prints(joda: Any, locale: str) -> None:
+    """`path.format`, `locale`, `timezone`."""
+    made = joda.java.util.Locale(locale)
+    for zone in ZONES if locale == "en" else ZONES[:1]:
+        java_zone = joda.org.joda.time.DateTimeZone.forID(zone)
+        for pattern in PATTERNS:
+            theirs = joda.org.joda.time.format.DateTimeFormat.forPattern(pattern)
+            theirs = theirs.withLocale(made).withZone(java_zone)
+            ours = JodaPattern.parsed(pattern, locale)
+            for moment in moments(12):
+                # Before 1900 clocks followed the sun, and the two have not the same data on it.
+                if moment > -2_200_000_000_000 or zone == "UTC":
+                    assert ours.printed(moment, zone_of(zone)) == theirs.print(moment), (
+                        pattern,
+                        zone,
+                        moment,
+                    )
+
+
+@pytest.mark.parametrize("zone", ZONES)
+def test_local_times_become_the_moments_of_joda(joda: Any, zone: str) -> None:
+    java_zone = joda.org.joda.time.DateTimeZone.forID(zone)
+    local = [one for one in moments(60) if one > 0]
+    theirs = [java_zone.convertLocalToUTC(one, False) for one in local]
+    assert zone_of(zone).moments(np.array(local)).tolist() == theirs
+
+
+@pytest.mark.parametrize(
+    "zone",
+    [
+        "Z",
+        "UT",
+        "GMT",
+        "utc",
+        "+1",
+        "+01",
+        "+0100",
+        "UTC+01:00",
+        "GMT+1",
+        "PST",
+        "+24:00",
+        "01:00",
+        "",
+        "Factory",
+    ],
+)
+def test_zones_that_joda_knows(joda: Any, zone: str) -> None:
+    try:
+        offset = joda.org.joda.time.DateTimeZone.forID(zone).getOffset(0)
+    except Py4JJavaError:
+        with pytest.raises(ValueError, match=r"is no"):
+            zone_of(zone)
+        return
+    assert zone_of(zone).offsets(np.array([0])).tolist() == [offset]
+
+
+@pytest.mark.parametrize("pattern", ["QQ", "b", "yyyy-tt", "'only text'"])
+def test_patterns_that_joda_refuses(joda: Any, pattern: str) -> None:
+    try:
+        theirs = joda.org.joda.time.format.DateTimeFormat.forPattern(pattern).print(0)
+    except Py4JJavaError as error:
+        with pytest.raises(ValueError, match=error.java_exception.getMessage()):
+            JodaPattern.parsed(pattern)
+        return
+    assert JodaPattern.parsed(pattern).printed(0, zone_of("UTC")) == theirs
+
+
+TIMES = [
+    *(
+        "2026-01-31T10:11:12.123Z",
+        "2026-01-31T10:11:12Z",
+        "2026-01-31T10:11:12.123456789+05:30",
+        "2026-01-31",
+    ),
+    *(
+        "2026",
+        "2026-02",
+        "2026-02-30",
+        "2026-13-01",
+        "2026-031",
+        "2026-366",
+        "2024-366",
+        "2026-W05",
+        "2026-W05-7",
+    ),
+    *("2026-W54-1", "2026-01-31T", "2026-01-31T10", "2026-01-31T10.5", "2026-01-31T10:11,25", "T10:11", "T"),
+    *(
+        "2026-01-31T24:00",
+        "2026-01-31T23:59:60",
+        "2026-01-31 10:11",
+        "2026-01-31T10:11Z",
+        "2026-01-31T+01:00",
+    ),
+    *(
+        "2026-01-31T10:11-0130",
+        "2026-01-31T10:11:12.9999Z",
+        "1969-12-31T23:59:59.9999Z",
+        "-0001-01-01T00:00Z",
+    ),
+    *(
+        "",
+        "yesterday",
+        "2026-1-3",
+        "2026-01-31T1:2:3Z",
+        "2026-01-31T10:11:12+25:00",
+        "+2026-01-01",
+        "20260131",
+    ),
+    *("12345-01-01T00:00:00Z", "0000-01-01", "2026-01-31T10:11:12.Z", "2026-01-31T10:11:12+01:00:15.250"),
+]
+
+
+@pytest.mark.parametrize("text", TIMES)
+def test_times_that_joda_reads(joda: Any, text: str) -> None:
+    """`timestamp.field` of strings: digits are milliseconds before anything else."""
+    parser = joda.org.joda.time.format.ISODateTimeFormat.dateTimeParser().withZoneUTC()
+    try:
+        theirs = int(text) if text.lstrip("-").isdigit() else parser.parseMillis(text)
+    except Py4JJavaError:
+        with pytest.raises(ValueError, match=r".+"):
+            parsed(text)
+        return
+    assert parsed(text) == theirs
