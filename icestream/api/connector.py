@@ -46,6 +46,17 @@ class Probe:
 
 
 @dataclass(frozen=True)
+class Retries:
+    """What a config says, in the connector's own words, about a destination that does not answer; None:
+    nothing, and `icestream.retry.*` holds. Those keys of the connector itself win."""
+
+    most: int | None = None
+    """How often in a row it is asked again before the connector fails."""
+    first_seconds: float | None = None
+    """The wait after the first failure."""
+
+
+@dataclass(frozen=True)
 class SparkCatalog:
     """How Spark SQL reads the tables that a connector writes, for `icestream sql`."""
 
@@ -109,6 +120,16 @@ class ConnectorPlugin:
         """Keys, and the addresses that their values lead to without being one: folders and buckets.
         `icestream.allowed.hosts` of the worker holds for these as well."""
         yield from ()
+
+    def destination(self, config: Config) -> str:
+        """The system at the other end of the connector: `s3://bucket`, `the catalog at host:8181`. Connectors
+        of a worker that have the same one share a circuit breaker. Shown as it is: never with a password.
+        Empty: it is nobody else's."""
+        return ""
+
+    def retries(self, config: Config) -> Retries:
+        """The connector's own settings for what to do when the destination does not answer."""
+        return Retries()
 
     def probes(self, config: Config, worker: Config) -> Iterator[Probe]:
         """Ways to ask what the config points at: a catalog, a bucket, a database. May raise ConfigError."""

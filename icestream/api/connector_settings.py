@@ -264,6 +264,58 @@ RESTARTS: Final = ConfigDef(
 )
 """Of connectors that start again by themselves after a failure."""
 
+RETRIES: Final = ConfigDef(
+    (
+        Setting(
+            "icestream.retry.max",
+            Type.INT,
+            -1,
+            "How often in a row a destination that does not answer is asked again before the connector "
+            "fails; -1: for as long as it takes.",
+            at_least=-1,
+            importance="LOW",
+            group="Icestream",
+        ),
+        Setting(
+            "icestream.retry.backoff.ms",
+            Type.LONG,
+            200,
+            "The wait after the first failure; it doubles from failure to failure, with jitter.",
+            at_least=1,
+            importance="LOW",
+            group="Icestream",
+        ),
+        Setting(
+            "icestream.retry.backoff.max.ms",
+            Type.LONG,
+            15_000,
+            "The longest wait between two attempts.",
+            at_least=1,
+            importance="LOW",
+            group="Icestream",
+        ),
+        Setting(
+            "icestream.circuit.failures",
+            Type.INT,
+            5,
+            "So many failures in a row of one destination open its circuit breaker; 0: never.",
+            at_least=0,
+            importance="LOW",
+            group="Icestream",
+        ),
+        Setting(
+            "icestream.circuit.open.ms",
+            Type.LONG,
+            15_000,
+            "How long a circuit breaker stays open before one connector tries again.",
+            at_least=1,
+            importance="LOW",
+            group="Icestream",
+        ),
+    )
+)
+"""Of connectors, and of workers for all connectors that say nothing else."""
+
 JOB_MANAGER: Final = ConfigDef(
     (
         Setting(
@@ -337,6 +389,7 @@ CONNECTOR: Final = (
         ),
     )
     + RESTARTS
+    + RETRIES
     + JOB_MANAGER
 )
 

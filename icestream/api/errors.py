@@ -12,7 +12,10 @@ IcestreamError
 │   └── WorkerUnreachable        no worker answers at the address; the command line has an exit code for it
 ├── RetriableError               the loop tries again; shown only if it persists
 │   ├── SourceUnavailable        Kafka does not answer
-│   ├── SinkUnavailable          catalog or object store does not answer
+│   │   └── OriginUnavailable    the database that a source connector reads, or the like, does not answer
+│   ├── SinkUnavailable          catalog, object store or database does not answer
+│   │   ├── SinkRefused          it answers, and refuses: a login, a permission, a name that it does not know
+│   │   └── EngineUnavailable    Spark or the job's own process is away: no fault of the destination
 │   ├── CommitConflict           the commit did not land: read the table again, plan again
 │   ├── CommitUnknown            the commit may have landed: nothing is deleted, the table is asked again
 │   └── Cancelled                the batch was given up for a pause or a stop; nothing of it is visible
@@ -109,7 +112,19 @@ class SourceUnavailable(RetriableError):
     pass
 
 
+class OriginUnavailable(SourceUnavailable):
+    pass
+
+
 class SinkUnavailable(RetriableError):
+    pass
+
+
+class SinkRefused(SinkUnavailable):
+    pass
+
+
+class EngineUnavailable(SinkUnavailable):
     pass
 
 
@@ -146,3 +161,17 @@ class LostOffsets(FatalError):
 
 class RecordRejected(FatalError):
     pass
+
+
+def retriable_kind(error: Exception) -> type[RetriableError] | None:
+    """The class of this page that the error is of, if it may be tried again: it is known in every process."""
+    own = [kind for kind in type(error).__mro__ if kind.__module__ == __name__]
+    return own[0] if own and issubclass(own[0], RetriableError) else None
+
+
+def is_destination_outage(error: Exception) -> bool:
+    """Whether the system at the other end of the connector is away, slow or overloaded: its circuit breaker
+    counts this, and a new attempt may do better. What it refuses would be refused to the others' hurt."""
+    return isinstance(error, SinkUnavailable | CommitUnknown | OriginUnavailable) and not isinstance(
+        error, SinkRefused | EngineUnavailable
+    )

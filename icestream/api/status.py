@@ -34,6 +34,8 @@ class Progress:
     """The topics that the job has really read from or written to."""
     maintenance: tuple[Mapping[str, object], ...] = ()
     """The last maintenance of each target: `MaintenanceRun.shown` of `api/maintenance.py`."""
+    circuit: Mapping[str, object] | None = None
+    """The circuit breaker of the destination: `CircuitView.plain` of `resilience/breaker.py`."""
 
 
 @dataclass(frozen=True)
@@ -51,6 +53,7 @@ class Waiting:
 class JobStatus:
     state: State
     trace: str | None = None
+    """Why it failed, or what holds it up while it runs."""
     progress: Progress = Progress()
     waiting: Waiting | None = None
     """What holds it up, if that has lasted."""

@@ -136,11 +136,12 @@ class JobShell:
         _LOG.info("stopped")
 
     def answers(self) -> Answers:
+        from icestream.api.status import State
         from icestream.rest.job_health import Answers
         from icestream.rest.job_metrics import JobFacts
 
         return Answers(
-            alive=lambda: _FAILED if self._status().trace is not None else None,
+            alive=lambda: _FAILED if self._status().state is State.FAILED else None,
             ready=self._missing,
             facts=lambda: JobFacts(self._job.name, self._status(), self._counts.retries),
         )
@@ -150,10 +151,12 @@ class JobShell:
 
     def _missing(self) -> str | None:
         """What the job lacks to be at work."""
+        from icestream.api.status import State
+
         status = self._status()
         if status.waiting is not None:
             return self._discreet(str(status.waiting))
-        if status.trace is not None:
+        if status.state is State.FAILED:
             return _FAILED
         return None if self._counts.turns else "the job is starting"
 

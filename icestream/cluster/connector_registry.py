@@ -23,10 +23,12 @@ from icestream.cluster.desired_state import DesiredState
 from icestream.cluster.membership import Membership
 from icestream.cluster.reconciler import Reconciler
 from icestream.cluster.restarts import AFTER_A_FENCE, NEVER, Policy
+from icestream.cluster.retry_settings import RetrySettings, retry_settings
 from icestream.cluster.stores import ConnectorStore, StoredConnector, TargetState
 from icestream.cluster.validation import Validation
 from icestream.logs import for_connector
 from icestream.plugins import Connector, find_connector
+from icestream.resilience.breaker import Circuits
 
 _LOG = logging.getLogger(__name__)
 
@@ -97,6 +99,7 @@ class ConnectorRegistry:
         effective: Callable[[Config], Config],
         resolve: Callable[[Config], dict[str, str]] = dict,
         patience: Patience | None = None,
+        retries: Callable[[Config], RetrySettings] = lambda config: retry_settings(config, {}),
     ) -> None:
         """`effective` adds the worker's defaults to a config, `resolve` replaces its placeholders."""
         self._store = store
@@ -105,6 +108,8 @@ class ConnectorRegistry:
         self._effective = effective
         self._resolve = resolve
         self._patience = patience or Patience()
+        self._retries = retries
+        self._circuits = Circuits()
         self._lock = threading.RLock()
         self._known: Mapping[str, KnownConnector] = {}
         self._reconcilers: dict[str, Reconciler] = {}
@@ -212,12 +217,17 @@ class ConnectorRegistry:
         if name not in self._reconcilers:
             if desired is None:
                 return
-            self._reconcilers[name] = Reconciler(name, lambda: self._make, self._resolve)
+            self._reconcilers[name] = self._reconciler(name)
         if desired is None:
             self._leaving.add(name)
         else:
             self._leaving.discard(name)
         self._reconcilers[name].set_desired(desired)
+
+    def _reconciler(self, name: str) -> Reconciler:
+        return Reconciler(
+            name, lambda: self._make, self._resolve, circuits=self._circuits, retries=self._retries
+        )
 
     def _desired(self, name: str) -> DesiredState | None:
         known = self._known.get(name)

@@ -14,6 +14,7 @@ from icestream.api.status import JobStatus, Progress, State, Waiting
 from icestream.cluster.restarts import NEVER, NO_RECOVERY, Policy, Recovery
 from icestream.cluster.secrets import discreet
 from icestream.cluster.stores import TargetState
+from icestream.resilience.breaker import CircuitState, CircuitView
 
 
 @dataclass(frozen=True)
@@ -104,9 +105,14 @@ def is_settled(desired: DesiredState | None, actual: ActualState) -> bool:
 
 
 def status_of(
-    desired: DesiredState | None, actual: ActualState, stuck: Waiting | None, secrets: Mapping[str, str]
+    desired: DesiredState | None,
+    actual: ActualState,
+    stuck: Waiting | None,
+    circuit: CircuitView | None,
+    secrets: Mapping[str, str],
 ) -> JobStatus:
-    """What the world sees. `stuck` is a call of the job that does not return."""
+    """What the world sees. `stuck` is a call of the job that does not return, `circuit` the circuit breaker
+    of its destination."""
     if desired is None:
         return JobStatus(State.UNASSIGNED)
     job = actual.job
@@ -118,7 +124,7 @@ def status_of(
     waits = [outage.what if outage else "", str(stuck) if stuck else ""]
     said = [actual.note, *actual.progress.warnings, *waits]
     warnings = tuple(discreet(one, secrets) for one in said if one)
-    progress = replace(actual.progress, warnings=warnings)
+    progress = replace(actual.progress, warnings=warnings, circuit=circuit.plain() if circuit else None)
     if job.run != desired.run and desired.target is not TargetState.STOPPED:
         return JobStatus(State.RESTARTING, None, progress)
     if actual.trace is not None:
@@ -129,4 +135,6 @@ def status_of(
     waiting = stuck or outage
     if waiting is not None:
         waiting = replace(waiting, what=discreet(waiting.what, secrets))
-    return JobStatus(State.RUNNING, None, progress, waiting=waiting)
+    # While the breaker is not closed: a field that every client of Kafka Connect knows and shows.
+    is_held = circuit is not None and circuit.state is not CircuitState.CLOSED
+    return JobStatus(State.RUNNING, str(circuit) if is_held else None, progress, waiting=waiting)

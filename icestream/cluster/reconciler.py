@@ -18,7 +18,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from icestream.api.config import Config
-from icestream.api.errors import Cancelled, Fenced, RetriableError
+from icestream.api.errors import Cancelled, Fenced, RetriableError, is_destination_outage
 from icestream.api.manager import MakeManager, Manager
 from icestream.api.status import JobStatus, Progress, Waiting
 from icestream.cluster.desired_state import (
@@ -30,18 +30,13 @@ from icestream.cluster.desired_state import (
     next_step,
     status_of,
 )
-from icestream.cluster.restarts import (
-    NO_RECOVERY,
-    USUAL_LIMITS,
-    Backoff,
-    after_failure,
-    after_start,
-    after_turn,
-    outage_limits,
-)
+from icestream.cluster.restarts import NO_RECOVERY, after_failure, after_start, after_turn
+from icestream.cluster.retry_settings import RetrySettings, retry_settings
 from icestream.cluster.secrets import discreet, secrets_of
 from icestream.cluster.stores import TargetState
 from icestream.logs import conceal, for_connector
+from icestream.resilience.backoff import Backoff
+from icestream.resilience.breaker import CircuitBreaker, Circuits, Permit
 from icestream.traces import shown_trace
 from icestream.waits import oldest_wait
 
@@ -56,9 +51,16 @@ _GIVEN_UP_AFTER: Final = 3600.0
 _AT_ONCE: Final = -math.inf
 
 
+class _Held(Exception):
+    """The circuit breaker of the destination lets no turn through for so many seconds."""
+
+    def __init__(self, seconds: float) -> None:
+        self.seconds = seconds
+
+
 class Reconciler:
     """Of one connector. `maker` returns the function that makes managers, or None while the worker is still
-    starting; `wake` says that it may be asked again."""
+    starting; `wake` says that it may be asked again. `circuits` are those of the worker."""
 
     def __init__(
         self,
@@ -67,6 +69,8 @@ class Reconciler:
         resolve: Callable[[Config], dict[str, str]] = dict,
         clock: Callable[[], float] = time.monotonic,
         wall: Callable[[], dt.datetime] = lambda: dt.datetime.now(dt.UTC),
+        circuits: Circuits | None = None,
+        retries: Callable[[Config], RetrySettings] = lambda config: retry_settings(config, {}),
     ) -> None:
         self.name = name
         self._maker = maker
@@ -87,7 +91,16 @@ class Reconciler:
         self._next_turn = _AT_ONCE
         self._turn_desired: DesiredState | None = None
         """What was desired when the turn under way began."""
-        self._backoff = Backoff(limits=USUAL_LIMITS, clock=clock)
+        self._circuits = circuits or Circuits(clock)
+        self._retries = retries
+        self._settings = RetrySettings()
+        self._backoff = Backoff(self._settings.limits, clock)
+        self._circuit: CircuitBreaker | None = None
+        """None: the config has not been resolved yet."""
+        self._permit: Permit | None = None
+        """Of the turn under way."""
+        self._must_answer = True
+        """The next good turn has asked the destination: it is the first one, or follows a failure."""
         self._secrets: Mapping[str, str] = {}
         self._last_status: tuple[tuple[object, ...], JobStatus] | None = None
         """What `status` said, and the facts that it was made from."""
@@ -137,7 +150,8 @@ class Reconciler:
         stuck = self._stuck()
         if stuck is not None and self._age(stuck) > _GIVEN_UP_AFTER:
             self._give_up(stuck)
-        facts = (self._desired, self._actual, stuck)
+        circuit = self._circuit
+        facts = (self._desired, self._actual, stuck, circuit.view if circuit else None)
         last = self._last_status
         if last is not None and all(new is old for new, old in zip(facts, last[0], strict=True)):
             return last[1]
@@ -154,6 +168,8 @@ class Reconciler:
         # Whoever resumes a connector wants it to try, however long the outage was before.
         self._is_woken = True
         self._backoff.succeeded()
+        if self._circuit is not None:
+            self._circuit.try_now()
         self._change(outage=None)
         if target is not TargetState.STOPPED:
             self._log.info("paused" if target is TargetState.PAUSED else "resumed")
@@ -228,6 +244,8 @@ class Reconciler:
         it wakes is refused by the table and by Kafka."""
         self._actual = replace(actual, has_manager=False)
         self._manager = None
+        if self._permit is not None:
+            self._permit.release()
         self._is_busy = False
         self._start_thread()
         self._changed.notify_all()
@@ -277,6 +295,7 @@ class Reconciler:
     def _begin(self) -> None:
         self._actual = ActualState(job=self._desired, has_run=True)
         self._next_turn = _AT_ONCE
+        self._backoff.succeeded()
 
     def _prepare(self, step: Step) -> None:
         self._is_busy = True
@@ -289,48 +308,102 @@ class Reconciler:
             recovery = after_start(self._actual.recovery, self._clock())
             note = f"restart {recovery.attempt} of {recovery.attempts} is under way"
             self._actual = ActualState(self._actual.job, recovery=recovery, note=note, has_run=True)
+            self._backoff.succeeded()
         if self._manager is not None:
             # Under the lock, so that whoever pauses or stops it from now on cancels this turn.
             self._manager.allow()
 
     def _turn(self, manager: Manager | None) -> Manager | None:
         """Make the manager, or let it tick. What goes wrong is the job's failure, never the worker's."""
-        pause = 0.0
+        pause, permit = 0.0, None
         try:
             if manager is None:
-                manager = self._made()
+                resolved = self._resolved()
+                permit = self._admitted()
+                manager = self._made(resolved)
             else:
+                permit = self._admitted()
                 pause = manager.tick()
+                self._answered(manager, permit)
             self._went_well(manager, pause)
+        except _Held as held:
+            self._hold(held.seconds, manager)
         except Cancelled:
             self._next_turn = _AT_ONCE
         except RetriableError as error:
-            self._retry(error, manager)
+            self._retry(error, manager, permit)
         except Exception as error:  # the job fails, the worker lives
             self._fail(error, manager)
+        finally:
+            if permit is not None:
+                permit.release()
         return manager
 
-    def _made(self) -> Manager:
-        job, make = self._actual.job, self._maker()
+    def _resolved(self) -> dict[str, str]:
+        """The config with its secrets; what it says of outages holds from now on."""
+        job = self._actual.job
         assert job is not None
         if job.refused is not None:
             raise job.refused
-        assert make is not None
         resolved = self._resolve(job.config)
         secrets = secrets_of(job.config, resolved)
         conceal(secrets)
-        limits = outage_limits({**resolved, "name": self.name})
+        settings = self._retries({**resolved, "name": self.name})
+        circuit = self._circuits.of(discreet(settings.destination, secrets) or f"connector '{self.name}'")
         with self._changed:
             if not self._is_left():
                 self._secrets = secrets
+                if settings != self._settings:
+                    self._settings = settings
+                    self._backoff = Backoff(settings.limits, self._clock)
+                self._circuit = circuit
+                self._must_answer = True
+        return resolved
+
+    def _made(self, resolved: dict[str, str]) -> Manager:
+        make = self._maker()
+        assert make is not None
         manager = make(self.name, resolved, self.wake)
         with self._changed:
             if not self._is_left():
-                self._backoff = Backoff(limits=limits, clock=self._clock)
                 self._manager = manager
                 self._change(has_manager=True)
                 self._log.info("started")
         return manager
+
+    # What the circuit breaker says, and is told
+
+    def _admitted(self) -> Permit:
+        circuit = self._circuit
+        assert circuit is not None
+        answer = circuit.admit(self.name, self._settings.circuit)
+        if not isinstance(answer, Permit):
+            raise _Held(answer)
+        with self._changed:
+            if not self._is_left():
+                self._permit = answer
+        return answer
+
+    def _hold(self, seconds: float, manager: Manager | None) -> None:
+        """The job keeps its place: its manager is not asked for anything."""
+        with self._changed:
+            if self._is_left():
+                return
+            circuit, before = self._circuit, self._actual.outage
+            assert circuit is not None
+            if before is None:
+                self._log.warning("waits: %s", circuit.view)
+            said = Waiting(str(circuit.view), before.since if before else self._wall())
+            if said != before:
+                self._change(outage=said, progress=self._progress_of(manager))
+            self._next_turn = self._clock() + seconds
+
+    def _answered(self, manager: Manager, permit: Permit) -> None:
+        """A turn that has committed has asked the destination; so has the first one after a start or a
+        failure, which looks where to go on. Others may only have looked for records."""
+        if self._must_answer or manager.progress.batches != self._actual.progress.batches:
+            self._must_answer = False
+            permit.succeeded()
 
     def _went_well(self, manager: Manager, pause: float) -> None:
         with self._changed:
@@ -344,8 +417,9 @@ class Reconciler:
                 note = before.note if recovery is not NO_RECOVERY else ""
                 self._change(progress=progress, outage=None, recovery=recovery, note=note)
 
-    def _retry(self, error: RetriableError, manager: Manager | None) -> None:
+    def _retry(self, error: RetriableError, manager: Manager | None, permit: Permit | None) -> None:
         """Try again later, unless that has gone on for too long."""
+        is_outage = is_destination_outage(error)
         with self._changed:
             if self._is_left():
                 return
@@ -353,7 +427,10 @@ class Reconciler:
                 # The turn may have failed because it was to end.
                 self._next_turn = _AT_ONCE
                 return
-            delay = self._backoff.failed()
+            self._must_answer = True
+            if is_outage and permit is not None:
+                permit.failed(discreet(str(error), self._secrets))
+            delay = self._backoff.failed(is_outage=is_outage)
             if delay is not None:
                 since = self._actual.outage.since if self._actual.outage else self._wall()
                 self._change(outage=Waiting(str(error), since), progress=self._progress_of(manager))

@@ -27,6 +27,7 @@ from icestream.cluster.logger_levels import LoggerLevels
 from icestream.cluster.membership import Alone, Membership
 from icestream.cluster.properties import ConnectorFile
 from icestream.cluster.reports import definition_of, report_from
+from icestream.cluster.retry_settings import retry_settings
 from icestream.cluster.status_store import MemoryStatusStore, StatusStore
 from icestream.cluster.stores import ConnectorStore, StoredConnector, TargetState, target_from
 from icestream.cluster.validation import Probing, Validation, Validator
@@ -91,6 +92,7 @@ class ConnectorService:
             effective=self._validator.effective,
             resolve=self._extras.resolve,
             patience=self._extras.patience,
+            retries=lambda config: retry_settings(config, worker_config),
         )
         store.listen(self)
 

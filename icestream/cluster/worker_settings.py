@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from icestream.api.config import REQUIRED, ConfigDef, Setting, Type
-from icestream.api.connector_settings import JOB_MANAGER
+from icestream.api.connector_settings import JOB_MANAGER, RETRIES
 from icestream.cluster.allowed_hosts import ALLOWED_HOSTS
 from icestream.cluster.config_limits import TASKS_LIMIT
 from icestream.cluster.logger_levels import levels_problem
@@ -89,6 +89,7 @@ _ICESTREAM: Final = (
     ),
     TASKS_LIMIT,
     ALLOWED_HOSTS,
+    *RETRIES.settings,
     *JOB_MANAGER.settings,
     PROCESSES,
     MOST_MEMORY,

@@ -17,13 +17,14 @@ from typing import Final
 
 from icestream.api.config import Config
 from icestream.api.connector import ConnectorPlugin
-from icestream.api.errors import Cancelled, SinkUnavailable
+from icestream.api.errors import Cancelled, EngineUnavailable
 from icestream.api.sink import SinkPlugin
 from icestream.api.status import Progress
 from icestream.jobs.child_process import ChildEnded, ChildOptions, ChildProcess
 from icestream.jobs.job_place import JobPlace
 from icestream.jobs.process_wire import Message, fact, raised_error
 from icestream.logs import concealed_in, for_connector
+from icestream.resilience.backoff import exponential
 
 _LOG = logging.getLogger(__name__)
 COMMAND: Final = (sys.executable, "-P", "-m", "icestream.cli.main", "job-manager", "--channel")
@@ -80,7 +81,7 @@ class Places:
     def take(self) -> None:
         with self._lock:
             if self._taken >= self._most:
-                raise SinkUnavailable(
+                raise EngineUnavailable(
                     f"{self._taken} jobs of this worker have processes of their own already; stop one, or "
                     "raise 'icestream.job.manager.processes.max' of the worker"
                 )
@@ -101,7 +102,7 @@ class StartDamper:
     def ended(self, started: float, now: float) -> None:
         self.failures = 1 if now - started > _STEADY_SECONDS else self.failures + 1
         # The first one may have been bad luck.
-        pause = 0.0 if self.failures == 1 else min(_LONGEST_PAUSE, 2.0 ** min(self.failures - 2, 10))
+        pause = 0.0 if self.failures == 1 else exponential(1.0, _LONGEST_PAUSE, self.failures - 1)
         self.not_before = now + pause
 
     def pause(self, now: float) -> float:
@@ -172,7 +173,7 @@ class ProcessManager:
             raise self._lost(child, child.ended)
         self._refuse_cancelled()
         if pause := self._damper.pause(self._clock()):
-            raise SinkUnavailable(
+            raise EngineUnavailable(
                 f"the process of the job {self._last_end}, as {self._damper.failures} times in a row; "
                 f"another one is started in {pause:.0f} s"
             )
@@ -183,7 +184,7 @@ class ProcessManager:
             child = ChildProcess(self._options, self._order.message(), self._wake)
         except OSError as error:
             reason = error.strerror or str(error)
-            raise SinkUnavailable(f"a process for the job cannot be started: {reason}") from error
+            raise EngineUnavailable(f"a process for the job cannot be started: {reason}") from error
         self._log.info("runs in process %d", child.pid)
         self._child = child
         if self._is_cancelled:
@@ -198,7 +199,7 @@ class ProcessManager:
         self._damper.ended(child.started_at, self._clock())
         if self._is_cancelled:
             return Cancelled(f"the process of the job {how}")
-        return SinkUnavailable(f"the process of the job {how}; another one is started")
+        return EngineUnavailable(f"the process of the job {how}; another one is started")
 
     def _refuse_cancelled(self) -> None:
         if self._is_cancelled:

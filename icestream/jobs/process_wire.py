@@ -127,7 +127,9 @@ def fact(kind: Any, value: Any) -> Any:
 
 def plain_error(error: Exception) -> Message:
     """What the worker needs to raise it again: its class decides what happens to the job."""
-    said: Message = {"class": type(error).__name__, "message": str(error), "trace": shown_trace(error)}
+    # A connector may have a class of its own below one of ours, which only that one decides on.
+    kind = next((one for one in type(error).__mro__ if hasattr(errors, one.__name__)), type(error))
+    said: Message = {"class": kind.__name__, "message": str(error), "trace": shown_trace(error)}
     if isinstance(error, ConfigError):
         said["problems"] = [[problem.key, problem.message] for problem in error.problems]
     if isinstance(error, CommitConflict):

@@ -16,7 +16,14 @@ from functools import partial
 from typing import Final
 
 from icestream.api.config import Config
-from icestream.api.errors import FatalError, IcestreamError, RecordRejected, RetriableError
+from icestream.api.errors import (
+    FatalError,
+    IcestreamError,
+    OriginUnavailable,
+    RecordRejected,
+    RetriableError,
+    SourceUnavailable,
+)
 from icestream.api.offset_admin import OffsetEntry
 from icestream.api.source import Source, SourceBatch, SourcePlugin
 from icestream.api.source_settings import SOURCE_CONNECTOR
@@ -240,7 +247,10 @@ class SourceManager:
             writer.abandon()
 
     def _named(self, error: Exception, task: int) -> Exception:
-        """The same error; of a connector with several tasks, its message says which of them failed."""
+        """The same error; of a connector with several tasks, its message says which of them failed. What is
+        away for a source is what it reads, and not Kafka."""
+        if type(error) is SourceUnavailable:
+            error = OriginUnavailable(str(error)).with_traceback(error.__traceback__)
         if len(self._sources) > 1:
             if isinstance(error, IcestreamError):
                 error.args = (f"task {task}: {error}",)

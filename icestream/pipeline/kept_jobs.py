@@ -21,7 +21,7 @@ from pathlib import Path
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
-from icestream.api.errors import SinkUnavailable
+from icestream.api.errors import EngineUnavailable
 from icestream.pipeline.plan import RESULT_SCHEMA, BatchPlan
 
 Tasks = Callable[[BatchPlan, Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
@@ -45,7 +45,7 @@ class KeptJobs:
         finally:
             self._file.unlink(missing_ok=True)
         if any(told != number for told in found["told"].to_pylist()):
-            raise SinkUnavailable("a Spark task has read the plan of another batch; the batch runs again")
+            raise EngineUnavailable("a Spark task has read the plan of another batch; the batch runs again")
         answers: list[bytes] = found["answer"].to_pylist()
         return answers
 

@@ -15,8 +15,9 @@ from typing import Final, Protocol
 
 from pyspark.sql import SparkSession
 
-from icestream.api.errors import SinkUnavailable
+from icestream.api.errors import EngineUnavailable
 from icestream.api.status import Outage
+from icestream.resilience.backoff import exponential
 
 _LOG = logging.getLogger(__name__)
 _LOOK_SECONDS: Final = 2.0
@@ -64,7 +65,7 @@ class LastingSession:
 
     def current(self) -> SparkSession:
         if (outage := self._outage) is not None:
-            raise SinkUnavailable(str(outage))
+            raise EngineUnavailable(str(outage))
         return self._session
 
     def has_lost(self, session: SparkSession) -> bool:
@@ -91,10 +92,10 @@ class LastingSession:
             self._spark.let_go(self._session)
             session = self._spark.open()
             if not self._spark.answers(session, _ANSWER_SECONDS):
-                raise SinkUnavailable("a new session does not answer")
+                raise EngineUnavailable("a new session does not answer")
         except Exception as error:  # whatever Spark's start raises: it is tried again
             self._failures += 1
-            wait = min(_LONGEST_WAIT, 2.0 ** min(self._failures, 10))
+            wait = exponential(2.0, _LONGEST_WAIT, self._failures)
             reason = str(error).splitlines()[0] if str(error) else repr(error)
             if self._outage is not None:
                 self._outage = Outage(self._outage.what, self._outage.since, reason)

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from icestream.api.batch import BatchResult, Slice
+from icestream.api.errors import RetriableError
 from icestream.api.sink import SinkPlan
 from icestream.pipeline.record_path import RecordSettings
 
@@ -33,7 +34,8 @@ class BatchPlan:
 class TaskFailed:
     """An error of a task, told as data, so that the driver decides on its class and not on Spark's text."""
 
-    retriable: bool
+    retriable: type[RetriableError] | None
+    """Of which kind it is, if a new attempt may do better."""
     reason: str
     trace: str
 

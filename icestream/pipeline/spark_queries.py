@@ -22,7 +22,7 @@ from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import SparkSession
 
 from icestream.api.connector import SparkCatalog
-from icestream.api.errors import Cancelled, FatalError, RetriableError, SinkUnavailable
+from icestream.api.errors import Cancelled, EngineUnavailable, FatalError, RetriableError
 from icestream.api.queries import Query, ReadPart
 from icestream.deadlines import Overdue, within
 from icestream.pipeline.lasting_session import LastingSession
@@ -157,7 +157,7 @@ class JobQueries:
             )
         if isinstance(error, AnalysisException):
             return FatalError(f"{doing}: Spark refuses it: {words[0]}")
-        return SinkUnavailable(f"{doing}: the Spark job failed: {_gist(error, words)}")
+        return EngineUnavailable(f"{doing}: the Spark job failed: {_gist(error, words)}")
 
 
 def _without_stack(error: Exception) -> list[str]:

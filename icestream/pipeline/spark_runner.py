@@ -16,7 +16,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from icestream.api.batch import Batch, BatchResult, PartlyStaged, Staged, add_counts, split
-from icestream.api.errors import Cancelled, FatalError, RetriableError, SinkUnavailable
+from icestream.api.errors import Cancelled, EngineUnavailable, FatalError, RetriableError, SinkUnavailable
 from icestream.api.offsets import Partition
 from icestream.api.sink import SinkPlan
 from icestream.api.status import Outage
@@ -120,7 +120,9 @@ class SparkRunner:
         collected = self._collected(plan)
         if len(collected) != len(tasks):
             # What a task has read and nobody counts would be lost in silence.
-            raise SinkUnavailable(f"Spark gave answers of {len(collected)} of {len(tasks)} tasks of a batch")
+            raise EngineUnavailable(
+                f"Spark gave answers of {len(collected)} of {len(tasks)} tasks of a batch"
+            )
         answers = [unpacked(answer) for answer in collected]
         done = [answer for answer in answers if isinstance(answer, BatchResult)]
         for answer in answers:
@@ -180,7 +182,7 @@ class SparkRunner:
             return Cancelled("the batch was given up")
         if self._is_overdue:
             return SinkUnavailable(f"the Spark job of a batch did not end in {_LONGEST_JOB:.0f} s")
-        return SinkUnavailable(
+        return EngineUnavailable(
             f"the Spark job failed: {str(error).splitlines()[0] if str(error) else error!r}"
         )
 
@@ -204,8 +206,8 @@ class SparkRunner:
 
 
 def _error_of(failed: TaskFailed) -> Exception:
-    if failed.retriable:
-        return SinkUnavailable(failed.reason)
+    if failed.retriable is not None:
+        return failed.retriable(failed.reason)
     return FatalError(f"a task failed: {failed.reason}\n{failed.trace}")
 
 

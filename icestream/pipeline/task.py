@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from icestream.api.batch import BatchResult, Counts, Failure, Rejected, Slice
-from icestream.api.errors import RetriableError
+from icestream.api.errors import retriable_kind
 from icestream.api.offsets import NOTHING, Offsets, Partition
 from icestream.api.sink import WriterTask, Written
 from icestream.kafka.chunk import Chunk
@@ -51,7 +51,7 @@ def _answer(plan: BatchPlan, task: int) -> BatchResult | TaskFailed:
     try:
         return task_result(plan, task, process_reader(plan.kafka), process_record_path(plan.records))
     except Exception as error:  # the edge of the task: the driver decides what it means
-        return TaskFailed(isinstance(error, RetriableError), str(error), traceback.format_exc())
+        return TaskFailed(retriable_kind(error), str(error), traceback.format_exc())
 
 
 def task_result(plan: BatchPlan, task: int, reader: SliceReader, path: RecordPath) -> BatchResult:

@@ -133,6 +133,11 @@ class IcebergPlugin(SinkPlugin):
 
         return IcebergSink(name, config, queries)
 
+    def destination(self, config: Config) -> str:
+        from icestream.connectors.iceberg.probes import catalog_place
+
+        return catalog_place(config)
+
     def probes(self, config: Config, worker: Config) -> Iterator[Probe]:
         from icestream.connectors.iceberg.probes import catalog_probes
 

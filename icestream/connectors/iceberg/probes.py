@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from contextlib import closing
 from typing import Final
@@ -10,12 +9,12 @@ from urllib.parse import urlsplit
 
 import pyiceberg.exceptions
 import requests
-import sqlalchemy.exc
 
 from icestream.api.config import Config
 from icestream.api.connector import Probe
 from icestream.api.errors import ConfigError, Problem, SinkUnavailable
 from icestream.connectors.iceberg.catalogs.opening import PREFIX, catalog_properties, looking_catalog
+from icestream.connectors.iceberg.catalogs.refusals import is_login_refused, is_refusal_of_aws
 from icestream.connectors.iceberg.places import check_place, is_checkable, storage_key, storage_problem
 from icestream.connectors.iceberg.settings import ICEBERG_SINK
 from icestream.connectors.iceberg.sink import table_from
@@ -28,15 +27,6 @@ _TABLES: Final = "iceberg.tables"
 _LOGINS: Final = tuple(f"{PREFIX}{name}" for name in ("jdbc.password", "jdbc.user", "token", "credential"))
 _AWS_LOGINS: Final = tuple(
     f"{PREFIX}{family}.access-key-id" for family in ("glue", "dynamodb", "client", "s3")
-)
-_AWS_REFUSALS: Final = frozenset(
-    {
-        *("UnrecognizedClientException", "InvalidSignatureException", "AccessDeniedException"),
-        *("InvalidClientTokenId", "SignatureDoesNotMatch", "AccessDenied", "ExpiredTokenException"),
-    }
-)
-_LOGIN_REFUSED: Final = re.compile(
-    r"password authentication failed|no password supplied|role \".*\" does not exist|Access denied for user"
 )
 
 
@@ -59,6 +49,12 @@ def catalog_probes(config: Config) -> Iterator[Probe]:
             _storage(properties, warehouse),
             lambda probe: check_place(warehouse, properties, _WAREHOUSE),
         )
+
+
+def catalog_place(config: Config) -> str:
+    """Where the catalog is, without any login: `the catalog at host:8181`. Raises ConfigError."""
+    properties = catalog_properties(config)
+    return _catalog(properties, _place_key(properties))
 
 
 def _with_time_limit(config: Config) -> Config:
@@ -123,24 +119,14 @@ def _catalog_problem(error: SinkUnavailable, config: Config) -> Problem:
         pyiceberg.exceptions.ForbiddenError,
         pyiceberg.exceptions.OAuthError,
     )
-    # A database that refuses a login tells so in its text only.
-    refuses = isinstance(cause, sqlalchemy.exc.SQLAlchemyError) and _LOGIN_REFUSED.search(str(cause))
-    if isinstance(cause, refusals) or refuses:
+    if isinstance(cause, refusals) or is_login_refused(cause):
         key = next((key for key in _LOGINS if config.get(key)), _URI)
         return Problem(key, f"{key}: {error}; correct the login.")
     key = _place_key(catalog_properties(config))
-    if _is_refusal_of_aws(cause):
+    if is_refusal_of_aws(cause):
         key = next((key for key in _AWS_LOGINS if config.get(key)), key)
         return Problem(key, f"{key}: {error}; correct the login or its rights.")
     return Problem(key, f"{key}: {error}; check the address, and that the catalog runs.")
-
-
-def _is_refusal_of_aws(error: BaseException | None) -> bool:
-    answer = getattr(error, "response", None)
-    if not isinstance(answer, dict):
-        return False
-    status = answer.get("ResponseMetadata", {}).get("HTTPStatusCode")
-    return status in (401, 403) or answer.get("Error", {}).get("Code") in _AWS_REFUSALS
 
 
 def _table_problem(error: SinkUnavailable, config: Config) -> Problem:

@@ -17,8 +17,10 @@ from icestream.api.status import Progress, State
 from icestream.cluster import reconciler as module
 from icestream.cluster.desired_state import DesiredState
 from icestream.cluster.reconciler import Reconciler
-from icestream.cluster.restarts import OutageLimits, Policy
+from icestream.cluster.restarts import Policy
+from icestream.cluster.retry_settings import RetrySettings
 from icestream.cluster.stores import TargetState
+from icestream.resilience.backoff import RetryLimits
 from icestream.waits import waiting_for
 
 CONFIG = {"name": "job", "connector.class": "FileStreamSink"}
@@ -257,11 +259,11 @@ def test_a_failed_connector_starts_again_by_its_policy() -> None:
 
 
 def test_a_connector_without_patience_fails_with_the_outage(
-    running: Running, monkeypatch: pytest.MonkeyPatch
+    running: Running,
 ) -> None:
-    monkeypatch.setattr(module, "outage_limits", lambda config: OutageLimits(-1.0, 0.01))
+    impatient = RetrySettings(limits=RetryLimits(longest=0.01, seconds=-1.0))
     manager = ScriptedManager(raising(SourceUnavailable("no registry")))
-    connector = running(manager)
+    connector = running(manager, retries=lambda config: impatient)
     assert eventually(lambda: connector.state is State.FAILED)
     assert "no registry" in (connector.reconciler.status().trace or "")
     assert manager.ticks == 2
@@ -356,13 +358,15 @@ def test_a_manager_that_does_not_end_is_left_behind(
 
 
 def test_an_outage_before_a_pause_does_not_count_after_it(
-    running: Running, monkeypatch: pytest.MonkeyPatch
+    running: Running,
 ) -> None:
-    monkeypatch.setattr(module, "outage_limits", lambda config: OutageLimits(100.0, 0.01))
+    patient = RetrySettings(limits=RetryLimits(longest=0.01, seconds=100.0))
     # Time stands still but for what the test says, and for the pauses of a hundredth of a second.
     now, began = [0.0], time.monotonic()
     manager = ScriptedManager(raising(SourceUnavailable("nobody")))
-    connector = running(manager, clock=lambda: now[0] + time.monotonic() - began)
+    connector = running(
+        manager, clock=lambda: now[0] + time.monotonic() - began, retries=lambda config: patient
+    )
     assert eventually(lambda: manager.ticks > 2)
     connector.want(PAUSED)
     now[0] = 1000.0

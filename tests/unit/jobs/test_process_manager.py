@@ -30,7 +30,7 @@ from icestream.api.status import Progress, Waiting
 from icestream.jobs import child_process
 from icestream.jobs.child_process import ChildOptions
 from icestream.jobs.process_manager import JobOrder, Places, ProcessManager, StartDamper
-from icestream.jobs.process_wire import fact, plain
+from icestream.jobs.process_wire import fact, plain, plain_error, raised_error
 from icestream.traces import shown_trace
 from icestream.waits import oldest_wait
 
@@ -250,11 +250,21 @@ def test_a_fence_is_still_a_fence(make: Make) -> None:
 
 
 def test_every_fact_of_a_progress_arrives_as_it_was() -> None:
-    progress = Progress(1, 2, 3, 4, 5, 6, 7, ("w",), ("a", "b"), ({"target": "t", "ms": 5, "more": [1]},))
+    progress = Progress(
+        1, 2, 3, 4, 5, 6, 7, ("w",), ("a", "b"), ({"target": "t", "ms": 5, "more": [1]},), {"state": "open"}
+    )
     assert [field.name for field in fields(Progress) if getattr(progress, field.name) == field.default] == []
     assert fact(Progress, json.loads(json.dumps(plain(progress)))) == progress
     waiting = Waiting("the catalog", dt.datetime.now(dt.UTC))
     assert fact(Waiting, json.loads(json.dumps(plain(waiting)))) == waiting
+
+
+def test_an_error_below_one_of_ours_is_as_that_one() -> None:
+    class NoAnswer(SinkUnavailable):
+        pass
+
+    arrived = raised_error(json.loads(json.dumps(plain_error(NoAnswer("in 300 s")))))
+    assert (type(arrived), str(arrived)) == (SinkUnavailable, "in 300 s")
 
 
 def test_a_process_that_cannot_be_started_is_an_outage() -> None:

@@ -16,10 +16,11 @@ from urllib.parse import quote, urlsplit
 from pyiceberg.catalog import Catalog
 
 from icestream.api.config import Config
-from icestream.api.errors import ConfigError, Problem, SinkUnavailable
+from icestream.api.errors import ConfigError, Problem, SinkRefused, SinkUnavailable
 from icestream.connectors.iceberg.catalogs.database_addresses import sqlalchemy_uri
 from icestream.connectors.iceberg.catalogs.hadoop_settings import with_hadoop
 from icestream.connectors.iceberg.catalogs.keys import CLASSES, PREFIX, TYPES, catalog_settings
+from icestream.connectors.iceberg.catalogs.refusals import is_refusal
 from icestream.waits import waiting_for
 
 if TYPE_CHECKING:
@@ -159,7 +160,8 @@ def sink_errors(doing: str) -> Iterator[None]:
         with waiting_for(f"catalog or object store: {doing}"):
             yield
     except _outages() as error:
-        raise SinkUnavailable(f"{doing}: {told(error)}") from error
+        kind = SinkRefused if is_refusal(error) else SinkUnavailable
+        raise kind(f"{doing}: {told(error)}") from error
 
 
 def _outages() -> tuple[type[Exception], ...]:
