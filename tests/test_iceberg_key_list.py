@@ -137,6 +137,10 @@ _PLACE: Final = (
 _MEMORY: Final = (
     "unit/jobs/test_job_place.py::test_the_connector_s_word_on_memory_and_heartbeat_is_before_the_worker_s"
 )
+_RETRIES: Final = "unit/cluster/test_retry_settings.py::test_the_keys_of_a_connector"
+_SILENT: Final = (
+    "crashes/test_silent_catalog.py::test_a_catalog_that_stops_answering_in_mid_batch_is_an_outage_that_ends"
+)
 EVERY_SINK: Final = {
     "icestream.unknown.keys": (
         "unit/cluster/test_validation.py::test_a_worker_that_refuses_unknown_keys_leaves_connectors_no_choice"
@@ -145,6 +149,11 @@ EVERY_SINK: Final = {
     "icestream.restart.attempts": _RESTARTS,
     "icestream.restart.delay.ms": _RESTARTS,
     "icestream.restart.delay.max.ms": _RESTARTS,
+    "icestream.retry.max": _RETRIES,
+    "icestream.retry.backoff.ms": _RETRIES,
+    "icestream.retry.backoff.max.ms": _RETRIES,
+    "icestream.circuit.failures": _SILENT,
+    "icestream.circuit.open.ms": _SILENT,
     "icestream.job.manager": _PLACE,
     "icestream.job.manager.driver.memory": _MEMORY,
     "icestream.job.manager.heartbeat.timeout.ms": _MEMORY,
