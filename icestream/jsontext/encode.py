@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pt
 
+from icestream.jsontext.bulk_numbers import base64_decimals, float_texts
 from icestream.jsontext.schemas import schema_node
 from icestream.records.column import Column, children
 from icestream.records.java_text import Verbatim, java_double, java_float, java_long
@@ -161,6 +162,8 @@ def _scalars(values: pa.Array) -> pa.Array:
     shown = next((show for applies, show in _SINGLY if applies(kind)), None)
     if shown is None:
         return values.cast(pa.string())
+    if pt.is_floating(kind):
+        return float_texts(values, shown)
     return pa.array([None if value is None else shown(value) for value in values.to_pylist()], pa.string())
 
 
@@ -183,10 +186,12 @@ _SINGLY: Final[Sequence[tuple[Callable[[pa.DataType], bool], Callable[[Any], str
 
 
 def _base64_decimals(values: pa.Array, scale: int) -> pa.Array:
-    return pa.array(
-        [None if value is None else f'"{_unscaled(value, scale)}"' for value in values.to_pylist()],
-        pa.string(),
-    )
+    def singly(value: Decimal) -> str:
+        return f'"{_unscaled(value, scale)}"'
+
+    if pt.is_decimal256(values.type) and values.type.scale == scale:
+        return base64_decimals(values, singly)
+    return pa.array([None if value is None else singly(value) for value in values.to_pylist()], pa.string())
 
 
 def _unscaled(value: Decimal, scale: int) -> str:
