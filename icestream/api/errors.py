@@ -17,6 +17,7 @@ IcestreamError
 │   │   ├── SinkRefused          it answers, and refuses: a login, a permission, a name that it does not know
 │   │   └── EngineUnavailable    Spark or the job's own process is away: no fault of the destination
 │   ├── CommitConflict           the commit did not land: read the table again, plan again
+│   │   └── RowsRefused          because of some rows, which the target's next plan has fail
 │   ├── CommitUnknown            the commit may have landed: nothing is deleted, the table is asked again
 │   └── Cancelled                the batch was given up for a pause or a stop; nothing of it is visible
 └── FatalError                   the task fails, its trace is in the status, it waits for a person
@@ -133,6 +134,10 @@ class CommitConflict(RetriableError):
         super().__init__(message)
         self.certain = certain
         """False: a commit of unknown outcome was not found, but could still arrive."""
+
+
+class RowsRefused(CommitConflict):
+    pass
 
 
 class CommitUnknown(RetriableError):

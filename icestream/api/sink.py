@@ -200,7 +200,9 @@ class Target(Protocol):
     def commit(self, commit: Commit) -> Receipt:
         """Make staged rows visible, with the checkpoint: compare-and-set.
 
-        CommitConflict: nothing landed. CommitUnknown: nobody knows, ask `found`.
+        CommitConflict: nothing landed. CommitUnknown: nobody knows, ask `found`. RowsRefused: nothing landed
+        because of some rows; the batch runs again at once, and by the next `plan` these rows fail, also if it
+        only looks after a crash: the target keeps them with the checkpoint.
         """
 
     def discard(self, staged: Staged) -> None:

@@ -24,6 +24,7 @@ from icestream.api.errors import (
     FatalError,
     Fenced,
     RecordRejected,
+    RowsRefused,
     SinkUnavailable,
     SourceUnavailable,
 )
@@ -143,6 +144,10 @@ class SinkManager:
                     self._note_totals(self._resume.checkpoints)
                 self._idle_schedule.found_resume_point(self._clock())
             return self._turn(self._resume)
+        except RowsRefused as refused:
+            self._resume = None
+            _log.info("the batch runs again: %s", refused, extra=self._context())
+            return 0.0
         except CommitConflict as conflict:
             self._resume = None
             _log.warning("nothing was committed: %s", conflict, extra=self._context())
@@ -341,6 +346,8 @@ class SinkManager:
         commits = [functools.partial(self._commit_to, *one, staged, resume) for one in lacking]
         try:
             done = all_finished(commits, self._job.commit_threads, f"commits to {len(commits)} targets")
+        except RowsRefused:
+            raise
         except (CommitConflict, CommitUnknown, SinkUnavailable):
             self._failed_commits += 1
             raise

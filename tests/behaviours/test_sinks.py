@@ -9,7 +9,7 @@ import importlib
 import json
 import uuid
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +35,10 @@ from icestream.connectors.delta.plugin import DeltaPlugin
 from icestream.connectors.file.plugin import FileSinkPlugin
 from icestream.connectors.iceberg.catalogs.opening import catalog_properties, open_catalog
 from icestream.connectors.iceberg.plugin import IcebergPlugin
+from icestream.connectors.jdbc.connections import access_from, connection_to
+from icestream.connectors.jdbc.dialects.base import execute, rows_of
+from icestream.connectors.jdbc.sink.plugin import JdbcSinkPlugin
+from icestream.connectors.jdbc.sink.table import stage_prefix
 from icestream.connectors.s3.plugin import S3SinkPlugin
 from icestream.connectors.s3.stores.opening import open_store
 from icestream.pipeline.record_path import RecordSettings, record_path_from
@@ -56,6 +60,8 @@ class Subject:
     """The ids of all rows that a reader sees, in order."""
     leftovers: Callable[[], list[Path]]
     """Files that hold rows, visible or not."""
+    config: Config = field(default_factory=dict)
+    """By which a job opens the same, where that is not the same for all."""
 
     def target(self, job: str = "job") -> Target:
         (target,) = self.open(job).targets()
@@ -236,6 +242,29 @@ def client(endpoint: str, keys: Config) -> Any:
     )
 
 
+def jdbc(settings: Config, folder: Path) -> Subject:
+    """A table that has no key, in a database that perhaps has others."""
+    name = f"t_{uuid.uuid4().hex[:12]}"
+    config = {**settings, "table.name.format": name, "icestream.jdbc.checkpoint.table": f"c_{name}"}
+    access = access_from(config)
+    with connection_to(access, "create a table") as connection:
+        execute(connection, f"CREATE TABLE {name} (id BIGINT NOT NULL, text VARCHAR(100))")
+        connection.commit()
+
+    def visible() -> list[int]:
+        with connection_to(access, "read") as connection:
+            return sorted(int(row[0]) for row in rows_of(connection, f"SELECT id FROM {name}"))
+
+    def leftovers() -> list[Path]:
+        with connection_to(access, "list tables") as connection:
+            ours = tuple(stage_prefix(job, name) for job in ("job", "other"))
+            staged = [one.name for one in access.dialect.tables(connection) if one.name.startswith(ours)]
+            counted = [rows_of(connection, f"SELECT COUNT(*) FROM {one}")[0][0] for one in (name, *staged)]
+        return [Path(one) for one, rows in zip((name, *staged), counted, strict=True) if rows]
+
+    return Subject(lambda job: JdbcSinkPlugin().open(job, config), visible, leftovers, config)
+
+
 SUBJECTS: Mapping[str, Callable[[Path], Subject]] = {
     "iceberg": lambda folder: iceberg(folder, UNPARTITIONED_PARTITION_SPEC),
     "iceberg-branch": lambda folder: iceberg(folder, UNPARTITIONED_PARTITION_SPEC, "audit"),
@@ -245,7 +274,10 @@ SUBJECTS: Mapping[str, Callable[[Path], Subject]] = {
     "file": file,
     "s3-folder": lambda folder: s3_subject({"store.url": f"file://{folder}", "s3.bucket.name": "lake"}),
     "toy": toy,
+    "jdbc-sqlite": lambda folder: jdbc({"connection.url": f"jdbc:sqlite:{folder}/rows.db"}, folder),
 }
+SERVERS: Mapping[str, str] = {"jdbc-postgresql": "postgresql", "jdbc-mariadb": "mariadb"}
+"""Subjects in a server, and the fixture that has it running."""
 
 
 IN_AWS: Mapping[str, str] = {
@@ -256,7 +288,13 @@ IN_AWS: Mapping[str, str] = {
 
 # Glue's commits are PyIceberg's own code, those to DynamoDB are ours.
 @pytest.fixture(
-    params=[*sorted(SUBJECTS), "s3", "iceberg-dynamodb", pytest.param("iceberg-glue", marks=pytest.mark.long)]
+    params=[
+        *sorted(SUBJECTS),
+        "s3",
+        *SERVERS,
+        "iceberg-dynamodb",
+        pytest.param("iceberg-glue", marks=pytest.mark.long),
+    ]
 )
 def subject(request: pytest.FixtureRequest, tmp_path: Path, toys: None) -> Subject:
     if request.param in IN_AWS:
@@ -265,6 +303,8 @@ def subject(request: pytest.FixtureRequest, tmp_path: Path, toys: None) -> Subje
         return in_bucket(request.getfixturevalue("s3"))
     folder = tmp_path / "target"
     folder.mkdir()
+    if request.param in SERVERS:
+        return jdbc(request.getfixturevalue(SERVERS[request.param]).settings, folder)
     return SUBJECTS[request.param](folder)
 
 

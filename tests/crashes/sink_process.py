@@ -17,6 +17,7 @@ from typing import Any
 from icestream import logs
 from icestream.connectors.file.journal import Append, Journal
 from icestream.connectors.file.sink import LineFile
+from icestream.connectors.jdbc.sink.table import JdbcTable
 from icestream.connectors.s3 import target
 from icestream.connectors.s3.ledger import Entry
 from icestream.connectors.s3.staged import StagedObject
@@ -72,12 +73,31 @@ def spoil_ledgers(faults: Faults) -> None:
     spoiled.complete_all = spoiled_complete
 
 
+def spoil_databases(faults: Faults) -> None:
+    """Points inside a transaction: it has begun, all is said but its end, it has ended."""
+    merged, end = JdbcTable._merged, JdbcTable._end
+
+    def spoiled_merged(self: JdbcTable, connection: Any, commit: Any) -> Any:
+        faults.reached("merging")
+        refused = merged(self, connection, commit)
+        faults.reached("merged")
+        return refused
+
+    def spoiled_end(self: JdbcTable, connection: Any) -> None:
+        end(self, connection)
+        faults.reached("ended")
+
+    spoiled: Any = JdbcTable
+    spoiled._merged, spoiled._end = spoiled_merged, spoiled_end
+
+
 def main(spec: dict[str, Any]) -> None:
     logs.configure("INFO")
     faults = Faults([Fault(*fault) for fault in spec["faults"]])
     spoil_transactions(faults)
     spoil_files(faults)
     spoil_ledgers(faults)
+    spoil_databases(faults)
 
     def reached(point: str) -> None:
         # The name of the target is of no interest here.

@@ -22,7 +22,7 @@ from icestream.jobs.audit import findings
 from icestream.jobs.audit_facts import gather
 from icestream.jobs.build import offset_admin
 from icestream.kafka.topics import Topics
-from tests.behaviours.test_sinks import SUBJECTS, Subject
+from tests.behaviours.test_sinks import SERVERS, SUBJECTS, Subject, jdbc
 from tests.crashes.pipeline import values
 from tests.crashes.processes import Fault, JobProcess
 
@@ -31,6 +31,7 @@ POINTS = [("planned", 1), ("staged", 2), ("committed", 1), ("committed", 2), ("c
 OF_S3 = [("entered", 1), ("entered", 2), ("half published", 2), ("completed", 2)]
 REPLACED = ("s3-folder",)
 """Sinks that write rows that are read again under the names that they had."""
+OF_DATABASES = [("merging", 2), ("merged", 1), ("merged", 2), ("ended", 1)]
 OF_FILES = [("journaled", 2), ("half written", 1), ("half written", 2), ("written", 2)]
 KINDS: Mapping[str, Callable[[Path], dict[str, str]]] = {
     "iceberg": lambda folder: {
@@ -52,6 +53,12 @@ KINDS: Mapping[str, Callable[[Path], dict[str, str]]] = {
     },
     "toy": lambda folder: {"connector.class": "JsonFolderSink", "folder": str(folder)},
 }
+
+JDBC = {
+    "connector.class": "io.confluent.connect.jdbc.JdbcSinkConnector",
+    "icestream.jdbc.commit.interval.ms": "100",
+}
+DATABASES = ("jdbc-postgresql", "jdbc-mariadb", "jdbc-sqlite")
 
 
 @dataclass
@@ -123,14 +130,20 @@ def killed(process: JobProcess) -> None:
 
 
 @pytest.fixture
-def make(broker: Broker, tmp_path: Path, toys: None) -> Iterator[Callable[[str], Job]]:
+def make(
+    broker: Broker, tmp_path: Path, toys: None, request: pytest.FixtureRequest
+) -> Iterator[Callable[[str], Job]]:
     made: list[Job] = []
 
     def job(kind: str) -> Job:
         target = tmp_path / "target"
         target.mkdir()
-        subject = SUBJECTS[kind](target)
-        made.append(Job(broker, tmp_path, KINDS[kind](target), subject))
+        if kind in SERVERS:
+            subject = jdbc(request.getfixturevalue(SERVERS[kind]).settings, target)
+        else:
+            subject = SUBJECTS[kind](target)
+        config = KINDS[kind](target) if kind in KINDS else {**JDBC, **subject.config}
+        made.append(Job(broker, tmp_path, config, subject))
         return made[-1]
 
     yield job
@@ -143,6 +156,14 @@ def make(broker: Broker, tmp_path: Path, toys: None) -> Iterator[Callable[[str],
     ("kind", "point", "turn"),
     [
         *((kind, *point) for kind in KINDS for point in POINTS),
+        *(("jdbc-postgresql", *point) for point in (*POINTS[3:], *OF_DATABASES)),
+        *(pytest.param("jdbc-postgresql", *point, marks=pytest.mark.long) for point in POINTS[:3]),
+        *((kind, "merged", 2) for kind in DATABASES[1:]),
+        *(
+            pytest.param(kind, *point, marks=pytest.mark.long)
+            for kind in DATABASES[1:]
+            for point in (*POINTS, *OF_DATABASES)
+        ),
         *(("file", *point) for point in OF_FILES),
         *(("s3-folder", *point) for point in OF_S3),
     ],
@@ -163,7 +184,7 @@ def test_a_sink_that_is_killed_repeats_and_loses_nothing(
     job.check()
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", [*KINDS, "jdbc-postgresql"])
 @pytest.mark.parametrize("is_reset", [True, False])
 def test_offsets_moved_by_hand_win_over_a_batch_that_kafka_has_not_heard_of(
     make: Callable[[str], Job], kind: str, is_reset: bool

@@ -7,6 +7,7 @@ raised as our errors by `database_errors`.
 from __future__ import annotations
 
 import logging
+import re
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -16,11 +17,12 @@ from icestream.api.config import Config
 from icestream.api.errors import ConfigError, FatalError, Problem, SinkUnavailable
 from icestream.connectors.jdbc.addresses import URL, DatabaseAddress, database_address
 from icestream.connectors.jdbc.dialects import dialect_of
-from icestream.connectors.jdbc.dialects.base import Connection, Dialect, ErrorKind
+from icestream.connectors.jdbc.dialects.base import Connection, Dialect, ErrorKind, TableId
 from icestream.waits import waiting_for
 
 _log = logging.getLogger(__name__)
 
+_PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_$]*")
 _EXTRAS = {"psycopg2": "postgres", "pymysql": "mysql"}
 
 
@@ -32,6 +34,21 @@ class Access:
     dialect: Dialect
     attempts: int = 3
     backoff_seconds: float = 10.0
+    quotes_names: bool = True
+    """`quote.sql.identifiers`."""
+
+    def quote(self, name: str) -> str:
+        """An identifier as statements have it. One that is not quoted must not be anything else."""
+        if self.quotes_names:
+            return self.dialect.quote(name)
+        if not _PLAIN_NAME.fullmatch(name):
+            raise FatalError(
+                f"'{name}' cannot be written without quotation marks; set quote.sql.identifiers=ALWAYS"
+            )
+        return name
+
+    def quoted_table(self, table: TableId) -> str:
+        return ".".join(self.quote(part) for part in table if part)
 
 
 def access_from(config: Config) -> Access:
@@ -39,7 +56,8 @@ def access_from(config: Config) -> Access:
     address = database_address(config)
     attempts = int(config.get("connection.attempts", "3"))
     backoff = int(config.get("connection.backoff.ms", "10000")) / 1000
-    return Access(address, dialect_of(address, config.get("dialect.name", "")), attempts, backoff)
+    quotes = config.get("quote.sql.identifiers", "ALWAYS").strip().upper() != "NEVER"
+    return Access(address, dialect_of(address, config.get("dialect.name", "")), attempts, backoff, quotes)
 
 
 def connect(access: Access, sleep: Callable[[float], None] = time.sleep) -> Connection:

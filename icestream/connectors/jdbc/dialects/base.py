@@ -1,13 +1,15 @@
-"""What a dialect is: how one kind of database is connected to, quoted, asked for its tables, and told apart
-in its errors. The sink's statements are in `sink_statements` of each dialect's file."""
+"""What a dialect is: how one kind of database is connected to, quoted, asked for its tables, and for the
+meaning of its errors, and how rows are staged and merged there."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any, ClassVar, NamedTuple, Protocol
+
+import pyarrow as pa
 
 from icestream.connectors.jdbc.addresses import DatabaseAddress
 
@@ -74,6 +76,24 @@ class ColumnInfo:
     is_auto_increment: bool = False
 
 
+@dataclass(frozen=True)
+class Merge:
+    """One step of a commit: rows of a staging table into the table that they are for."""
+
+    table: str
+    """Quoted, as is all here."""
+    stage: str
+    columns: Sequence[str]
+    keys: Sequence[str]
+    where: str
+    """Which of the staged rows."""
+
+    @property
+    def others(self) -> list[str]:
+        """Columns that are not of the key."""
+        return [one for one in self.columns if one not in self.keys]
+
+
 class Dialect(ABC):
     """Stateless; picklable."""
 
@@ -128,6 +148,79 @@ class Dialect(ABC):
         self, connection: Connection, table: TableId, types: Sequence[str] = ("TABLE", "PARTITIONED TABLE")
     ) -> TableId | None:
         """The table with all parts of its name, as an unqualified name finds it; None if it is not there."""
+
+    # -- the sink's part --
+
+    @abstractmethod
+    def is_duplicate(self, error: Exception) -> bool:
+        """Whether a row was refused because its key is there."""
+
+    stages_in_tasks: ClassVar[bool] = True
+    """Whether several processes may write at the same time: otherwise the manager gets the rows."""
+    has_transactional_ddl: ClassVar[bool] = True
+    lock_clause: ClassVar[str] = " FOR UPDATE"
+    long_text: ClassVar[str] = "TEXT"
+    """A type for long texts of ours."""
+    longest_name: ClassVar[int] = 63
+
+    def begin(self, connection: Connection) -> None:
+        """Begin a transaction; drivers of most databases do so by themselves."""
+        return
+
+    def prepare(self, connection: Connection) -> None:
+        """What a session of the sink needs, once: nobody waits for ever, no value is cut to fit."""
+        return
+
+    @abstractmethod
+    def arrow_type(self, column: ColumnInfo) -> pa.DataType:
+        """In which type records are given to a column; texts are read by the database itself."""
+
+    @abstractmethod
+    def sql_type(self, kind: pa.DataType, *, is_key: bool) -> str:
+        """Of a new column for values of this type."""
+
+    @abstractmethod
+    def create_stage(
+        self, connection: Connection, stage: str, table: str, columns: Sequence[str], *, temporary: bool
+    ) -> None:
+        """A table with these columns of another one, all of them nullable, and with ours before them."""
+
+    def index_stage(self, connection: Connection, stage: str) -> None:
+        """Before its rows are asked for by their numbers, many times; most have a primary key."""
+        return
+
+    @abstractmethod
+    def load(self, connection: Connection, stage: str, rows: pa.Table) -> None:
+        """All rows into a staging table, in the order of its columns; what is refused, refuses all."""
+
+    def insert(self, merge: Merge) -> str:
+        names = ", ".join(merge.columns)
+        return f"INSERT INTO {merge.table} ({names}) SELECT {names} FROM {merge.stage} s WHERE {merge.where}"
+
+    @abstractmethod
+    def upsert(self, merge: Merge) -> str: ...
+
+    @abstractmethod
+    def update(self, merge: Merge) -> str: ...
+
+    @abstractmethod
+    def delete(self, merge: Merge) -> str: ...
+
+    def table_id(self, connection: Connection, table: TableId) -> str:
+        """Another one if the table is dropped and created again, where the database can tell."""
+        return str(table)
+
+    def create_table(self, table: str, columns: Mapping[str, tuple[str, bool]], keys: Sequence[str]) -> str:
+        """The statement for a table with these columns: type, and whether it may be null."""
+        parts = [
+            f"{name} {kind}{'' if nullable else ' NOT NULL'}" for name, (kind, nullable) in columns.items()
+        ]
+        if keys:
+            parts.append(f"PRIMARY KEY ({', '.join(keys)})")
+        return f"CREATE TABLE {table} ({', '.join(parts)})"
+
+    def add_column(self, table: str, name: str, kind: str) -> str:
+        return f"ALTER TABLE {table} ADD COLUMN {name} {kind} NULL"
 
 
 def rows_of(connection: Connection, statement: str, parameters: Sequence[Any] = ()) -> list[tuple[Any, ...]]:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.types as pt
 
 from icestream.connectors.jdbc.addresses import DatabaseAddress
 from icestream.connectors.jdbc.dialects.base import (
@@ -11,9 +14,12 @@ from icestream.connectors.jdbc.dialects.base import (
     Connection,
     Dialect,
     ErrorKind,
+    Merge,
     TableId,
+    execute,
     rows_of,
 )
+from icestream.connectors.jdbc.dialects.sql_text import insert_statements
 
 _KINDS: Final = {"TABLE": "BASE TABLE", "VIEW": "VIEW", "PARTITIONED TABLE": "BASE TABLE"}
 _NUMBERS: Final = ("connect_timeout", "read_timeout", "write_timeout")
@@ -44,11 +50,30 @@ SELECT column_name, data_type, column_type, is_nullable = 'YES', numeric_precisi
        extra LIKE '%%auto_increment%%'
 FROM information_schema.columns WHERE table_schema = %s AND table_name = %s ORDER BY ordinal_position
 """
+_SQL_MODE: Final = (
+    "STRICT_ALL_TABLES,STRICT_TRANS_TABLES,NO_ZERO_DATE,NO_ZERO_IN_DATE,ERROR_FOR_DIVISION_BY_ZERO,"
+    "NO_ENGINE_SUBSTITUTION"
+)
+_MOMENT: Final = pa.timestamp("us", "UTC")
+_ARROW: Final[Mapping[str, pa.DataType]] = {
+    **dict.fromkeys(("tinyint", "smallint", "mediumint", "int", "year"), pa.int64()),
+    "bigint": pa.int64(),
+    "float": pa.float32(),
+    "double": pa.float64(),
+    **dict.fromkeys(("binary", "varbinary", "tinyblob", "blob", "mediumblob", "longblob"), pa.binary()),
+    "date": pa.date32(),
+    "time": pa.time64("us"),
+    **dict.fromkeys(("datetime", "timestamp"), _MOMENT),
+}
+"""All others are texts, which the server reads."""
 
 
 class MySql(Dialect):
     kind = "mysql"
     quote_sign = "`"
+    has_transactional_ddl = False
+    long_text = "LONGTEXT"
+    longest_name = 64
 
     def connect(self, address: DatabaseAddress) -> Connection:
         import pymysql
@@ -146,3 +171,85 @@ class MySql(Dialect):
             (*kinds, table.name, table.catalog or table.schema),
         )
         return TableId(*found[0]) if found else None
+
+    # -- the sink's part --
+
+    def is_duplicate(self, error: Exception) -> bool:
+        return bool(error.args) and error.args[0] == 1062
+
+    def prepare(self, connection: Connection) -> None:
+        isolation = _isolation(connection)
+        execute(
+            connection,
+            # Whole: with NO_BACKSLASH_ESCAPES, texts would end elsewhere.
+            f"SET SESSION sql_mode = '{_SQL_MODE}', time_zone = '+00:00', {isolation} = 'READ-COMMITTED', "
+            "innodb_lock_wait_timeout = 60, lock_wait_timeout = 60",
+        )
+        connection.commit()
+
+    def arrow_type(self, column: ColumnInfo) -> pa.DataType:
+        if column.declared == "tinyint(1)" or column.declared == "bit(1)":
+            return pa.bool_()
+        if column.declared.startswith("bigint") and "unsigned" in column.declared:
+            return pa.string()
+        return _ARROW.get(column.type_name, pa.string())
+
+    def sql_type(self, kind: pa.DataType, *, is_key: bool) -> str:
+        if pt.is_integer(kind):
+            return "BIGINT" if kind.bit_width > 32 else "INT"
+        if pt.is_floating(kind):
+            return "FLOAT" if kind.bit_width <= 32 else "DOUBLE"
+        if pt.is_decimal(kind):
+            return f"DECIMAL(65,{min(kind.scale, 30)})"
+        simple = {"bool": "TINYINT(1)", "date32[day]": "DATE"}
+        if str(kind) in simple:
+            return simple[str(kind)]
+        if pt.is_binary(kind):
+            return "VARBINARY(1024)" if is_key else "LONGBLOB"
+        if pt.is_time(kind):
+            return "TIME(3)"
+        if pt.is_timestamp(kind):
+            return "DATETIME(3)"
+        return "VARCHAR(256)" if is_key else "LONGTEXT" if pt.is_nested(kind) else "TEXT"
+
+    def create_stage(
+        self, connection: Connection, stage: str, table: str, columns: Sequence[str], *, temporary: bool
+    ) -> None:
+        how = "TEMPORARY " if temporary else ""
+        own = "__icestream_seq BIGINT NOT NULL DEFAULT 0 PRIMARY KEY, __icestream_kind SMALLINT DEFAULT 0, "
+        own += "__icestream_source INT DEFAULT 0, __icestream_offset BIGINT DEFAULT 0"
+        # Of an outer join all columns are nullable, as those of a deletion must be.
+        listed = ", ".join(f"t.{one}" for one in columns)
+        execute(
+            connection,
+            f"CREATE {how}TABLE {stage} ({own}) SELECT {listed} FROM (SELECT 1 AS one) o "
+            f"LEFT JOIN {table} t ON 1 = 0 WHERE 1 = 0",
+        )
+
+    def load(self, connection: Connection, stage: str, rows: pa.Table) -> None:
+        cursor = connection.cursor()
+        try:
+            for statement in insert_statements(stage, rows):
+                cursor.execute(statement)
+        finally:
+            cursor.close()
+
+    def upsert(self, merge: Merge) -> str:
+        changes = [f"{one} = VALUES({one})" for one in merge.others]
+        same = changes or [f"{merge.keys[0]} = {merge.table}.{merge.keys[0]}"]
+        return f"{self.insert(merge)} ON DUPLICATE KEY UPDATE {', '.join(same)}"
+
+    def update(self, merge: Merge) -> str:
+        changes = ", ".join(f"t.{one} = s.{one}" for one in merge.others)
+        same = " AND ".join(f"t.{one} = s.{one}" for one in merge.keys)
+        return f"UPDATE {merge.table} t JOIN {merge.stage} s ON {same} SET {changes} WHERE {merge.where}"
+
+    def delete(self, merge: Merge) -> str:
+        same = " AND ".join(f"t.{one} = s.{one}" for one in merge.keys)
+        return f"DELETE t FROM {merge.table} t JOIN {merge.stage} s ON {same} WHERE {merge.where}"
+
+
+def _isolation(connection: Connection) -> str:
+    """Before 11.1 MariaDB has its own name for it."""
+    ((version,),) = rows_of(connection, "SELECT VERSION()")
+    return "tx_isolation" if "MariaDB" in str(version) else "transaction_isolation"

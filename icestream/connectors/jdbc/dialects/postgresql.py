@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import io
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.types as pt
 
 from icestream.connectors.jdbc.addresses import DatabaseAddress
 from icestream.connectors.jdbc.dialects.base import (
@@ -11,9 +15,12 @@ from icestream.connectors.jdbc.dialects.base import (
     Connection,
     Dialect,
     ErrorKind,
+    Merge,
     TableId,
+    execute,
     rows_of,
 )
+from icestream.connectors.jdbc.dialects.csv_text import csv_text
 
 _KINDS: Final = {
     "TABLE": "r",
@@ -48,6 +55,21 @@ CROSS JOIN LATERAL unnest(i.indkey) WITH ORDINALITY k(attnum, place)
 JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum = k.attnum
 WHERE i.indisprimary AND n.nspname = %s AND c.relname = %s ORDER BY k.place
 """
+_MOMENT: Final = pa.timestamp("us", "UTC")
+_ARROW: Final[Mapping[str, pa.DataType]] = {
+    "int2": pa.int32(),
+    "int4": pa.int32(),
+    "int8": pa.int64(),
+    "float4": pa.float32(),
+    "float8": pa.float64(),
+    "bool": pa.bool_(),
+    "bytea": pa.binary(),
+    "date": pa.date32(),
+    "time": pa.time64("us"),
+    "timestamp": _MOMENT,
+    "timestamptz": _MOMENT,
+}
+"""All others are texts, which the server reads."""
 
 
 class PostgreSql(Dialect):
@@ -125,6 +147,87 @@ class PostgreSql(Dialect):
             (table.name, kinds, table.schema, table.schema),
         )
         return TableId(*found[0]) if found else None
+
+    # -- the sink's part --
+
+    def is_duplicate(self, error: Exception) -> bool:
+        return getattr(error, "pgcode", None) == "23505"
+
+    def prepare(self, connection: Connection) -> None:
+        execute(
+            connection,
+            "SET SESSION lock_timeout = '60s'; SET SESSION idle_in_transaction_session_timeout = '10min'; "
+            "SET SESSION TIME ZONE 'UTC'; SET SESSION client_min_messages = error",
+        )
+        connection.commit()
+
+    def arrow_type(self, column: ColumnInfo) -> pa.DataType:
+        name = column.type_name
+        if name.startswith("_"):
+            return pa.list_(_ARROW.get(name[1:], pa.string()))
+        return _ARROW.get(name, pa.string())
+
+    def sql_type(self, kind: pa.DataType, *, is_key: bool) -> str:
+        if pt.is_list(kind) and not pt.is_nested(kind.value_type):
+            return f"{self.sql_type(kind.value_type, is_key=is_key)}[]"
+        return _sql_type(kind)
+
+    def create_stage(
+        self, connection: Connection, stage: str, table: str, columns: Sequence[str], *, temporary: bool
+    ) -> None:
+        own = "0::bigint AS __icestream_seq, 0::smallint AS __icestream_kind, 0::int AS __icestream_source, "
+        own += "0::bigint AS __icestream_offset"
+        how = "TEMPORARY" if temporary else "UNLOGGED"
+        listed = ", ".join([own, *columns])
+        execute(connection, f"CREATE {how} TABLE {stage} AS SELECT {listed} FROM {table} WITH NO DATA")
+
+    def index_stage(self, connection: Connection, stage: str) -> None:
+        execute(connection, f"CREATE INDEX ON {stage} (__icestream_seq); ANALYZE {stage}")
+
+    def load(self, connection: Connection, stage: str, rows: pa.Table) -> None:
+        cursor = connection.cursor()
+        try:
+            cursor.copy_expert(f"COPY {stage} FROM STDIN (FORMAT csv)", io.BytesIO(csv_text(rows)), 2**18)
+        finally:
+            cursor.close()
+
+    def upsert(self, merge: Merge) -> str:
+        changes = ", ".join(f"{one} = EXCLUDED.{one}" for one in merge.others)
+        what = f"UPDATE SET {changes}" if changes else "NOTHING"
+        return f"{self.insert(merge)} ON CONFLICT ({', '.join(merge.keys)}) DO {what}"
+
+    def update(self, merge: Merge) -> str:
+        changes = ", ".join(f"{one} = s.{one}" for one in merge.others)
+        same = " AND ".join(f"t.{one} = s.{one}" for one in merge.keys)
+        return f"UPDATE {merge.table} t SET {changes} FROM {merge.stage} s WHERE {same} AND {merge.where}"
+
+    def delete(self, merge: Merge) -> str:
+        same = " AND ".join(f"t.{one} = s.{one}" for one in merge.keys)
+        return f"DELETE FROM {merge.table} t USING {merge.stage} s WHERE {same} AND {merge.where}"
+
+    def table_id(self, connection: Connection, table: TableId) -> str:
+        found = rows_of(
+            connection,
+            "SELECT c.oid::text FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace "
+            "WHERE n.nspname = %s AND c.relname = %s",
+            (table.schema, table.name),
+        )
+        return str(found[0][0]) if found else ""
+
+
+def _sql_type(kind: pa.DataType) -> str:
+    if pt.is_integer(kind):
+        return "BIGINT" if kind.bit_width > 32 else "INT" if kind.bit_width > 16 else "SMALLINT"
+    if pt.is_floating(kind):
+        return "REAL" if kind.bit_width <= 32 else "DOUBLE PRECISION"
+    simple = {"bool": "BOOLEAN", "binary": "BYTEA", "date32[day]": "DATE"}
+    if str(kind) in simple:
+        return simple[str(kind)]
+    if pt.is_decimal(kind):
+        return "DECIMAL"
+    if pt.is_time(kind):
+        return "TIME"
+    return "TIMESTAMP" if pt.is_timestamp(kind) else "TEXT"
 
 
 def _kind_without_state(error: Exception) -> ErrorKind:

@@ -5,7 +5,10 @@ from __future__ import annotations
 import re
 import sqlite3
 from collections.abc import Sequence
-from typing import Final
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.types as pt
 
 from icestream.connectors.jdbc.addresses import DatabaseAddress
 from icestream.connectors.jdbc.dialects.base import (
@@ -13,7 +16,9 @@ from icestream.connectors.jdbc.dialects.base import (
     Connection,
     Dialect,
     ErrorKind,
+    Merge,
     TableId,
+    execute,
     rows_of,
 )
 
@@ -25,6 +30,8 @@ _TYPE: Final = re.compile(r"\s*([A-Za-z_ ]*?)\s*(?:\(\s*(\d+)\s*(?:,\s*(\d+)\s*)
 class Sqlite(Dialect):
     kind = "sqlite"
     placeholder = "?"
+    stages_in_tasks = False
+    lock_clause = ""
 
     def connect(self, address: DatabaseAddress) -> Connection:
         connection = sqlite3.connect(address.database, timeout=_LOCK_SECONDS, check_same_thread=False)
@@ -86,6 +93,92 @@ class Sqlite(Dialect):
         """In any case: so does SQLite itself."""
         known = {one.name.lower(): one for one in self.tables(connection, types=types)}
         return known.get(table.name.lower())
+
+    # -- the sink's part --
+
+    def is_duplicate(self, error: Exception) -> bool:
+        return isinstance(error, sqlite3.IntegrityError)
+
+    def begin(self, connection: Connection) -> None:
+        """With the write lock at once: one that is taken later may be refused."""
+        execute(connection, "BEGIN IMMEDIATE")
+
+    def arrow_type(self, column: ColumnInfo) -> pa.DataType:
+        """By SQLite's own rules of affinity; moments, days and times are numbers, as in Java."""
+        name = column.type_name.upper()
+        if "INT" in name:
+            return pa.int64()
+        if "BOOL" in name:
+            return pa.bool_()
+        if "CHAR" in name or "CLOB" in name or "TEXT" in name:
+            return pa.string()
+        if "BLOB" in name:
+            return pa.binary()
+        if "REAL" in name or "FLOA" in name or "DOUB" in name:
+            return pa.float64()
+        if name.startswith(("TIMESTAMP", "DATETIME")):
+            return pa.timestamp("ms", "UTC")
+        return pa.date32() if name == "DATE" else pa.time64("us") if name == "TIME" else pa.string()
+
+    def sql_type(self, kind: pa.DataType, *, is_key: bool) -> str:
+        if pt.is_integer(kind) or pt.is_boolean(kind):
+            return "INTEGER"
+        if pt.is_floating(kind):
+            return "REAL"
+        if pt.is_binary(kind):
+            return "BLOB"
+        if pt.is_timestamp(kind):
+            return "TIMESTAMP"
+        if pt.is_date(kind):
+            return "DATE"
+        return "TIME" if pt.is_time(kind) else "NUMERIC" if pt.is_decimal(kind) else "TEXT"
+
+    def create_stage(
+        self, connection: Connection, stage: str, table: str, columns: Sequence[str], *, temporary: bool
+    ) -> None:
+        own = "__icestream_seq INTEGER PRIMARY KEY, __icestream_kind, __icestream_source, __icestream_offset"
+        execute(connection, f"CREATE TEMPORARY TABLE {stage} ({', '.join([own, *columns])})")
+
+    def load(self, connection: Connection, stage: str, rows: pa.Table) -> None:
+        held = ", ".join("?" * rows.num_columns)
+        columns = [_for_sqlite(column) for column in rows.itercolumns()]
+        cursor = connection.cursor()
+        try:
+            cursor.executemany(f"INSERT INTO {stage} VALUES ({held})", zip(*columns, strict=True))
+        finally:
+            cursor.close()
+
+    def upsert(self, merge: Merge) -> str:
+        changes = ", ".join(f"{one} = excluded.{one}" for one in merge.others)
+        what = f"UPDATE SET {changes}" if changes else "NOTHING"
+        return f"{self.insert(merge)} ON CONFLICT ({', '.join(merge.keys)}) DO {what}"
+
+    def update(self, merge: Merge) -> str:
+        changes = ", ".join(f"{one} = s.{one}" for one in merge.others)
+        same = " AND ".join(f"t.{one} = s.{one}" for one in merge.keys)
+        return (
+            f"UPDATE {merge.table} AS t SET {changes} FROM {merge.stage} AS s WHERE {same} AND {merge.where}"
+        )
+
+    def delete(self, merge: Merge) -> str:
+        same = " AND ".join(f"{merge.table}.{one} = s.{one}" for one in merge.keys)
+        there = f"SELECT 1 FROM {merge.stage} s WHERE {same} AND {merge.where}"
+        return f"DELETE FROM {merge.table} WHERE EXISTS ({there})"
+
+
+def _for_sqlite(column: pa.ChunkedArray) -> list[Any]:
+    """As its module takes them; moments are milliseconds since 1970, as of Java's driver."""
+    kind = column.type
+    if pt.is_timestamp(kind):
+        column = column.cast(pa.timestamp("ms"), safe=False).cast(pa.int64())
+    elif pt.is_date(kind):
+        column = column.cast(pa.timestamp("ms")).cast(pa.int64())
+    elif pt.is_time(kind):
+        column = column.cast(pa.time32("ms"), safe=False).cast(pa.int32())
+    elif pt.is_decimal(kind):
+        column = column.cast(pa.string())
+    held: list[Any] = column.to_pylist()
+    return held
 
 
 def _column(

@@ -1,0 +1,106 @@
+"""The JDBC sink as plugins: what the rest of the worker knows of it, under the class names of three products.
+
+Read when the worker starts, so what opens databases is imported only by the methods that need it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import ClassVar, Final
+
+from icestream.api.config import Config, ConfigDef
+from icestream.api.connector import JavaClass, Probe
+from icestream.api.errors import ConfigError, Problem
+from icestream.api.sink import Sink, SinkOptions, SinkPlugin
+from icestream.connectors.jdbc.addresses import FOLDERS, file_problem
+from icestream.connectors.jdbc.sink import settings
+from icestream.connectors.jdbc.sink.plans import RECORD_KEY
+from icestream.connectors.jdbc.sink.settings import SinkSettings
+
+_CONFLUENT: Final = "io.confluent.connect.jdbc."
+_AIVEN: Final = "io.aiven.connect.jdbc."
+_DEBEZIUM: Final = "io.debezium.connector.jdbc."
+_ROWS_OF_A_FILE: Final = 50_000
+"""Rows for SQLite travel through the manager."""
+
+
+class _JdbcSink(SinkPlugin):
+    """What they have in common."""
+
+    uses_spark = True
+    address_keys = ("connection.url",)
+    worker_settings = (FOLDERS,)
+    mode_key: ClassVar[str] = "pk.mode"
+    fields_key: ClassVar[str] = "pk.fields"
+
+    def meant(self, config: Config) -> SinkSettings:
+        raise NotImplementedError
+
+    def problems(self, config: Config) -> list[Problem]:
+        try:
+            return settings.problems(self.meant(config), self.mode_key, self.fields_key)
+        except ConfigError as error:
+            known = {one.key for one in self.definition(config).problems(config)}
+            return [one for one in error.problems if one.key not in known]
+
+    def not_allowed(self, config: Config, worker: Config) -> list[Problem]:
+        try:
+            problem = file_problem(config, worker)
+        except ConfigError:
+            return []  # said by `problems`
+        return [problem] if problem else []
+
+    def tasks(self, config: Config, most: int) -> list[Config]:
+        return [dict(config) for _ in range(most)]
+
+    def options(self, config: Config) -> SinkOptions:
+        meant = self.meant(config)
+        return SinkOptions(
+            commit_seconds=meant.commit_seconds,
+            most_rows=None if meant.access.dialect.stages_in_tasks else _ROWS_OF_A_FILE,
+            needs_keys=meant.rules.keys.mode == RECORD_KEY,
+            most_failed_commits=meant.most_retries + 1,
+        )
+
+    def open(self, name: str, config: Config) -> Sink:
+        from icestream.connectors.jdbc.sink.sink import JdbcSink
+
+        return JdbcSink(name, config, self.meant(config))
+
+    def probes(self, config: Config, worker: Config) -> Iterator[Probe]:
+        from icestream.connectors.jdbc.sink.probes import database_probes
+
+        return database_probes(config, self.meant(config))
+
+
+class JdbcSinkPlugin(_JdbcSink):
+    classes = (
+        JavaClass(f"{_CONFLUENT}JdbcSinkConnector", f"{_CONFLUENT}sink.JdbcSinkTask"),
+        JavaClass(f"{_AIVEN}JdbcSinkConnector", f"{_AIVEN}sink.JdbcSinkTask"),
+    )
+    settings = settings.CONFLUENT
+    java_loggers: ClassVar = {
+        "io.confluent.connect.jdbc": ("icestream.connectors.jdbc",),
+        "io.aiven.connect.jdbc": ("icestream.connectors.jdbc",),
+    }
+
+    def definition(self, config: Config) -> ConfigDef:
+        return settings.AIVEN if _is_aiven(config) else settings.CONFLUENT
+
+    def meant(self, config: Config) -> SinkSettings:
+        return settings.of_aiven(config) if _is_aiven(config) else settings.of_confluent(config)
+
+
+class DebeziumJdbcSinkPlugin(_JdbcSink):
+    classes = (JavaClass(f"{_DEBEZIUM}JdbcSinkConnector", f"{_DEBEZIUM}JdbcSinkConnectorTask"),)
+    settings = settings.DEBEZIUM
+    java_loggers: ClassVar = {"io.debezium.connector.jdbc": ("icestream.connectors.jdbc",)}
+    mode_key = "primary.key.mode"
+    fields_key = "primary.key.fields"
+
+    def meant(self, config: Config) -> SinkSettings:
+        return settings.of_debezium(config)
+
+
+def _is_aiven(config: Config) -> bool:
+    return config.get("connector.class", "").strip().startswith(_AIVEN)
