@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import ClassVar, Final
 
-from icestream.api.config import Config, ConfigDef
+from icestream.api.config import Config
 from icestream.api.connector import JavaClass, Probe
 from icestream.api.errors import ConfigError, Problem
 from icestream.api.sink import Sink, SinkOptions, SinkPlugin
@@ -74,21 +74,21 @@ class _JdbcSink(SinkPlugin):
 
 
 class JdbcSinkPlugin(_JdbcSink):
-    classes = (
-        JavaClass(f"{_CONFLUENT}JdbcSinkConnector", f"{_CONFLUENT}sink.JdbcSinkTask"),
-        JavaClass(f"{_AIVEN}JdbcSinkConnector", f"{_AIVEN}sink.JdbcSinkTask"),
-    )
+    classes = (JavaClass(f"{_CONFLUENT}JdbcSinkConnector", f"{_CONFLUENT}sink.JdbcSinkTask"),)
     settings = settings.CONFLUENT
-    java_loggers: ClassVar = {
-        "io.confluent.connect.jdbc": ("icestream.connectors.jdbc",),
-        "io.aiven.connect.jdbc": ("icestream.connectors.jdbc",),
-    }
-
-    def definition(self, config: Config) -> ConfigDef:
-        return settings.AIVEN if _is_aiven(config) else settings.CONFLUENT
+    java_loggers: ClassVar = {"io.confluent.connect.jdbc": ("icestream.connectors.jdbc",)}
 
     def meant(self, config: Config) -> SinkSettings:
-        return settings.of_aiven(config) if _is_aiven(config) else settings.of_confluent(config)
+        return settings.of_confluent(config)
+
+
+class AivenJdbcSinkPlugin(_JdbcSink):
+    classes = (JavaClass(f"{_AIVEN}JdbcSinkConnector", f"{_AIVEN}sink.JdbcSinkTask"),)
+    settings = settings.AIVEN
+    java_loggers: ClassVar = {"io.aiven.connect.jdbc": ("icestream.connectors.jdbc",)}
+
+    def meant(self, config: Config) -> SinkSettings:
+        return settings.of_aiven(config)
 
 
 class DebeziumJdbcSinkPlugin(_JdbcSink):
@@ -100,7 +100,3 @@ class DebeziumJdbcSinkPlugin(_JdbcSink):
 
     def meant(self, config: Config) -> SinkSettings:
         return settings.of_debezium(config)
-
-
-def _is_aiven(config: Config) -> bool:
-    return config.get("connector.class", "").strip().startswith(_AIVEN)

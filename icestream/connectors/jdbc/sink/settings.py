@@ -275,7 +275,6 @@ AIVEN: Final = CONNECTION + ConfigDef(
         *_OUR_OWN,
     )
 )
-_BEGINNINGS: Final = "debezium"
 DEBEZIUM: Final = ConfigDef(
     (
         Setting("connection.url", Type.STRING, "", "The address of the database.", importance="HIGH"),
