@@ -307,6 +307,8 @@ class SinkOptions:
     """Of a batch, where the sink bears less than `icestream.commit.rows` and `.bytes` say."""
     needs_keys: bool = False
     """Whether the sink reads the keys of records; otherwise nobody converts those that cannot be wrong."""
+    needs_headers: bool = False
+    """Whether the sink reads the headers of records; otherwise nobody fetches those that cannot be wrong."""
     group: str | None = None
     """The consumer group, where it is not connect-<name>."""
     transactional_prefix: str = ""

@@ -36,7 +36,7 @@ def batch_runner(
     options = plugin.options(config)
     job = sink_job(name, config, options)
     reads = client_settings(worker, "consumer", subset(config, "consumer.override."))
-    records = RecordSettings.of(config, needs_keys=options.needs_keys)
+    records = RecordSettings.of(config, needs_keys=options.needs_keys, needs_headers=options.needs_headers)
     if plugin.uses_spark:
         return spark().runner(name, reads, records, job.tasks_max, job.limits.bytes)
     return InWorkerRunner(reads, records, 2 * job.limits.bytes)

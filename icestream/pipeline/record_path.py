@@ -46,12 +46,14 @@ class RecordSettings:
     schemas: TopicSchemas | None = None
     needs_keys: bool = False
     """Whether the sink asks for keys, and not only transforms."""
+    needs_headers: bool = False
+    """The same of headers."""
 
     @classmethod
-    def of(cls, config: Config, *, needs_keys: bool = False) -> RecordSettings:
+    def of(cls, config: Config, *, needs_keys: bool = False, needs_headers: bool = False) -> RecordSettings:
         """Reads the schemas from their files, which only this machine may have. Raises ConfigError."""
         mine = {key: value for key, value in config.items() if key.startswith(_KEYS)}
-        return cls(mine, schemas_of(config), needs_keys)
+        return cls(mine, schemas_of(config), needs_keys, needs_headers)
 
 
 @dataclass
@@ -75,6 +77,8 @@ class RecordPath:
     validator: SchemaValidator | None
     classes: Mapping[str, str]
     """Java's names of the converters of key, value and header."""
+    with_headers: bool = False
+    """Whether records have their headers."""
 
     def named(self, failure: Failure) -> Failure:
         """A failure that a sink found in a value that it decoded itself, with the class of the converter."""
@@ -90,7 +94,7 @@ class RecordPath:
         failed_rows = self._failed_headers(chunk)
         failed_rows |= self._failed("value", values.failed)
         failed_rows |= self._failed("key", keys.failed)
-        groups = _groups_of(chunk, keys, values, failed_rows, with_headers=self.chain.needs_headers)
+        groups = _groups_of(chunk, keys, values, failed_rows, with_headers=self.with_headers)
         if self.validator is not None:
             groups = self._valid(self.validator, groups, failed_rows)
         outcome = self.chain.run(groups)
@@ -212,17 +216,17 @@ def record_path_from(settings: RecordSettings) -> RecordPath:
         chain=chain,
         validator=SchemaValidator(settings.schemas) if settings.schemas else None,
         classes=classes,
+        with_headers=settings.needs_headers or chain.needs_headers,
     )
 
 
 def process_record_path(settings: RecordSettings) -> RecordPath:
     """This process's record path for a connector."""
-    return _record_path(
-        pickle.dumps((sorted(settings.config.items()), settings.schemas, settings.needs_keys))
-    )
+    config = sorted(settings.config.items())
+    return _record_path(pickle.dumps((config, settings.schemas, settings.needs_keys, settings.needs_headers)))
 
 
 @functools.lru_cache(maxsize=64)
 def _record_path(pickled: bytes) -> RecordPath:
-    config, schemas, needs_keys = pickle.loads(pickled)
-    return record_path_from(RecordSettings(dict(config), schemas, needs_keys))
+    config, *rest = pickle.loads(pickled)
+    return record_path_from(RecordSettings(dict(config), *rest))

@@ -41,7 +41,7 @@ class Layout:
 def layout_of(settings: Mapping[str, Any], *, longest_step: int | None = None) -> Layout:
     """From parsed settings. ConfigError if they make no layout."""
     get = settings.get
-    return Layout(
+    made = Layout(
         names=ObjectNames(
             get("topics.dir", "topics"),
             get("directory.delim", "/"),
@@ -63,6 +63,18 @@ def layout_of(settings: Mapping[str, Any], *, longest_step: int | None = None) -
         reports_nulls=get("report.null.values.to.dlq", True),
         tombstone_folder=get("tombstone.encoded.partition", "tombstone"),
     )
+    _refuse_strange_names(made)
+    return made
+
+
+def _refuse_strange_names(layout: Layout) -> None:
+    """What the settings make of every name, before values of records come in."""
+    names = layout.names
+    for key, folder in (("topics.dir", "x"), ("tombstone.encoded.partition", layout.tombstone_folder)):
+        why = names.refusal(names.folder("x", folder), "x", layout.values.extension)
+        if why is not None:
+            keys = "topics.dir, directory.delim, file.delim, format.bytearray.extension"
+            raise ConfigError([Problem(key, f"{why}; look at {keys} and tombstone.encoded.partition")])
 
 
 def _on_null(settings: Mapping[str, Any]) -> OnNull:

@@ -37,12 +37,13 @@ class ObjectNames:
         name = self.file_delim.join((topic, str(partition.number), number))
         return f"{folder}{self.directory_delim}{name}{extension}"
 
-    def refusal(self, folder: str, topic: str) -> str | None:
+    def refusal(self, folder: str, topic: str, extension: str = "") -> str | None:
         """Why nothing may be written to a folder; None if it may. Values of records are in its name."""
-        if _CONTROLS.search(folder):
+        sample = self.key(folder, topic, Partition(topic, 0), 0, extension)
+        if _CONTROLS.search(sample):
             return f"the folder {folder!r} has a control character in its name"
-        if _STEPS.search(folder):
-            return f"the folder '{folder}' would lead out of the folder of its topic"
+        if _STEPS.search(sample):
+            return f"the name '{sample}' would lead out of the folder of its topic"
         # What is longest of the rest of the name: a partition and an offset of Kafka, and an extension.
         rest = len(self.key("", topic, Partition(topic, 2**31 - 1), 2**63 - 1, "").encode()) + _EXTENSION
         if len(folder.encode()) + rest > LONGEST_KEY:

@@ -201,7 +201,8 @@ class TopicPartitionObjects:
         topic, path = self._folders.things[code]
         if (topic, path) not in self._refusals:
             names = self._layout.names
-            self._refusals[topic, path] = names.refusal(names.folder(topic, path), topic)
+            ending = self._layout.values.extension
+            self._refusals[topic, path] = names.refusal(names.folder(topic, path), topic, ending)
         return self._refusals[topic, path]
 
     def _unfit(self, group: Records) -> dict[int, Failure]:

@@ -6,13 +6,13 @@ Read when the worker starts, so boto3 and what writes objects are imported only 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import ClassVar, Final
 
 from icestream.api.config import Config
 from icestream.api.connector import JavaClass, Probe
-from icestream.api.errors import Problem
+from icestream.api.errors import ConfigError, Problem
 from icestream.api.sink import Sink, SinkOptions, SinkPlugin
 from icestream.connectors.s3 import settings
 from icestream.connectors.s3.settings import FOLDERS
@@ -30,7 +30,20 @@ class S3SinkPlugin(SinkPlugin):
     java_loggers: ClassVar = {"io.confluent.connect.s3": ("icestream.connectors.s3", "botocore")}
 
     def problems(self, config: Config) -> list[Problem]:
-        return settings.problems(config)
+        return [*settings.problems(config), *self._layout_problems(config)]
+
+    def _layout_problems(self, config: Config) -> Sequence[Problem]:
+        from icestream.connectors.s3.layout import layout_of
+
+        try:
+            values = settings.parsed(config)
+        except ConfigError:
+            return ()  # which is said of every setting by itself
+        try:
+            layout_of(values)
+        except ConfigError as error:
+            return error.problems
+        return ()
 
     def warnings(self, config: Config) -> list[str]:
         return settings.warnings(config)
@@ -58,6 +71,7 @@ class S3SinkPlugin(SinkPlugin):
         return SinkOptions(
             commit_seconds=max(0, milliseconds) / 1000,
             needs_keys=values["store.kafka.keys"],
+            needs_headers=values["store.kafka.headers"],
         )
 
     def open(self, name: str, config: Config) -> Sink:

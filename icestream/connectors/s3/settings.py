@@ -44,6 +44,7 @@ FOLDERS: Final = Setting(
     "The folders of this machine that S3 sinks may write to, where store.url begins with file://; none if it "
     "is not set.",
 )
+_SEPARATOR: Final = "format.bytearray.separator"
 _LEAST_PART: Final = 5 * 2**20
 _ACLS: Final = (
     *("private", "public-read", "public-read-write", "authenticated-read", "log-delivery-write"),
@@ -191,7 +192,7 @@ def _of_confluent() -> tuple[Setting, ...]:
         ),
         Setting("format.bytearray.extension", string, ".bin", "Of objects of bytes.", importance=_LOW),
         Setting(
-            "format.bytearray.separator",
+            _SEPARATOR,
             string,
             None,
             "Written after every record of bytes; without it a line feed.",
@@ -444,4 +445,5 @@ def warnings(config: Config) -> list[str]:
 
 
 def parsed(config: Config) -> dict[str, Any]:
-    return S3_SINK.parse(config)
+    # A separator may be blank.
+    return S3_SINK.parse(config) | {_SEPARATOR: config.get(_SEPARATOR)}

@@ -10,6 +10,8 @@ from icestream.connectors.s3.formats.format import Encoder, Rows
 
 _GZIP: Final = 31
 """`wbits`: a window of 32 KiB, with the header and the trailer of gzip."""
+_ISAL_LEVEL: Final = 2
+"""Of 0 to 3."""
 
 
 class Compressor(Protocol):
@@ -21,10 +23,21 @@ class Compressor(Protocol):
 @dataclass(frozen=True)
 class Compression:
     level: int = -1
-    """0 to 9 as zlib knows them; -1: as zlib likes it."""
+    """0 to 9 as zlib knows them; -1: whatever is fast and good."""
 
     def compressor(self) -> Compressor:
-        return zlib.compressobj(self.level, zlib.DEFLATED, _GZIP)
+        fast = _fast() if self.level < 0 else None
+        return fast or zlib.compressobj(self.level, zlib.DEFLATED, _GZIP)
+
+
+def _fast() -> Compressor | None:
+    """Of ISA-L, which takes a seventh of zlib's time for objects that are 5 % larger; None without it."""
+    try:
+        from isal import isal_zlib
+    except ImportError:
+        return None
+    made: Compressor = isal_zlib.compressobj(_ISAL_LEVEL, isal_zlib.DEFLATED, _GZIP)
+    return made
 
 
 @dataclass

@@ -212,3 +212,16 @@ def test_lines_of_all_rounds_are_all_records() -> None:
     found = [line["n"] for lines in bucket.lines().values() for line in lines]
     assert found == list(range(50))
     assert len(bucket.objects) == 7
+
+
+@pytest.mark.parametrize("key, value", [
+    ("topics.dir", "../elsewhere"),
+    ("directory.delim", "/../"),
+    ("file.delim", "/../../"),
+    ("format.bytearray.extension", "/../../../x"),
+    ("tombstone.encoded.partition", "../x"),
+])  # fmt: skip
+def test_settings_whose_names_lead_elsewhere(key: str, value: str) -> None:
+    raw = "io.confluent.connect.s3.format.bytearray.ByteArrayFormat"
+    with pytest.raises(ConfigError, match="would lead out"):
+        layout_of({"format.class": raw, "flush.size": 1, key: value})
