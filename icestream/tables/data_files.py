@@ -80,7 +80,8 @@ class Piece:
     """Rows of one partition, and where each is from."""
 
     rows: pa.Table
-    origins: RowOrigins
+    origins: RowOrigins | None
+    """None: nobody knows."""
     size: int
     """About how many bytes it takes in memory."""
 
@@ -92,7 +93,8 @@ class Piece:
         step = max(1, self.rows.num_rows * limit // self.size)
         for at in range(0, self.rows.num_rows, step):
             rows = self.rows.slice(at, step)
-            yield Piece(rows, self.origins.take(slice(at, at + step)), rows.nbytes)
+            mine = self.origins.take(slice(at, at + step)) if self.origins is not None else None
+            yield Piece(rows, mine, rows.nbytes)
 
 
 class _OpenFile(Generic[_Key]):
@@ -113,7 +115,10 @@ class _OpenFile(Generic[_Key]):
         if self._facts is not None:
             self._facts.add(rows)
         for piece in pieces:
-            self.origins.add(piece.origins)
+            if piece.origins is None:
+                self.origins.unknown_rows += piece.rows.num_rows
+            else:
+                self.origins.add(piece.origins)
 
     @property
     def size(self) -> int:
@@ -177,14 +182,15 @@ class DataFileWriter(ABC, Generic[_Key, _File]):
         """What looks (`add`) at the rows of a file while it is written; None: nothing does."""
         return None
 
-    def write(self, rows: pa.Table, origins: RowOrigins) -> None:
+    def write(self, rows: pa.Table, origins: RowOrigins | None) -> None:
+        """`origins` None: nobody knows where these rows are from."""
         if not rows.num_rows:
             return
         if self._may_hide_nulls:
             rows = without_hidden_nulls(rows)
         size = rows.nbytes
         for group in self.split(rows):
-            mine = origins if group.order is None else origins.take(group.order)
+            mine = origins if origins is None or group.order is None else origins.take(group.order)
             # In proportion: the columns of a group are many and short, and measuring them takes its time.
             share = size * group.rows.num_rows // rows.num_rows
             self._buffered.setdefault(group.value, []).append(Piece(group.rows, mine, share))

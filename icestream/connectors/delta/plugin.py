@@ -42,6 +42,7 @@ class DeltaPlugin(SinkPlugin):
         milliseconds = values["delta.control.commit.timeout-ms"]
         return SinkOptions(
             commit_seconds=values["delta.control.commit.interval-ms"] / 1000,
+            needs_keys=settings.is_upsert(config),
             group=values["delta.connect.group-id"],
             transactional_prefix=values["delta.coordinator.transactional.prefix"] or "",
             commit_threads=values["delta.control.commit.threads"] or 2 * (os.cpu_count() or 1),

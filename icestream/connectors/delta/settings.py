@@ -19,6 +19,7 @@ from icestream.connectors.delta.table_settings import (
     LOCATION,
     WRITE_PROPS,
     location_key,
+    table_setting,
 )
 from icestream.tables.route_settings import RouteSettings
 from icestream.tables.routes import name_problem
@@ -26,6 +27,8 @@ from icestream.tables.routes import name_problem
 ROUTES: Final = RouteSettings("delta", bare_names=True)
 _CODECS: Final = ("zstd", "snappy", "gzip", "lz4", "brotli", "uncompressed", "none")
 _WRITE_PROPS: Final = (TARGET_BYTES, CODEC)
+UPSERTS: Final = "delta.tables.upsert-mode-enabled"
+CDC_FIELD: Final = "delta.tables.cdc-field"
 _OUR_PROPERTIES: Final = "icestream."
 
 
@@ -58,6 +61,20 @@ DELTA_SINK: Final = ConfigDef(
             None,
             "Columns that identify a row, separated by commas, such as id,region. Of tables that are "
             "created they are NOT NULL.",
+        ),
+        Setting(
+            UPSERTS,
+            Type.BOOLEAN,
+            False,
+            "Replace the row with the same id columns, or add one; a record without a value deletes the row "
+            "of its key.",
+        ),
+        Setting(
+            CDC_FIELD,
+            Type.STRING,
+            None,
+            "The field that tells the kind of change by its first letter: insert, create, read and update "
+            "replace the row with the same id columns, delete deletes it, truncate deletes all rows.",
         ),
         Setting(
             "delta.tables.default-partition-by",
@@ -209,6 +226,11 @@ def own_locations(config: Config) -> dict[str, str]:
     return {table: place for table in named if (place := config.get(location_key(table), "").strip())}
 
 
+def is_upsert(config: Config) -> bool:
+    """Whether records change the rows of their keys."""
+    return config.get(UPSERTS, "").strip().lower() == "true" or bool(config.get(CDC_FIELD, "").strip())
+
+
 def locations(config: Config) -> list[tuple[str, str]]:
     """The keys that say where tables are, with their values."""
     of_all = config.get(LOCATION, "").strip()
@@ -223,6 +245,7 @@ def problems(config: Config) -> list[Problem]:
         *_location_problems(config),
         *_storage_problems(config),
         *_property_problems(config),
+        *_id_problems(config),
     ]
 
 
@@ -242,6 +265,23 @@ def _table_problems(config: Config) -> list[Problem]:
         Problem("delta.tables", f"'delta.tables' names a table that cannot be: {why}; correct it")
         for name in named
         if (why := name_problem(name, bare_names=True)) is not None
+    ]
+
+
+def _id_problems(config: Config) -> list[Problem]:
+    if not is_upsert(config):
+        return []
+    default = "delta.tables.default-id-columns"
+    without = [table for table in tables(config) if not table_setting(config, table, "id-columns")]
+    if ROUTES.names_come_from_records(config) and not config.get(default, "").strip():
+        return [Problem(default, f"'{default}' is missing: upserts need columns that identify a row")]
+    return [
+        Problem(
+            f"delta.table.{table}.id-columns",
+            f"'delta.table.{table}.id-columns' is missing: upserts need columns that identify a row; set it "
+            f"or {default}",
+        )
+        for table in without
     ]
 
 

@@ -3,23 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Final
 
 from icestream.api.config import Config, subset
 from icestream.api.sink import OpenWriter, Routing, Sink
 from icestream.connectors.delta.named_tables import tables_of_job
 from icestream.connectors.delta.new_table import NewTable
-from icestream.connectors.delta.settings import DELTA_SINK, ROUTES
+from icestream.connectors.delta.settings import CDC_FIELD, DELTA_SINK, ROUTES, is_upsert
 from icestream.connectors.delta.storage import Storage
 from icestream.connectors.delta.table import DeltaSinkTable, TableOptions
 from icestream.connectors.delta.table_settings import WRITE_PROPS, location_of, names_in, table_setting
 from icestream.connectors.delta.writer import DeltaRoutedWriter, DeltaWriter
 from icestream.rows.free_form import path_of
 from icestream.rows.new_columns import GrowthLimit
+from icestream.tables.changes import OWN_COLUMNS, UpsertPlan
 from icestream.tables.last_used import LastUsed
 
 RESERVED: Final = frozenset({"_change_type", "_commit_version", "_commit_timestamp", "_metadata"})
 """Columns that readers of change data add, or that Spark has of every file."""
+_MERGE_SECONDS: Final = 3600.0
 _MOST_OPEN: Final = 1_000
 """Tables that only records name and that stay open."""
 
@@ -27,8 +30,9 @@ _MOST_OPEN: Final = 1_000
 def table_from(table: str, job: str, config: Config) -> DeltaSinkTable:
     """One table as a config has it written."""
     settings = DELTA_SINK.parse(config)
-    limit = GrowthLimit.from_config(config, RESERVED)
+    limit = GrowthLimit.from_config(config, RESERVED | OWN_COLUMNS if is_upsert(config) else RESERVED)
     any_case = settings["delta.tables.schema-case-insensitive"]
+    ids = names_in(table_setting(config, table, "id-columns"))
     return DeltaSinkTable(
         table,
         job,
@@ -45,7 +49,8 @@ def table_from(table: str, job: str, config: Config) -> DeltaSinkTable:
             kafka_columns=settings["icestream.delta.kafka-columns"],
             any_case=any_case,
             texts=frozenset(map(path_of, settings["icestream.delta.json-columns"])),
-            id_columns=names_in(table_setting(config, table, "id-columns")),
+            id_columns=ids,
+            upserts=UpsertPlan(tuple(ids), settings[CDC_FIELD] or None) if is_upsert(config) else None,
         ),
     )
 
@@ -57,12 +62,15 @@ class DeltaSink(Sink):
         plan = ROUTES.plan(config, tables)
         self.writer: OpenWriter = DeltaWriter if plan is None else DeltaRoutedWriter
         if plan is not None:
+            plan = replace(plan, has_keys=is_upsert(config))
             grows = ROUTES.names_come_from_records(config)
             self.routing = Routing(plan, grows, settings[ROUTES.most_tables], ROUTES.most_tables)
 
         def opened(table: str) -> DeltaSinkTable:
             return table_from(table, name, config)
 
+        if is_upsert(config):
+            self.commit_seconds = _MERGE_SECONDS
         self._open = opened
         self._config = config
         self._job = name

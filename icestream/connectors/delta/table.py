@@ -12,14 +12,14 @@ import json
 import logging
 import posixpath
 import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
 import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable, Field, Transaction
 from deltalake.exceptions import CommitFailedError, DeltaError
-from deltalake.transaction import AddAction
+from deltalake.transaction import AddAction, RemoveAction
 
 from icestream.api.batch import Staged
 from icestream.api.checkpoint import FoundCheckpoint
@@ -40,6 +40,7 @@ from icestream.connectors.delta.commits.log_transactions import last_checkpoint
 from icestream.connectors.delta.commits.log_transactions import transactions as log_transactions
 from icestream.connectors.delta.commits.marks import key_of, mark_of, transactions
 from icestream.connectors.delta.commits.sweep import file_prefix, sweep
+from icestream.connectors.delta.files.live import live_files
 from icestream.connectors.delta.files.partitions import text_problem
 from icestream.connectors.delta.files.stage import StagedFile, TablePlan
 from icestream.connectors.delta.new_table import WITHOUT_HOOKS, NewTable
@@ -53,16 +54,22 @@ from icestream.connectors.delta.schemas import (
     same,
 )
 from icestream.connectors.delta.storage import Storage, file_path, storage_errors, told
+from icestream.connectors.delta.upserts.changes import read_changes
+from icestream.connectors.delta.upserts.merge import Merge, Merged
+from icestream.connectors.delta.upserts.unfit import refuse_unfit_for_upserts
 from icestream.rows.any_case import ambiguous_columns, folded, folded_paths
 from icestream.rows.new_columns import GrowthLimit, Path
 from icestream.rows.record_shape import WHOLE, one_table
 from icestream.rows.schema_drift import limited_to
+from icestream.tables.changes import StagedChanges, UpsertPlan
 from icestream.tables.kafka_columns import columns_of, with_columns_of
 from icestream.tables.plans import NewFields, NewTablePlan
 from icestream.waits import waiting_for
 
 _log = logging.getLogger(__name__)
 
+_MERGES: Final = 3
+"""So often changes are merged, if others commit meanwhile; then the batch runs again."""
 _ATTEMPTS: Final = 10
 """Of one commit, if others change the table meanwhile in ways that it does not mind."""
 
@@ -85,7 +92,9 @@ class TableOptions:
     """Whether names of fields match those of columns whatever their case."""
     texts: Collection[Path] = ()
     """Fields that become text, whatever they hold."""
-    id_columns: Collection[str] = ()
+    id_columns: Sequence[str] = ()
+    upserts: UpsertPlan | None = None
+    """None: every record is a row of its own."""
 
 
 class DeltaSinkTable(Target):
@@ -113,6 +122,9 @@ class DeltaSinkTable(Target):
 
     def audit(self) -> TargetAudit:
         found = self.found()
+        if self._options.upserts is not None:
+            # A change may replace a row, remove one, or come to nothing: rows prove nothing of changes.
+            return TargetAudit(found)
         return audit(self._there(), found, key_of(self._job), self._options.location, self._options.storage)
 
     def _state(self, table: DeltaTable) -> JobState:
@@ -141,6 +153,8 @@ class DeltaSinkTable(Target):
                 raise self._missing()
             return NewTablePlan(self.name, options.limit, options.force_optional, options.texts)
         self._refuse_unfit(table)
+        if options.upserts is not None:
+            refuse_unfit_for_upserts(self.name, table, options.upserts.ids)
         schema_json = table.schema().to_json()
         schema = arrow_schema(schema_json)
         if options.any_case:
@@ -166,7 +180,8 @@ class DeltaSinkTable(Target):
             kafka_columns=options.kafka_columns,
             any_case=options.any_case,
             texts=options.texts,
-            always_required=frozenset(options.id_columns),
+            always_required=frozenset(one.partition(".")[0] for one in options.id_columns),
+            upserts=options.upserts,
         )
 
     def create(self, fields: NewFields) -> None:
@@ -215,6 +230,8 @@ class DeltaSinkTable(Target):
     def commit(self, commit: Commit) -> Receipt:
         """Make staged files visible, with the checkpoint. CommitConflict: nothing landed, plan again."""
         plan: TablePlan = commit.plan
+        if plan.upserts is not None:
+            return self._upsert(plan.upserts, commit)
         actions = [self._add_action(file, plan) for file in commit.staged.payload]
         for attempt in range(1, _ATTEMPTS + 1):
             table = self._grown(self._there(), commit)
@@ -230,7 +247,52 @@ class DeltaSinkTable(Target):
         self._after_commit()
         return Receipt(commit.checkpoint, commit.checkpoint.commit)
 
-    def _send(self, table: DeltaTable, state: JobState, commit: Commit, actions: Sequence[AddAction]) -> None:
+    def _upsert(self, upserts: UpsertPlan, commit: Commit) -> Receipt:
+        """Merge staged changes, and make the outcome visible if nobody at all has committed since the merge
+        began; else the same changes are merged again."""
+        plan: TablePlan = commit.plan
+        for attempt in range(1, _MERGES + 1):
+            table = self._grown(self._there(), commit)
+            state = self._state(table)
+            self._refuse_moved(table, state.found, commit)
+            merged = self._merged(table, upserts, commit)
+            now = time.time_ns() // 1_000_000
+            actions: list[AddAction | RemoveAction] = [
+                *(self._add_action(file, plan) for file in merged.added),
+                *(RemoveAction(one.path, True, now, one.size, dict(one.partition)) for one in merged.removed),
+            ]
+            try:
+                self._send(table, state, commit, actions, retries=0)
+            except (DeltaError, OSError) as error:
+                if self._landed(table, commit, error, is_last=attempt == _MERGES):
+                    break
+                _log.info("%s has moved, its changes are merged again: %s", self.name, told(error))
+                self._remove(file.path for file in merged.added)
+            else:
+                break
+        self._remove(one.path for one in commit.staged.payload if one.path)
+        self._after_commit()
+        return Receipt(commit.checkpoint, commit.checkpoint.commit)
+
+    def _merged(self, table: DeltaTable, upserts: UpsertPlan, commit: Commit) -> Merged:
+        plan: TablePlan = commit.plan
+        staged: Sequence[StagedChanges] = commit.staged.payload
+        where = (self.name, plan.location, plan.storage)
+        changes = read_changes(staged, plan.arrow_schema, upserts.ids, *where)
+        with delta_errors(f"reading the files of {self.name}"):
+            files = live_files(table, plan.arrow_schema)
+        truncates = any(one.truncates for one in staged)
+        return Merge(plan, upserts.ids, changes, truncates, commit.checkpoint.commit).run(files)
+
+    def _send(
+        self,
+        table: DeltaTable,
+        state: JobState,
+        commit: Commit,
+        actions: Sequence[AddAction | RemoveAction],
+        retries: int | None = None,
+    ) -> None:
+        """With `retries` 0 it lands on the version of the handle, or not at all."""
         key = key_of(self._job)
         now = time.time_ns() // 1_000_000
         before = state.found.lost or state.found.checkpoint or state.found.rolled_back_from
@@ -244,6 +306,7 @@ class DeltaSinkTable(Target):
                 table.metadata().partition_columns,
                 commit_properties=CommitProperties(
                     custom_metadata={key: mark_of(commit.checkpoint), **_told(commit)},
+                    max_commit_retries=retries,
                     app_transactions=[
                         Transaction(key, state.sequence + 1, now),
                         *(Transaction(id_, version, now) for id_, version in held.items()),
@@ -363,13 +426,16 @@ class DeltaSinkTable(Target):
 
     def discard(self, staged: Staged) -> None:
         """Delete staged files that were certainly not committed."""
+        self._remove(file.path for file in staged.payload if file.path)
+
+    def _remove(self, paths: Iterable[str]) -> None:
         options = self._options
         files = options.storage.file_system(options.location)
-        for file in staged.payload:
+        for path in paths:
             try:
-                files.delete_file(posixpath.join(file_path(options.location), file.path))
+                files.delete_file(posixpath.join(file_path(options.location), path))
             except OSError as error:
-                _log.warning("staged file %s is left behind: %s", file.path, told(error))
+                _log.warning("staged file %s is left behind: %s", path, told(error))
 
     def sweep(self, landed: str, now: dt.datetime) -> int:
         """Remove files of the job's batches that died, and tell how many; `landed` is its last commit.

@@ -21,6 +21,7 @@ from deltalake import DeltaTable
 from icestream.connectors.delta.commits.log_transactions import LOG
 from icestream.connectors.delta.commits.marks import checkpoint_of, key_of
 from icestream.connectors.delta.storage import Storage, file_path
+from icestream.tables.change_files import CHANGES_SUFFIX
 
 _log = logging.getLogger(__name__)
 
@@ -62,7 +63,7 @@ def sweep(table: DeltaTable, location: str, storage: Storage, job: str, landed: 
     suspects = [
         one
         for one in found
-        if one.batch not in commits and since < one.written < min(before, now - _YOUNGEST)
+        if _is_of_no_use(one, commits, landed) and since < one.written < min(before, now - _YOUNGEST)
     ]
     if not suspects:
         return 0
@@ -75,6 +76,12 @@ def sweep(table: DeltaTable, location: str, storage: Storage, job: str, landed: 
     if dead:
         _log.info("removed %s files of batches of %s that never landed in it", len(dead), location)
     return len(dead)
+
+
+def _is_of_no_use(file: _Found, commits: set[str], landed: str) -> bool:
+    """Files of a batch that never landed, and changes that were merged and not removed."""
+    is_merged = file.name.endswith(CHANGES_SUFFIX) and file.batch != landed
+    return is_merged or file.batch not in commits
 
 
 def _files(files: pf.FileSystem, root: str, prefix: str) -> Iterator[_Found]:

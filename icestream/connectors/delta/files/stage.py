@@ -23,6 +23,7 @@ from icestream.connectors.delta.files.statistics import (
 from icestream.connectors.delta.schemas import arrow_schema
 from icestream.connectors.delta.storage import Storage, file_path, storage_errors
 from icestream.rows.new_columns import GrowthLimit, Path
+from icestream.tables.changes import UpsertPlan
 from icestream.tables.data_files import ClosedFile, DataFileWriter, FileLimits, Group
 from icestream.tables.plans import NewFields
 
@@ -66,6 +67,8 @@ class TablePlan:
     any_case: bool = False
     texts: Collection[Path] = ()
     always_required: frozenset[str] = frozenset()
+    upserts: UpsertPlan | None = None
+    """None: every record is a row of its own."""
 
     @functools.cached_property
     def arrow_schema(self) -> pa.Schema:
@@ -78,6 +81,8 @@ class TablePlan:
 
     @property
     def shape(self) -> Hashable:
+        if self.upserts is not None:
+            return None
         new = sorted(self.new_fields)
         others = (self.growth, self.force_optional, self.kafka_columns, self.any_case, self.texts, new)
         return self.schema_json, tuple(self.partition_columns), repr(others)

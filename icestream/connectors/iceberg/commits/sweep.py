@@ -20,7 +20,7 @@ from pyiceberg.table import Table
 from pyiceberg.table.snapshots import Operation
 from pyiceberg.utils.properties import property_as_bool
 
-from icestream.connectors.iceberg.upserts.changes import CHANGES_SUFFIX
+from icestream.tables.change_files import CHANGES_SUFFIX
 
 _log = logging.getLogger(__name__)
 

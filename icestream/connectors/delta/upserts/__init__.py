@@ -1,0 +1,1 @@
+"""Changes of rows: staged by tasks, merged by the manager, committed with the checkpoint."""
