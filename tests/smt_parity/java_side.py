@@ -165,6 +165,16 @@ class Java:
     def from_connect_header(self, converter: Any, name: str, data: Data) -> list[bytes | Failed | None]:
         return self._bytes_of(converter, "fromConnectHeader", ["events", name], data)
 
+    def jackson_lines(self, data: Data) -> list[bytes]:
+        """What a plain ObjectMapper writes of each value."""
+        _, values = self._values(data)
+        mapper, one = self._new(f"{_JACKSON}databind.ObjectMapper"), self._objects(1)
+        found = []
+        for row in range(len(data.values)):
+            self._copy(values, row, one, 0, 1)
+            found.append(bytes(mapper.writeValueAsBytes(one))[1:-1])
+        return found
+
     def _bytes_of(
         self, converter: Any, method_name: str, leading: list[str], data: Data
     ) -> list[bytes | Failed | None]:
