@@ -61,6 +61,17 @@ def split(slices: Sequence[Slice], tasks: int) -> list[list[Slice]]:
     return parts
 
 
+def split_whole(slices: Sequence[Slice], tasks: int) -> list[list[Slice]]:
+    """Share slices among tasks, about equally, without cutting one."""
+    parts: list[list[Slice]] = [[] for _ in range(max(1, min(tasks, len(slices))))]
+    spans = [0] * len(parts)
+    for piece in sorted(slices, key=lambda one: -one.span):
+        least = spans.index(min(spans))
+        parts[least].append(piece)
+        spans[least] += piece.span
+    return parts
+
+
 @dataclass(frozen=True)
 class Counts:
     """What became of the records of one partition. `read = written + rejected + filtered`, always."""
@@ -147,6 +158,16 @@ class Rejected:
 
 
 @dataclass(frozen=True)
+class Left:
+    """The end of a partition that a writer left to a later batch, because it fills no file."""
+
+    until: int
+    """Up to here the batch is staged."""
+    rows: int
+    """That would be written of what is left."""
+
+
+@dataclass(frozen=True)
 class Staged:
     """What became of a batch for one target. Nothing of it is visible yet."""
 
@@ -157,6 +178,8 @@ class Staged:
     new_fields: Mapping[tuple[str, ...], Any] = field(default_factory=dict)
     """Fields that the target lacks, by path, as inferred types: the batch has to run again for a target that
     has them."""
+    left: Mapping[Partition, Left] = field(default_factory=dict)
+    """What the writer left, where it may (`WriterTask.may_leave`)."""
 
 
 @dataclass(frozen=True)

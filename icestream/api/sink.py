@@ -77,6 +77,8 @@ class WriterTask:
     absent: Mapping[str, str] = field(default_factory=dict)
     """Targets that records name and that cannot be written, with the reason: their records fail. Without one:
     they are still to be created, and what only removes something from them comes to nothing."""
+    may_leave: bool = False
+    """Whether the writer may leave the end of a partition to a later batch: `Staged.left`."""
 
 
 @dataclass(frozen=True)
@@ -120,6 +122,9 @@ class SinkPlan:
     targets: Sequence[TargetTask]
     routing: Routing | None = None
     absent: Mapping[str, str] = field(default_factory=dict)
+    may_leave: bool = False
+    whole_partitions: bool = False
+    """Whether all records of a partition go to one task."""
 
 
 # -- in the sink manager --
@@ -261,6 +266,9 @@ class Sink(Protocol):
     routing: Routing | None = None
     """None: every target gets every record."""
 
+    whole_partitions: bool = False
+    """Whether all records of a partition have to be in one task, because their order tells files apart."""
+
     def targets(self) -> Sequence[Target]:
         """Those that the config names."""
 
@@ -297,6 +305,20 @@ class Sink(Protocol):
 
 
 @dataclass(frozen=True)
+class Filling:
+    """When a batch is worth it, for a sink with one target whose files have a size."""
+
+    rows: int
+    """Of one partition: so many fill its files. What is less waits."""
+    key: str
+    """The setting that says so."""
+    flush_at: Callable[[dt.datetime], dt.datetime] | None = None
+    """When what waits since a moment is written although it fills no file; None: never."""
+    look_seconds: float | None = None
+    """Records may end a file by what they are: as often are those that wait looked at; None: they do not."""
+
+
+@dataclass(frozen=True)
 class SinkOptions:
     """What the manager must know of a sink's config before anything is opened."""
 
@@ -320,6 +342,8 @@ class SinkOptions:
     """After so long the outcome of a commit is unknown, and the target is asked; None: as for other calls."""
     most_failed_commits: int | None = None
     """So many failed commits in a row fail the connector; None: it tries again for as long as it takes."""
+    filling: Filling | None = None
+    """None: whatever there is makes a batch."""
 
 
 class SinkPlugin(ConnectorPlugin, ABC):

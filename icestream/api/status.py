@@ -36,6 +36,8 @@ class Progress:
     """The last maintenance of each target: `MaintenanceRun.shown` of `api/maintenance.py`."""
     circuit: Mapping[str, object] | None = None
     """The circuit breaker of the destination: `CircuitView.plain` of `resilience/breaker.py`."""
+    waits_for: str = ""
+    """Why records that are there are not written yet, such as that they fill no file."""
 
 
 @dataclass(frozen=True)

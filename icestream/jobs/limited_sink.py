@@ -42,6 +42,7 @@ class LimitedSink(Sink):
         self.writer: OpenWriter = self._sink.writer
         self.commit_seconds = self._sink.commit_seconds
         self.routing = self._sink.routing
+        self.whole_partitions = self._sink.whole_partitions
 
     def targets(self) -> Sequence[Target]:
         return [_LimitedTarget(self, target.name) for target in self._sink.targets()]

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from icestream.api.config import Config, subset
 from icestream.api.connector_settings import SINK_CONNECTOR
 from icestream.api.maintenance import MaintenanceRhythm
-from icestream.api.sink import SinkOptions
+from icestream.api.sink import Filling, SinkOptions
 
 
 @dataclass(frozen=True)
@@ -48,6 +48,8 @@ class SinkJob:
     """How many targets are committed at the same time."""
     most_failed_commits: int | None = None
     """So many in a row, and the job fails; None: never for this."""
+    filling: Filling | None = None
+    """When a batch is worth it; None: whatever there is makes one."""
 
 
 def sink_job(name: str, config: Config, options: SinkOptions) -> SinkJob:
@@ -81,4 +83,5 @@ def sink_job(name: str, config: Config, options: SinkOptions) -> SinkJob:
         maintenance=options.maintenance,
         commit_threads=options.commit_threads,
         most_failed_commits=options.most_failed_commits,
+        filling=options.filling,
     )

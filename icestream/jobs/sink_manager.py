@@ -36,6 +36,7 @@ from icestream.jobs import creating, planning
 from icestream.jobs.at_once import all_finished
 from icestream.jobs.consumed_topics import ConsumedTopics, KafkaFacts
 from icestream.jobs.fenced_publisher import FencedPublisher
+from icestream.jobs.filling import Fill, FillSchedule
 from icestream.jobs.idle import IdleSchedule, TopicWatch
 from icestream.jobs.maintenance import MaintenanceSchedule
 from icestream.jobs.planning import Pace
@@ -102,6 +103,7 @@ class SinkManager:
             job.maintenance, maintainer, clock, wall, aside, wake, {"connector": job.name}
         )
         self._pace = Pace()
+        self._fills = FillSchedule(job.filling) if job.filling is not None else None
         self._last_turn: Partition | None = None
         """The last partition of the batch before, if not all had their turn."""
         self._read_times = ReadTimes()
@@ -188,13 +190,22 @@ class SinkManager:
         ends = self._kafka.ends(list(resume.start))
         self._asked = AskedEnds(ends, asked_at)
         rows = planning.waiting(resume.start, ends)
-        wait = planning.until_due(now, self._pace, limits)
-        self.progress = replace(self.progress, lag=rows, next_commit_in_ms=int(wait * 1000) if rows else None)
-        if not planning.is_due(now, rows, self._pace, limits):
+        fill = self._next_fill(resume.start, ends, asked_at)
+        wait = self._until_due(now, asked_at)
+        self.progress = replace(
+            self.progress,
+            lag=rows,
+            next_commit_in_ms=int(wait * 1000) if rows and wait is not None else None,
+            waits_for=self._fills.told(resume.start, ends) if self._fills and fill is None else "",
+        )
+        is_due = planning.is_due(now, rows, self._pace, limits) if self._fills is None else fill is not None
+        if not is_due:
             if self._topics.leaderless and now - self._topics.refreshed_at > _LEADER_SECONDS:
                 self._resume = None
                 return 0.0
             pause = self._idle(resume, ends, rows, now)
+            if self._fills is not None and wait is not None:
+                pause = min(pause, wait)
             return min(pause, _LEADER_SECONDS) if self._topics.leaderless else pause
         if not self._publisher.is_open:
             # It was closed while nothing came. Whoever opens it asks targets and group, as at the start.
@@ -210,14 +221,32 @@ class SinkManager:
             # Decided anew by what the targets say: where a job begins that has committed nothing may move.
             self._resume = None
             return 0.0
-        allowed = planning.rows_allowed(self._pace, limits)
-        end = planning.cut(resume.start, ends, allowed, self._last_turn)
+        if self._fills is not None and fill is not None:
+            end = fill.ends
+            self._fills.began(fill, asked_at)
+        else:
+            allowed = planning.rows_allowed(self._pace, limits)
+            end = planning.cut(resume.start, ends, allowed, self._last_turn)
         batch = Batch(str(uuid.uuid4()), resume.start, end)
         self._last_turn = planning.last_of(batch, self._last_turn)
         _log.info("planned %s records", batch.span, extra=self._context(batch))
         self._reached("planned")
-        self._run(batch, resume, started=now, behind=batch.span < rows)
+        may_leave = fill is not None and fill.may_leave
+        self._run(batch, resume, started=now, behind=batch.span < rows, may_leave=may_leave)
         return 0.0
+
+    def _next_fill(self, start: Offsets, ends: Offsets, now: dt.datetime) -> Fill | None:
+        """The next batch of a sink whose files have a size, if one is worth it."""
+        if self._fills is None:
+            return None
+        allowed = planning.rows_allowed(self._pace, self._job.limits)
+        return self._fills.next(start, ends, allowed, now, is_limited=self._pace.rows_limit is not None)
+
+    def _until_due(self, now: float, wall: dt.datetime) -> float | None:
+        """Seconds until a batch is due although no record comes; None: never."""
+        if self._fills is None:
+            return planning.until_due(now, self._pace, self._job.limits)
+        return self._fills.seconds(wall)
 
     def _idle(self, resume: ResumePoint, ends: Offsets, rows: int, now: float) -> float:
         if self._idle_schedule.is_check_due(now, rows):
@@ -225,17 +254,21 @@ class SinkManager:
                 self._resume = None
                 return 0.0
             self._idle_schedule.found_unchanged(now)
-        if rows == 0 and self._idle_schedule.may_close_publisher(now, self._publisher.last_used):
+        # What fills no file may wait for days, and is woken by more of it.
+        unhurried = 0 if self._fills is not None else rows
+        if unhurried == 0 and self._idle_schedule.may_close_publisher(now, self._publisher.last_used):
             self._publisher.close()
-        return self._idle_schedule.pause(now, rows, ends)
+        return self._idle_schedule.pause(now, unhurried, ends)
 
-    def _run(self, batch: Batch, resume: ResumePoint, *, started: float, behind: bool) -> None:
+    def _run(
+        self, batch: Batch, resume: ResumePoint, *, started: float, behind: bool, may_leave: bool = False
+    ) -> None:
         if self._finder.routed is None and (
             missing := creating.missing_targets(self._finder.targets, resume)
         ):
             self._create(missing, batch, resume, started)
             return
-        staged, resume = self._staged(batch, resume)
+        staged, resume = self._staged(batch, resume, may_leave)
         if self._finder.missing:
             self._create(self._finder.missing, batch, resume, started)
             return
@@ -249,8 +282,14 @@ class SinkManager:
             return
         if staged.result.rejected and not self._job.tolerates_all:
             staged.discard()
-            self._run_before(batch, resume, staged.result.rejected, started)
+            self._run_before(staged.batch, resume, staged.result.rejected, started, may_leave=may_leave)
             return
+        if self._fills is not None:
+            self._fills.left(batch, staged.left)
+            batch = staged.batch
+            if not batch.span:
+                staged.discard()
+                return
         self._refuse_topics_recreated(staged)
         with self._maintenance.turn:
             receipts = self._commit(staged, resume)
@@ -283,7 +322,9 @@ class SinkManager:
         creating.create(missing, seen, batch, self._reached)
         self._resume = None
 
-    def _staged(self, batch: Batch, resume: ResumePoint) -> tuple[StagedBatch, ResumePoint]:
+    def _staged(
+        self, batch: Batch, resume: ResumePoint, may_leave: bool = False
+    ) -> tuple[StagedBatch, ResumePoint]:
         """The batch staged, and the resume point with the targets that its records name."""
         self._finder.missing = ()
         # What was absent at the first run of the batch is so at the last, however long they take.
@@ -292,7 +333,9 @@ class SinkManager:
             routed = self._finder.routed
             absent = routed.absent(now) if routed is not None else {}
             targets = self._finder.targets
-            staged = stage(batch, self._sink, targets, resume.starts, self._runner, absent)
+            staged = stage(
+                batch, self._sink, targets, resume.starts, self._runner, absent, may_leave=may_leave
+            )
             if staged.result.overflow or not staged.result.unknown_targets:
                 left = not_published_yet(staged, resume)
                 if known := len(staged.result.rejected) - len(left.result.rejected):
@@ -323,12 +366,18 @@ class SinkManager:
             raise
 
     def _run_before(
-        self, batch: Batch, resume: ResumePoint, rejected: Sequence[Rejected], started: float
+        self,
+        batch: Batch,
+        resume: ResumePoint,
+        rejected: Sequence[Rejected],
+        started: float,
+        *,
+        may_leave: bool = False,
     ) -> None:
         """Land what precedes the first bad record of each partition, then fail with the first of them."""
         part = Batch(str(uuid.uuid4()), batch.start, planning.before_rejected(batch.end, rejected))
         if part.span:
-            self._run(part, resume, started=started, behind=True)
+            self._run(part, resume, started=started, behind=True, may_leave=may_leave)
         first = min(rejected, key=lambda record: (record.partition, record.offset))
         raise RecordRejected(
             f"{first}; fix the producer, or set errors.tolerance=all and "

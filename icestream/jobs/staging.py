@@ -4,14 +4,14 @@ manager."""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import pyarrow as pa
 
-from icestream.api.batch import Batch, BatchResult, Counts, PartlyStaged, Staged
+from icestream.api.batch import Batch, BatchResult, Counts, Left, PartlyStaged, Staged
 from icestream.api.errors import FatalError
-from icestream.api.offsets import Offsets
+from icestream.api.offsets import Offsets, Partition
 from icestream.api.queries import SparkQueries
 from icestream.api.sink import Sink, SinkPlan, Target, TargetTask
 from icestream.rows.new_columns import Path, combined
@@ -52,6 +52,11 @@ class StagedBatch:
     def staged(self, target: str) -> Staged:
         return self.result.staged.get(target, Staged())
 
+    @property
+    def left(self) -> dict[Partition, Left]:
+        """What the writer left of the batch."""
+        return {p: left for one in self.result.staged.values() for p, left in one.left.items()}
+
     def discard(self) -> None:
         _discard(self.targets, self.result)
 
@@ -63,8 +68,12 @@ def stage(
     starts: Sequence[Offsets],
     runner: BatchRunner,
     absent: Mapping[str, str] | None = None,
+    *,
+    may_leave: bool = False,
 ) -> StagedBatch:
     """Run the batch until no target lacks a field. Columns are added by the commit itself, with the rows.
+
+    If the writer `may_leave` the ends of partitions, what comes back is the batch without them.
 
     If records name targets that are neither here nor `absent`, nothing is staged, and the result tells them.
     """
@@ -75,7 +84,7 @@ def stage(
             TargetTask(target.name, plans[target.name], start)
             for target, start in zip(targets, starts, strict=True)
         ]
-        plan = SinkPlan(sink.writer, tasks, sink.routing, absent or {})
+        plan = SinkPlan(sink.writer, tasks, sink.routing, absent or {}, may_leave, sink.whole_partitions)
         result = _run(runner, batch, targets, plan)
         done = StagedBatch(batch, result, targets, plans)
         if done.result.overflow:
@@ -85,10 +94,17 @@ def stage(
             return done
         if not done.result.needs_new_fields:
             _refuse_loss(done)
-            return done
+            return replace(done, batch=_without(batch, done.left))
         done.discard()
         fields = {name: combined(new, done.staged(name).new_fields) for name, new in fields.items()}
     raise FatalError(f"batch {batch.id} still found new fields after {_MOST_RUNS} runs: {fields}")
+
+
+def _without(batch: Batch, left: Mapping[Partition, Left]) -> Batch:
+    if not left:
+        return batch
+    end = {p: left[p].until if p in left else position for p, position in batch.end.positions.items()}
+    return replace(batch, end=Offsets(end))
 
 
 def _run(runner: BatchRunner, batch: Batch, targets: Sequence[Target], plan: SinkPlan) -> BatchResult:

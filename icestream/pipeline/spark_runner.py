@@ -15,7 +15,7 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from icestream.api.batch import Batch, BatchResult, PartlyStaged, Staged, add_counts, split
+from icestream.api.batch import Batch, BatchResult, Left, PartlyStaged, Staged, add_counts, split, split_whole
 from icestream.api.errors import Cancelled, EngineUnavailable, FatalError, RetriableError, SinkUnavailable
 from icestream.api.offsets import Partition
 from icestream.api.sink import SinkPlan
@@ -113,7 +113,8 @@ class SparkRunner:
         """For commits that need Spark SQL."""
 
     def run(self, batch: Batch, sink: SinkPlan, *, stages: bool = True) -> BatchResult:
-        tasks = split(batch.slices(), min(self._slots, -(-batch.span // _ROWS_A_TASK)))
+        most_tasks = min(self._slots, -(-batch.span // _ROWS_A_TASK))
+        tasks = (split_whole if sink.whole_partitions else split)(batch.slices(), most_tasks)
         # Sizes of records are known from earlier ones only: twice as much as was meant is still borne.
         most = 2 * self._most_bytes // len(tasks)
         plan = BatchPlan(self._kafka, self._records, sink, tasks, stages, batch.id, most)
@@ -238,7 +239,10 @@ def _summed_target(parts: Sequence[Staged]) -> Staged:
         fields = combined(fields, part.new_fields)
     payload = [one for part in parts for one in part.payload]
     rows = sum(part.rows for part in parts)
-    return Staged(payload, rows, add_counts(part.counts for part in parts), fields)
+    left: dict[Partition, Left] = {}
+    for part in parts:
+        left |= part.left
+    return Staged(payload, rows, add_counts(part.counts for part in parts), fields, left)
 
 
 def _warm(kafka: Mapping[str, str], batches: Iterable[pa.RecordBatch]) -> Iterable[pa.RecordBatch]:

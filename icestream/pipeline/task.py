@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 import numpy as np
 import pyarrow as pa
 
-from icestream.api.batch import BatchResult, Counts, Failure, Rejected, Slice
+from icestream.api.batch import BatchResult, Counts, Failure, Rejected, Slice, Staged
 from icestream.api.errors import retriable_kind
 from icestream.api.offsets import NOTHING, Offsets, Partition
 from icestream.api.sink import WriterTask, Written
@@ -114,6 +114,28 @@ class TargetCounts:
             self.counts[partition] = self.counts.get(partition, Counts()) + found
 
 
+@dataclasses.dataclass(frozen=True)
+class _TakenChunk:
+    """What became of the rows of a chunk."""
+
+    origins: RowOrigins
+    rejected: Indexes
+    filtered: Indexes
+    dropped: Mapping[int, str]
+
+    def before(self, until: Mapping[Partition, int]) -> _TakenChunk:
+        """The rows before these offsets."""
+        ends = np.array([until.get(p, np.iinfo(np.int64).max) for p in self.origins.partitions], np.int64)
+        kept = self.origins.offsets < ends[self.origins.codes]
+        place = np.cumsum(kept) - 1
+        return _TakenChunk(
+            self.origins.take(np.flatnonzero(kept)),
+            place[self.rejected[kept[self.rejected]]],
+            place[self.filtered[kept[self.filtered]]],
+            {row: alias for row, alias in self.dropped.items() if kept[row]},
+        )
+
+
 class TaskWork:
     """The work of one task: every record of its slices to every target."""
 
@@ -125,9 +147,17 @@ class TaskWork:
         self._path = path
         sink = plan.sink
         self._writer = sink.writer(
-            WriterTask(sink.targets, plan.batch, plan.stages, sink.routing, sink.absent)
+            WriterTask(
+                sink.targets,
+                plan.batch,
+                plan.stages,
+                sink.routing,
+                sink.absent,
+                sink.may_leave and plan.stages,
+            )
         )
-        self._counts = {target.name: TargetCounts(target.start) for target in sink.targets}
+        self._starts = {target.name: target.start for target in sink.targets}
+        self._counts = {name: TargetCounts(start) for name, start in self._starts.items()}
         self._all_counts = TargetCounts()
         self._unknown: frozenset[str] = frozenset()
         self._rejected: list[Rejected] = []
@@ -138,6 +168,8 @@ class TaskWork:
         self._records = 0
         self._newest: dict[Partition, int] = {}
         self._dropped: Counter[str] = Counter()
+        self._taken: list[_TakenChunk] | None = [] if sink.may_leave and plan.stages else None
+        """Kept only where the writer may leave the end of what it has taken."""
 
     def run(self, slices: Sequence[Slice]) -> BatchResult:
         for chunk in self._reader.read_all(slices, _CHUNK_ROWS):
@@ -167,6 +199,8 @@ class TaskWork:
             name: dataclasses.replace(one, counts=self._counts[name].counts)
             for name, one in self._writer.close().items()
         }
+        if any(one.left for one in staged.values()):
+            return self._without_left(staged)
         return BatchResult(
             staged,
             self._rejected,
@@ -176,6 +210,27 @@ class TaskWork:
             records_read=self._records,
             counts=self._all_counts.counts,
             unknown_targets=self._unknown,
+        )
+
+    def _without_left(self, staged: Mapping[str, Staged]) -> BatchResult:
+        """As if what the writer left had not been read."""
+        ((name, one),) = staged.items()
+        until = {partition: left.until for partition, left in one.left.items()}
+        counts = TargetCounts(self._starts[name])
+        dropped: Counter[str] = Counter()
+        kept = 0
+        for chunk in self._taken or ():
+            mine = chunk.before(until)
+            counts.add(mine.origins, mine.rejected, mine.filtered)
+            dropped.update(mine.dropped.values())
+            kept += len(mine.origins.offsets)
+        return BatchResult(
+            {name: dataclasses.replace(one, counts=counts.counts)},
+            [one for one in self._rejected if one.offset < until.get(one.partition, one.offset + 1)],
+            self._bytes * kept // max(1, self._records),
+            self._newest,
+            dropped=dict(dropped),
+            records_read=kept,
         )
 
     def _take(self, chunk: Chunk) -> None:
@@ -190,6 +245,8 @@ class TaskWork:
                 counts.add(origins, rejected, filtered)
         else:
             self._count_routed(origins, written, written.routed, rejected, filtered)
+        if self._taken is not None:
+            self._taken.append(_TakenChunk(origins, rejected, filtered, prepared.dropped))
         self._set_aside(chunk, failed)
         self._dropped.update(prepared.dropped.values())
         self._bytes += chunk.total_bytes()

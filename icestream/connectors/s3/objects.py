@@ -14,7 +14,7 @@ from typing import Final
 
 import numpy as np
 
-from icestream.api.batch import Failure
+from icestream.api.batch import Failure, Left
 from icestream.api.errors import FatalError
 from icestream.api.offsets import Partition
 from icestream.api.sink import TASK_PUT
@@ -128,6 +128,13 @@ class TopicPartitionObjects:
         rounds = self._rotation.rounds(rows.facts)
         parts = [part for part in self._written(rows, rounds, under_way) if part.data or part.is_last]
         return Taken(parts, _in_task_put(failed), skipped)
+
+    def left(self) -> Left | None:
+        """What is open, if that is to be left: up to where all is complete, and how many records are not."""
+        if not self._open:
+            return None
+        under_way = self._open.values()
+        return Left(min(one.first_offset for one in under_way), sum(one.records for one in under_way))
 
     def close(self) -> Iterator[ObjectPart]:
         yield from self._completed(None)

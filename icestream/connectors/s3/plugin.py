@@ -66,12 +66,14 @@ class S3SinkPlugin(SinkPlugin):
         ]
 
     def options(self, config: Config) -> SinkOptions:
+        from icestream.connectors.s3.schedule import filling_of, pace_of
+
         values = settings.parsed(config)
-        milliseconds = values[settings.COMMIT_INTERVAL]
         return SinkOptions(
-            commit_seconds=max(0, milliseconds) / 1000,
+            commit_seconds=pace_of(values),
             needs_keys=values["store.kafka.keys"],
             needs_headers=values["store.kafka.headers"],
+            filling=filling_of(values),
         )
 
     def open(self, name: str, config: Config) -> Sink:

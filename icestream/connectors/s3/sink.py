@@ -14,6 +14,7 @@ from icestream.connectors.s3.writer import ObjectWriter
 class S3Sink(Sink):
     def __init__(self, name: str, config: Config) -> None:
         self.writer: OpenWriter = ObjectWriter
+        self.whole_partitions = True
         self._target = S3Target(name, config, process_store(store_settings(config)))
 
     def targets(self) -> Sequence[S3Target]:

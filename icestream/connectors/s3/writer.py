@@ -14,7 +14,7 @@ from typing import IO, Final
 
 import numpy as np
 
-from icestream.api.batch import Failure, Staged
+from icestream.api.batch import Failure, Left, Staged
 from icestream.api.errors import IcestreamError
 from icestream.api.offsets import Partition
 from icestream.api.sink import WriterTask, Written
@@ -36,6 +36,7 @@ class ObjectWriter:
     def __init__(self, task: WriterTask) -> None:
         (self._target,) = task.targets
         self._stages = task.stages
+        self._may_leave = task.may_leave
         self._batch = task.batch
         self._plan: S3Plan = self._target.plan
         self._objects: dict[Partition, TopicPartitionObjects] = {}
@@ -95,11 +96,18 @@ class ObjectWriter:
         )
 
     def close(self) -> Mapping[str, Staged]:
+        left: dict[Partition, Left] = {}
         for partition, objects in self._objects.items():
-            self._append(partition, objects.close())
+            tail = objects.left() if self._may_leave else None
+            if tail is None:
+                self._append(partition, objects.close())
+            else:
+                left[partition] = tail
+        for content in self._open.values():
+            content.close()
         staged = [one.result() for one in self._uploads]
         self._pool.shutdown()
-        return {self._target.name: Staged(staged, self._rows)}
+        return {self._target.name: Staged(staged, self._rows, left=left)}
 
     def discard(self) -> None:
         """The task has failed: what is staged is removed, as far as that is possible now."""

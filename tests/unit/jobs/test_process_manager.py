@@ -251,7 +251,18 @@ def test_a_fence_is_still_a_fence(make: Make) -> None:
 
 def test_every_fact_of_a_progress_arrives_as_it_was() -> None:
     progress = Progress(
-        1, 2, 3, 4, 5, 6, 7, ("w",), ("a", "b"), ({"target": "t", "ms": 5, "more": [1]},), {"state": "open"}
+        1,
+        2,
+        3,
+        4,
+        5,
+        6,
+        7,
+        ("w",),
+        ("a", "b"),
+        ({"target": "t", "ms": 5, "more": [1]},),
+        {"state": "open"},
+        "w",
     )
     assert [field.name for field in fields(Progress) if getattr(progress, field.name) == field.default] == []
     assert fact(Progress, json.loads(json.dumps(plain(progress)))) == progress
