@@ -48,7 +48,7 @@ KINDS: Mapping[str, Callable[[Path], dict[str, str]]] = {
         "store.url": f"file://{folder}",
         "s3.bucket.name": "lake",
         "format.class": "io.confluent.connect.s3.format.json.JsonFormat",
-        "flush.size": "3",
+        "flush.size": "1000",
         "icestream.s3.commit.interval.ms": "100",
     },
     "toy": lambda folder: {"connector.class": "JsonFolderSink", "folder": str(folder)},

@@ -24,7 +24,7 @@ from pyiceberg.table.update import TableRequirement, TableUpdate
 from pyiceberg.typedef import EMPTY_DICT, Properties
 
 from icestream.api.errors import ConfigError, Problem
-from icestream.connectors.iceberg.catalogs.aws_login import Role, aws_client, aws_session
+from icestream.connectors.iceberg.catalogs.aws_login import aws_client, aws_session, role_of
 from icestream.connectors.iceberg.catalogs.keys import PREFIX, storage_properties
 from icestream.connectors.iceberg.catalogs.lent_login import LentLogin
 
@@ -33,7 +33,7 @@ class GuardedGlueCatalog(LentLogin, GlueCatalog):
     """A table's version is the lock: Glue refuses an update of one that is not the newest."""
 
     def __init__(self, name: str, **properties: str) -> None:
-        session = aws_session(properties, Role.of(properties), "glue", "client")
+        session = aws_session(properties, role_of(properties), "glue", "client")
         attempts = int(properties.get("glue.max-retries") or 5)
         client = aws_client(session, "glue", properties.get("glue.endpoint"), attempts)
         if account := properties.get("glue.id"):
@@ -48,7 +48,7 @@ class GuardedDynamoDbCatalog(LentLogin, DynamoDbCatalog):
     """Rows as Java's `DynamoDbCatalog` has them. The lock is a row's version, `v`."""
 
     def __init__(self, name: str, **properties: str) -> None:
-        session = aws_session(properties, Role.of(properties), "dynamodb", "client")
+        session = aws_session(properties, role_of(properties), "dynamodb", "client")
         self._creates = properties.get("init_catalog_tables", "true") == "true"
         # Whoever only looks does not wait for better times.
         attempts = 5 if self._creates else 1

@@ -1,71 +1,44 @@
 """Who a connector is to AWS: keys of its own, a role that it assumes, or the worker's own login.
 
 Used by `lent_login.py` for object stores, and by the clients of `aws_catalogs.py` and `signed_requests.py`.
-Roles are assumed here and not by Arrow, because Arrow takes no role together with keys.
+Roles are assumed by us (`aws_roles`) and not by Arrow, because Arrow takes no role together with keys.
 """
 
 from __future__ import annotations
 
 import datetime as dt
-import functools
 import re
-import threading
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping
 from typing import Any, Final
 
 from icestream.api.errors import ConfigError, Problem
+from icestream.aws_roles import SPARE, Keys, Role, lasting, login_of
 from icestream.connectors.iceberg.catalogs.keys import PREFIX, SESSION_EXPIRES
-from icestream.waits import waiting_for
 
 _ROLE: Final = "client.assume-role."
 _ROLE_REGIONS: Final = (f"{_ROLE}region", "client.region", "s3.region")
-_SPARE: Final = dt.timedelta(minutes=10)
-"""A login is replaced so long before its end: a batch that begins with it must be able to end with it."""
 _MOMENT: Final = re.compile(r"[0-9]{1,15}")
 """In milliseconds, as a server tells it."""
 _CONNECT_SECONDS: Final = 10
 _READ_SECONDS: Final = 60
 
 
-@dataclass(frozen=True)
-class Keys:
-    """Of an AWS user or session."""
-
-    id: str
-    secret: str = field(repr=False)
-    token: str | None = field(default=None, repr=False)
-    until: dt.datetime | None = None
-
-
-@dataclass(frozen=True)
-class Role:
-    """A role of AWS, and who assumes it."""
-
-    arn: str
-    session: str
-    external_id: str | None
-    seconds: int
-    region: str | None
-    keys: Keys | None
-
-    @staticmethod
-    def of(properties: Mapping[str, str]) -> Role | None:
-        """The role that a connector's catalog settings name, if they name one."""
-        arn = properties.get(f"{_ROLE}arn")
-        if not arn:
-            return None
-        seconds = properties.get(f"{_ROLE}timeout-sec") or "3600"
-        if not re.fullmatch(r"[0-9]{3,5}", seconds) or not 900 <= int(seconds) <= 43_200:
-            raise _problem(f"{_ROLE}timeout-sec", f"'{seconds[:20]}' is no number from 900 to 43200")
-        return Role(
-            arn,
-            properties.get(f"{_ROLE}session-name") or "icestream",
-            properties.get(f"{_ROLE}external-id") or None,
-            int(seconds),
-            next((properties[key] for key in _ROLE_REGIONS if properties.get(key)), None),
-            given_keys(properties, "s3", "client"),
-        )
+def role_of(properties: Mapping[str, str]) -> Role | None:
+    """The role that a connector's catalog settings name, if they name one."""
+    arn = properties.get(f"{_ROLE}arn")
+    if not arn:
+        return None
+    seconds = properties.get(f"{_ROLE}timeout-sec") or "3600"
+    if not re.fullmatch(r"[0-9]{3,5}", seconds) or not 900 <= int(seconds) <= 43_200:
+        raise _problem(f"{_ROLE}timeout-sec", f"'{seconds[:20]}' is no number from 900 to 43200")
+    return Role(
+        arn,
+        properties.get(f"{_ROLE}session-name") or "icestream",
+        properties.get(f"{_ROLE}external-id") or None,
+        int(seconds),
+        next((properties[key] for key in _ROLE_REGIONS if properties.get(key)), None),
+        given_keys(properties, "s3", "client"),
+    )
 
 
 def given_keys(properties: Mapping[str, str], *families: str) -> Keys | None:
@@ -84,7 +57,7 @@ def assumed(properties: Mapping[str, str], role: Role | None) -> dict[str, str]:
     """The settings with the login of the role, if there is one."""
     if role is None:
         return dict(properties)
-    keys = _login_of(role).keys()
+    keys = login_of(role).keys()
     lent = {"s3.access-key-id": keys.id, "s3.secret-access-key": keys.secret}
     if keys.token:
         lent["s3.session-token"] = keys.token
@@ -98,7 +71,7 @@ def assumed(properties: Mapping[str, str], role: Role | None) -> dict[str, str]:
 def runs_out(properties: Mapping[str, Any], now: dt.datetime) -> bool:
     """Whether a login that was lent is at its end, or near it. One that does not tell never is."""
     until = str(properties.get(SESSION_EXPIRES) or "")
-    return bool(_MOMENT.fullmatch(until)) and int(until) / 1000 < (now + _SPARE).timestamp()
+    return bool(_MOMENT.fullmatch(until)) and int(until) / 1000 < (now + SPARE).timestamp()
 
 
 def aws_session(properties: Mapping[str, str], role: Role | None, *families: str) -> Any:
@@ -110,7 +83,7 @@ def aws_session(properties: Mapping[str, str], role: Role | None, *families: str
         import botocore.session
 
         session = botocore.session.get_session()
-        session._credentials = _lasting(_login_of(role))
+        session._credentials = lasting(login_of(role))
         return boto3.Session(botocore_session=session, region_name=region)
     keys = given_keys(properties, *families)
     if keys is None:
@@ -144,71 +117,6 @@ def aws_client(session: Any, service: str, endpoint: str | None, attempts: int =
             retries={"max_attempts": attempts, "mode": "standard"},
         ),
     )
-
-
-class AssumedLogin:
-    """The login of one role, anew before it ends."""
-
-    def __init__(
-        self,
-        assume: Callable[[], Keys],
-        now: Callable[[], dt.datetime] = lambda: dt.datetime.now(dt.UTC),
-    ) -> None:
-        self._assume = assume
-        self._now = now
-        self._keys: Keys | None = None
-        self._lock = threading.Lock()
-
-    def keys(self) -> Keys:
-        with self._lock:
-            held = self._keys
-            if held is None or held.until is None or held.until < self._now() + _SPARE:
-                held = self._keys = self._assume()
-            return held
-
-
-@functools.lru_cache(maxsize=64)
-def _login_of(role: Role) -> AssumedLogin:
-    return AssumedLogin(functools.partial(_assume, role))
-
-
-def _assume(role: Role) -> Keys:
-    boto3 = _boto3()
-    own = role.keys
-    session = boto3.Session(
-        aws_access_key_id=own.id if own else None,
-        aws_secret_access_key=own.secret if own else None,
-        aws_session_token=own.token if own else None,
-        region_name=role.region,
-    )
-    request: dict[str, Any] = {
-        "RoleArn": role.arn,
-        "RoleSessionName": role.session,
-        "DurationSeconds": role.seconds,
-    }
-    if role.external_id:
-        request["ExternalId"] = role.external_id
-    with waiting_for(f"STS: role {role.arn}"):
-        answer = aws_client(session, "sts", None).assume_role(**request)["Credentials"]
-    return Keys(
-        answer["AccessKeyId"], answer["SecretAccessKey"], answer["SessionToken"], answer["Expiration"]
-    )
-
-
-def _lasting(login: AssumedLogin) -> Any:
-    from botocore.credentials import DeferredRefreshableCredentials
-
-    def refreshed() -> dict[str, str]:
-        keys = login.keys()
-        until = keys.until or dt.datetime.now(dt.UTC) + dt.timedelta(minutes=15)
-        return {
-            "access_key": keys.id,
-            "secret_key": keys.secret,
-            "token": keys.token or "",
-            "expiry_time": until.isoformat(),
-        }
-
-    return DeferredRefreshableCredentials(refresh_using=refreshed, method="sts-assume-role")
 
 
 def _boto3() -> Any:

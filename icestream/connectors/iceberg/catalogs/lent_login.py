@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from icestream.connectors.iceberg.catalogs.aws_login import Role, assumed
+from icestream.aws_roles import Role
+from icestream.connectors.iceberg.catalogs.aws_login import assumed, role_of
 
 
 class LentLogin:
@@ -24,5 +25,5 @@ class LentLogin:
     @properties.setter
     def properties(self, settings: dict[str, Any]) -> None:
         if self._settings is None:
-            self._role = Role.of(settings)
+            self._role = role_of(settings)
         self._settings = settings

@@ -15,7 +15,8 @@ from requests import PreparedRequest
 from requests.adapters import HTTPAdapter
 
 from icestream.api.errors import ConfigError, Problem
-from icestream.connectors.iceberg.catalogs.aws_login import Role, aws_session
+from icestream.aws_roles import Role
+from icestream.connectors.iceberg.catalogs.aws_login import aws_session
 from icestream.connectors.iceberg.catalogs.keys import PREFIX
 
 _TIMEOUTS: Final = {

@@ -7,7 +7,8 @@ import datetime as dt
 import pytest
 
 from icestream.api.errors import ConfigError
-from icestream.connectors.iceberg.catalogs.aws_login import AssumedLogin, Keys, Role, given_keys, runs_out
+from icestream.aws_roles import AssumedLogin, Keys, Role
+from icestream.connectors.iceberg.catalogs.aws_login import given_keys, role_of, runs_out
 from icestream.connectors.iceberg.catalogs.keys import catalog_settings, servers_settings, storage_properties
 from icestream.connectors.iceberg.settings import problems
 
@@ -26,7 +27,7 @@ def test_half_a_login_names_the_half_that_is_missing() -> None:
 
 
 def test_a_role_in_javas_words() -> None:
-    role = Role.of(
+    role = role_of(
         {
             "client.assume-role.arn": ARN,
             "client.assume-role.region": "eu-west-1",
@@ -36,9 +37,9 @@ def test_a_role_in_javas_words() -> None:
         }
     )
     assert role == Role(ARN, "s", "x", 900, "eu-west-1", None)
-    assert Role.of({}) is None
+    assert role_of({}) is None
     with pytest.raises(ConfigError, match="timeout-sec: '5'"):
-        Role.of({"client.assume-role.arn": ARN, "client.assume-role.timeout-sec": "5"})
+        role_of({"client.assume-role.arn": ARN, "client.assume-role.timeout-sec": "5"})
 
 
 def test_a_login_that_was_lent_is_replaced_before_it_ends() -> None:
