@@ -20,6 +20,7 @@ from icestream.api.environment_job import EnvironmentJob
 from icestream.api.errors import NotFoundError
 from icestream.api.sink import SinkPlugin
 from icestream.api.source import SourcePlugin
+from icestream.api.topics_file import TopicsFileRules
 from icestream.converters.catalog import CONVERTERS
 from icestream.transforms.catalog import ALL_PREDICATES, all_transforms
 
@@ -153,6 +154,12 @@ def environment_job(environ: Mapping[str, str]) -> EnvironmentJob | None:
     """The job that environment variables describe, of the first plugin that knows such jobs."""
     sinks = (plugin for plugin in installed().plugins if isinstance(plugin, SinkPlugin))
     return next((job for sink in sinks if (job := sink.job_from_environment(environ)) is not None), None)
+
+
+def topics_file_rules(environ: Mapping[str, str]) -> TopicsFileRules | None:
+    """What the first plugin that knows topics files makes of one."""
+    sinks = (plugin for plugin in installed().plugins if isinstance(plugin, SinkPlugin))
+    return next((rules for sink in sinks if (rules := sink.topics_file(environ)) is not None), None)
 
 
 def source_plugin(name: str) -> SourcePlugin:

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from confluent_kafka import Producer
 
+from icestream.api.status import State
 from icestream.embedded import ports
 from icestream.embedded.kafka import Broker, running_broker
 from icestream.embedded.topics import ensure_topic
@@ -200,7 +201,7 @@ def drained() -> Callable[[RunningConnector, int], None]:
     def wait(job: RunningConnector, rows: int, patience: float = 180) -> None:
         deadline = time.monotonic() + patience
         while (status := job.status()).progress.rows < rows:
-            assert status.trace is None, status.trace
+            assert status.state is not State.FAILED, status.trace
             assert time.monotonic() < deadline, status
             time.sleep(0.05)
 

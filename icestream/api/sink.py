@@ -22,6 +22,7 @@ from icestream.api.environment_job import EnvironmentJob
 from icestream.api.errors import FatalError
 from icestream.api.maintenance import Maintainer, MaintenanceRhythm
 from icestream.api.offsets import NOTHING, Offsets, Partition
+from icestream.api.topics_file import TopicsFileRules
 
 if TYPE_CHECKING:
     # For their names alone: the vocabulary has no code of others below it.
@@ -364,6 +365,11 @@ class SinkPlugin(ConnectorPlugin, ABC):
     def job_from_environment(self, environ: Mapping[str, str]) -> EnvironmentJob | None:
         """For a sink that coordinates the workers of another product: the job that environment variables
         describe. ConfigError, with every variable that is missing. None: there is no such thing."""
+        return None
+
+    def topics_file(self, environ: Mapping[str, str]) -> TopicsFileRules | None:
+        """For a sink that makes connectors from a file which lists topics: what it makes of one, in this
+        environment. ConfigError, with every variable that is wrong. None: there is no such thing."""
         return None
 
     def maintainer(self, name: str, config: Config, target: str) -> Maintainer | None:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 import logging
 import os
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
@@ -14,6 +15,13 @@ from urllib.parse import urlsplit
 import click
 
 from icestream.api.errors import RetriableError
+from icestream.cli.topics_of_worker import (
+    KEY,
+    apply_in_cluster,
+    connectors_of_worker,
+    topics_file_option,
+    worker_from_environment,
+)
 from icestream.cli.worker_process import (
     ClusterId,
     DataPlane,
@@ -24,6 +32,7 @@ from icestream.cli.worker_process import (
 )
 
 if TYPE_CHECKING:
+    from icestream.cluster.properties import ConnectorFile
     from icestream.cluster.worker_config import DistributedConfig
 
 _LOG = logging.getLogger(__name__)
@@ -35,12 +44,13 @@ _AGAIN_SECONDS = 0.5
     short_help="Run a worker of a cluster.",
 )
 @click.argument("worker_file", metavar="[WORKER.properties]", required=False, type=click.Path(path_type=Path))
+@topics_file_option
 @click.option(
     "--log-level",
     type=click.Choice(["DEBUG", "INFO", "WARNING", "ERROR"], case_sensitive=False),
     help="Which lines to log; icestream.log.level otherwise.",
 )
-def distributed(worker_file: Path | None, log_level: str | None) -> None:
+def distributed(worker_file: Path | None, topics_file: Path | None, log_level: str | None) -> None:
     """Run a worker of the cluster 'group.id': its settings from the file, or from CONNECT_* variables.
 
     Ctrl-C or SIGTERM stops its jobs, and other workers take them; a second Ctrl-C ends it at once.
@@ -49,16 +59,26 @@ def distributed(worker_file: Path | None, log_level: str | None) -> None:
     from icestream.cluster.worker_config import parse_distributed
     from icestream.cluster.worker_env import worker_properties_from
 
-    given = read_properties(worker_file) if worker_file else worker_properties_from(os.environ)
-    config = parse_distributed(given)
+    if worker_file is not None:
+        given = read_properties(worker_file)
+    elif topics_file is not None:
+        given = worker_from_environment(topics_file, os.environ, has_peers=True)
+    else:
+        given = worker_properties_from(os.environ)
+    config = parse_distributed({**given, KEY: str(topics_file)} if topics_file else given)
     prepare_process(config, log_level)
-    run_until_told(DistributedWorker(config))
+    run_until_told(DistributedWorker(config, topics=connectors_of_worker(config.raw)))
 
 
 class DistributedWorker:
     """One member of a cluster. REST answers once this exists; `start` joins the others."""
 
-    def __init__(self, config: DistributedConfig, plane: DataPlane | None = None) -> None:
+    def __init__(
+        self,
+        config: DistributedConfig,
+        plane: DataPlane | None = None,
+        topics: Sequence[ConnectorFile] = (),
+    ) -> None:
         from icestream.cluster.connector_registry import task_configs
         from icestream.cluster.coordinator import Coordinator
         from icestream.cluster.kafka_store import KafkaStore
@@ -70,6 +90,7 @@ class DistributedWorker:
         from icestream.rest.server import bind, serve
 
         self._config = config
+        self._topics = topics
         self._plane = plane or data_plane(config)
         self._cluster_id = ClusterId(config.raw)
         self._settings = client_settings(config.raw)
@@ -97,8 +118,8 @@ class DistributedWorker:
         self._stopping = threading.Event()
         for warning in config.warnings:
             _LOG.warning("%s", warning)
-        topics = TopicTracking(config.tracks_topics, config.resets_topics)
-        self._rest = serve(self.service, bound, ApiOptions(topics))
+        tracking = TopicTracking(config.tracks_topics, config.resets_topics)
+        self._rest = serve(self.service, bound, ApiOptions(tracking))
         _LOG.info("REST API on %s, group %s", self.url, config.group)
 
     def start(self) -> None:
@@ -121,6 +142,9 @@ class DistributedWorker:
                 return
         self.service.ready()
         _LOG.info("worker ready, %d connector(s) in the cluster", len(self.service.names()))
+        if self._topics:
+            work = functools.partial(apply_in_cluster, self.service, self._topics, self._stopping)
+            threading.Thread(target=work, name="topics-file", daemon=True).start()
 
     def stop(self) -> None:
         """Jobs end before the group hears of it: nobody starts what still runs here."""

@@ -45,6 +45,7 @@ COMMANDS: Final[Mapping[str, Entry]] = {
     ),
     "connectors": Entry("icestream.cli.connectors:connectors", "List connectors, live with --watch."),
     "connector": Entry("icestream.cli.connector:connector", "Create, change, steer and examine connectors."),
+    "topics-file": Entry("icestream.cli.topics_file:topics_file", "Connectors from a list of topics."),
     "plugins": Entry("icestream.cli.plugins:plugins", "What a worker can run, and its config keys."),
     "loggers": Entry("icestream.cli.loggers:loggers", "Show and set log levels."),
     "verify": Entry(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,6 +11,12 @@ from urllib.parse import urlsplit
 
 import click
 
+from icestream.cli.topics_of_worker import (
+    KEY,
+    connectors_of_worker,
+    topics_file_option,
+    worker_from_environment,
+)
 from icestream.cli.worker_process import (
     ClusterId,
     DataPlane,
@@ -30,19 +37,25 @@ _LOG = logging.getLogger(__name__)
     epilog="Example: icestream standalone worker.properties iceberg-sink-apilogs.json",
     short_help="Run a worker in this process.",
 )
-@click.argument("worker_file", metavar="WORKER.properties", type=click.Path(path_type=Path))
+@click.argument("worker_file", metavar="[WORKER.properties]", required=False, type=click.Path(path_type=Path))
 @click.argument(
     "connector_files",
     metavar="[CONNECTOR.properties|CONNECTOR.json]...",
     nargs=-1,
     type=click.Path(path_type=Path),
 )
+@topics_file_option
 @click.option(
     "--log-level",
     type=click.Choice(["DEBUG", "INFO", "WARNING", "ERROR"], case_sensitive=False),
     help="Which lines to log; icestream.log.level otherwise.",
 )
-def standalone(worker_file: Path, connector_files: tuple[Path, ...], log_level: str | None) -> None:
+def standalone(
+    worker_file: Path | None,
+    connector_files: tuple[Path, ...],
+    topics_file: Path | None,
+    log_level: str | None,
+) -> None:
     """Run a standalone worker: connectors from the files and from its state file, REST on 'listeners'.
 
     Ctrl-C or SIGTERM stops the jobs and ends it; a second Ctrl-C ends it at once.
@@ -50,8 +63,14 @@ def standalone(worker_file: Path, connector_files: tuple[Path, ...], log_level: 
     from icestream.cluster.properties import read_connector, read_properties
     from icestream.cluster.worker_config import parse_standalone
 
-    config = parse_standalone(read_properties(worker_file))
-    files = [read_connector(path) for path in connector_files]
+    if worker_file is not None:
+        given = read_properties(worker_file)
+    elif topics_file is not None:
+        given = worker_from_environment(topics_file, os.environ, has_peers=False)
+    else:
+        raise click.UsageError("name a WORKER.properties, or a --topics-file")
+    config = parse_standalone({**given, KEY: str(topics_file)} if topics_file else given)
+    files = [*(read_connector(path) for path in connector_files), *connectors_of_worker(config.raw)]
     prepare_process(config, log_level)
     run_until_told(StandaloneWorker(config, files))
 

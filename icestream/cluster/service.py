@@ -104,11 +104,21 @@ class ConnectorService:
         for name in found:
             self.connectors.connector_changed(name)
         for file in files:
-            known = found.get(file.name)
+            self.take_up(file)
+
+    def take_up(self, file: ConnectorFile) -> str:
+        """Create or reconfigure a connector of a file: created, updated or unchanged. Opens nothing: what it
+        points at may come later than the worker."""
+        self._membership.require_leader()
+        known = self._store.load().get(file.name)
+        if known is not None and dict(known.config) == file.config:
+            return "unchanged"
+        self._validator.refuse_invalid(file)
+        with self._changing:
+            known = self._store.load().get(file.name)
             target = known.target if known else target_from(file.initial_state)
-            if known is None or dict(known.config) != file.config:
-                self._validator.refuse_invalid(file)
-                self._store.put(file.name, StoredConnector(file.config, target))
+            self._store.put(file.name, StoredConnector(file.config, target))
+        return "updated" if known else "created"
 
     def ready(self) -> None:
         self._is_ready = True

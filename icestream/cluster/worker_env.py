@@ -33,7 +33,15 @@ _LEVELS: Final = {"WARN": "WARNING", "TRACE": "DEBUG", "ALL": "DEBUG", "FATAL": 
 
 def worker_properties_from(environ: Mapping[str, str]) -> dict[str, str]:
     """The properties of all `CONNECT_*` variables; every missing one at once, as a ConfigError."""
-    problems = _missing(environ)
+    return _properties(environ, _missing(environ))
+
+
+def given_properties(environ: Mapping[str, str]) -> dict[str, str]:
+    """The same, where none has to be there."""
+    return _properties(environ, [])
+
+
+def _properties(environ: Mapping[str, str], problems: list[Problem]) -> dict[str, str]:
     properties: dict[str, str] = {}
     for variable, value in environ.items():
         if not variable.startswith(_PREFIX) or variable.startswith(_OF_THE_IMAGE):

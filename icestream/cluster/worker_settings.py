@@ -87,6 +87,13 @@ _ICESTREAM: Final = (
         "Keys that nobody knows: error, typos or accept.",
         choices=("error", "typos", "accept"),
     ),
+    Setting(
+        "icestream.topics.file",
+        Type.STRING,
+        "",
+        "A YAML file that lists topics: each gets its connector when the worker starts.",
+        importance="LOW",
+    ),
     TASKS_LIMIT,
     ALLOWED_HOSTS,
     *RETRIES.settings,

@@ -24,6 +24,7 @@ from pyiceberg.transforms import BucketTransform
 from pyiceberg.types import LongType, NestedField
 
 from icestream.api.config import subset
+from icestream.api.status import State
 from icestream.connectors.iceberg.catalogs.opening import catalog_properties, open_catalog
 from icestream.embedded import ports
 from icestream.embedded.kafka import Broker
@@ -261,7 +262,7 @@ def outlast(job: RunningConnector, table: Any, rows: int, patience: float = 600)
     deadline = time.monotonic() + patience
     while True:
         status = job.status()
-        assert status.trace is None, status.trace
+        assert status.state is not State.FAILED, status.trace
         snapshot = table.refresh().current_snapshot()
         if snapshot is not None and int(snapshot.summary["total-records"]) >= rows:
             return

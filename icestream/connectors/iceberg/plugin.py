@@ -21,6 +21,7 @@ from icestream.api.sink import Sink, SinkOptions, SinkPlugin
 from icestream.connectors.iceberg import settings
 from icestream.connectors.iceberg.catalogs import hadoop_settings
 from icestream.connectors.iceberg.catalogs.keys import likely_kind
+from icestream.connectors.iceberg.catalogs.place import catalog_place
 from icestream.connectors.iceberg.maintenance.settings import maintenance_of, rhythm_of
 
 _APACHE: Final = "org.apache.iceberg.connect."
@@ -134,8 +135,6 @@ class IcebergPlugin(SinkPlugin):
         return IcebergSink(name, config, queries)
 
     def destination(self, config: Config) -> str:
-        from icestream.connectors.iceberg.probes import catalog_place
-
         return catalog_place(config)
 
     def probes(self, config: Config, worker: Config) -> Iterator[Probe]:

@@ -14,6 +14,7 @@ from icestream.api.config import Config
 from icestream.api.connector import Probe
 from icestream.api.errors import ConfigError, Problem, SinkUnavailable
 from icestream.connectors.iceberg.catalogs.opening import PREFIX, catalog_properties, looking_catalog
+from icestream.connectors.iceberg.catalogs.place import address
 from icestream.connectors.iceberg.catalogs.refusals import is_login_refused, is_refusal_of_aws
 from icestream.connectors.iceberg.places import check_place, is_checkable, storage_key, storage_problem
 from icestream.connectors.iceberg.settings import ICEBERG_SINK
@@ -51,12 +52,6 @@ def catalog_probes(config: Config) -> Iterator[Probe]:
         )
 
 
-def catalog_place(config: Config) -> str:
-    """Where the catalog is, without any login: `the catalog at host:8181`. Raises ConfigError."""
-    properties = catalog_properties(config)
-    return _catalog(properties, _place_key(properties))
-
-
 def _with_time_limit(config: Config) -> Config:
     uri = config.get(_URI, "")
     if uri.startswith("jdbc:postgresql:"):
@@ -76,10 +71,10 @@ def _place_key(properties: Mapping[str, str]) -> str:
 
 def _catalog(properties: Mapping[str, str], key: str) -> str:
     if key == _URI:
-        return f"the catalog at {_address(properties['uri'])}"
+        return f"the catalog at {address(properties['uri'])}"
     name = {"glue": "Glue", "dynamodb": "DynamoDB"}[properties["type"]]
     place = properties.get(f"{properties['type']}.endpoint")
-    return f"{name} at {_address(place)}" if place else f"{name} of AWS"
+    return f"{name} at {address(place)}" if place else f"{name} of AWS"
 
 
 def _check_tables(config: Config, tables: list[str], probe: Probe) -> list[Problem]:
@@ -138,16 +133,10 @@ def _table_problem(error: SinkUnavailable, config: Config) -> Problem:
 
 def _storage(properties: Mapping[str, str], warehouse: str) -> str:
     if properties.get("s3.endpoint"):
-        return f"S3 at {_address(properties['s3.endpoint'])}"
+        return f"S3 at {address(properties['s3.endpoint'])}"
     return warehouse or "the storage of the tables"
 
 
 def _is_same_place(location: str, warehouse: str) -> bool:
     ours, theirs = urlsplit(location), urlsplit(warehouse)
     return (ours.scheme, ours.netloc) == (theirs.scheme, theirs.netloc) and bool(warehouse)
-
-
-def _address(uri: str) -> str:
-    """Host and port, or the path: never the login that an address may hold."""
-    parts = urlsplit(uri.removeprefix("jdbc:"))
-    return parts.netloc.rpartition("@")[2] or parts.path

@@ -6,14 +6,15 @@ Read when the worker starts, so boto3 and what writes objects are imported only 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import ClassVar, Final
 
 from icestream.api.config import Config
-from icestream.api.connector import JavaClass, Probe
+from icestream.api.connector import JavaClass, Probe, Retries
 from icestream.api.errors import ConfigError, Problem
 from icestream.api.sink import Sink, SinkOptions, SinkPlugin
+from icestream.api.topics_file import TopicsFileRules
 from icestream.connectors.s3 import settings
 from icestream.connectors.s3.settings import FOLDERS
 
@@ -80,6 +81,19 @@ class S3SinkPlugin(SinkPlugin):
         from icestream.connectors.s3.sink import S3Sink
 
         return S3Sink(name, config)
+
+    def destination(self, config: Config) -> str:
+        return settings.place(config)
+
+    def retries(self, config: Config) -> Retries:
+        if not config.get("retry.backoff.ms", "").strip():
+            return Retries()
+        return Retries(first_seconds=settings.parsed(config)["retry.backoff.ms"] / 1000)
+
+    def topics_file(self, environ: Mapping[str, str]) -> TopicsFileRules:
+        from icestream.connectors.s3.topics_file import rules
+
+        return rules(environ)
 
     def probes(self, config: Config, worker: Config) -> Iterator[Probe]:
         from icestream.connectors.s3.probes import store_probes

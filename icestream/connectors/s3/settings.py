@@ -383,6 +383,14 @@ def folder_of(config: Config) -> str:
     return f"{parts.path.rstrip('/')}/{config.get('s3.bucket.name', '').strip()}"
 
 
+def place(config: Config) -> str:
+    """Bucket and store in one text, without any login."""
+    if is_folder(config):
+        return f"file://{folder_of(config)}"
+    bucket, url = config.get("s3.bucket.name", "").strip(), config.get("store.url", "").strip()
+    return f"s3://{bucket} at {urlsplit(url).netloc.rpartition('@')[2]}" if url else f"s3://{bucket}"
+
+
 def problems(config: Config) -> list[Problem]:
     found = [*_address_problems(config), *_login_problems(config), *_rotation_problems(config)]
     if _is_on(config, "s3.wan.mode") and _is_on(config, "s3.path.style.access.enabled", default=True):

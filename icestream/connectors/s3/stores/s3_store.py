@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import IO, TYPE_CHECKING, Any, Final
 
-from icestream.api.errors import ConfigError, Problem, SinkUnavailable
+from icestream.api.errors import ConfigError, Problem, SinkRefused, SinkUnavailable
 from icestream.connectors.s3.stores.store import (
     AnswerLost,
     Exists,
@@ -198,7 +198,7 @@ class S3Store:
             return _Absent(doing)
         reason = f"cannot {doing} {self.name}: {code}, {answer.get('Message', 'no reason given')}"
         if code in _REFUSED:
-            return SinkUnavailable(f"{reason}; correct the login, or give it the right")
+            return SinkRefused(f"{reason}; correct the login, or give it the right")
         if status >= 500 or status == _CHANGED_MEANWHILE:
             # A proxy may have lost an answer, and a repeated request meets what the first has done.
             return AnswerLost(reason)
