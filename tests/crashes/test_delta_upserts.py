@@ -22,7 +22,7 @@ from icestream.connectors.delta.table import DeltaSinkTable
 from icestream.connectors.delta.upserts.merge import Merge
 from icestream.embedded.kafka import Broker
 from tests.crashes import without_spark
-from tests.crashes.pipeline import PARTITIONS
+from tests.crashes.pipeline import PARTITIONS, drain
 from tests.crashes.processes import Fault, JobProcess
 from tests.crashes.upserts import Change, Row, UpsertPipeline, random_changes
 from tests.crashes.without_spark import verdicts
@@ -285,3 +285,24 @@ def test_a_manager_killed_in_mid_upsert_loses_and_repeats_nothing(
     pipeline.change(random_changes(random.Random(4), 40, 100))
     pipeline.run()
     pipeline.check()
+
+
+def test_the_job_maintains_its_table_between_two_merges(make_upserts: MakeUpserts) -> None:
+    options = {
+        "icestream.maintenance.enabled": "true",
+        "icestream.maintenance.commits": "1",
+        "icestream.maintenance.compaction.min-files": "2",
+    }
+    pipeline = make_upserts(**options)
+    manager = without_spark.manager(pipeline)
+    for number in range(4):
+        # Other keys each time: a merge itself writes files that it touches again as one.
+        pipeline.change(Change(number * 10 + one, "c", "a", one) for one in range(3))
+        drain(manager)
+    manager.close()
+    pipeline.check()
+    table = DeltaTable(pipeline.place)
+    assert any(entry.get("icestream.maintenance") == "compaction" for entry in table.history())
+    assert len(table.file_uris()) < 4
+    (verdict,) = verdicts(pipeline)
+    assert not verdict.problems

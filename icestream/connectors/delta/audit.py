@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import functools
 import posixpath
+from collections.abc import Mapping
 from typing import Any, Final
+from urllib.parse import unquote
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -14,6 +16,7 @@ from pyroaring import BitMap64
 from icestream.api.checkpoint import FoundCheckpoint
 from icestream.api.offsets import Partition
 from icestream.api.sink import RowOffsets, TargetAudit, layered
+from icestream.connectors.delta.commits.marks import MADE_BY
 from icestream.connectors.delta.opening import delta_errors
 from icestream.connectors.delta.storage import Storage, file_path, storage_errors
 from icestream.tables.file_origins import Origins
@@ -39,9 +42,13 @@ def audit(
         return TargetAudit(found)
     counts = files.column("num_records").to_pylist()
     rows = None if None in counts or (deleted is not None and deleted.num_rows) else sum(counts)
-    others = any(key not in entry and entry.get("operation") not in _CHANGES_NO_ROWS for entry in entries)
-    paths: list[str] = files.column("path").to_pylist()
+    others = any(key not in entry and not _changes_no_row(entry) for entry in entries)
+    paths = [unquote(path) for path in files.column("path").to_pylist()]
     return TargetAudit(found, rows, others, functools.partial(_row_offsets, paths, location, storage))
+
+
+def _changes_no_row(entry: Mapping[str, Any]) -> bool:
+    return entry.get("operation") in _CHANGES_NO_ROWS or MADE_BY in entry
 
 
 def _has_vectors(table: DeltaTable) -> bool:

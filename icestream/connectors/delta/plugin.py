@@ -9,12 +9,15 @@ import os
 from collections.abc import Iterator
 from typing import ClassVar, Final
 
-from icestream.api.config import Config, ConfigDef
+from icestream.api.config import Config, ConfigDef, subset
 from icestream.api.connector import JavaClass, Probe
 from icestream.api.errors import ConfigError, Problem
+from icestream.api.maintenance import Maintainer
 from icestream.api.sink import Sink, SinkOptions, SinkPlugin
 from icestream.connectors.delta import settings
-from icestream.connectors.delta.storage import S3
+from icestream.connectors.delta.maintenance.settings import MAINTENANCE, maintenance_of
+from icestream.connectors.delta.storage import S3, Storage
+from icestream.connectors.delta.table_settings import WRITE_PROPS, location_of
 
 _PACKAGE: Final = "io.icestream.connect.delta."
 
@@ -43,12 +46,26 @@ class DeltaPlugin(SinkPlugin):
         return SinkOptions(
             commit_seconds=values["delta.control.commit.interval-ms"] / 1000,
             needs_keys=settings.is_upsert(config),
+            # A merge of rows is run again if files are replaced meanwhile, and the other way round.
+            maintenance=MAINTENANCE.rhythm(config, aside=not settings.is_upsert(config)),
             group=values["delta.connect.group-id"],
             transactional_prefix=values["delta.coordinator.transactional.prefix"] or "",
             commit_threads=values["delta.control.commit.threads"] or 2 * (os.cpu_count() or 1),
             commit_answer_seconds=milliseconds / 1000 if milliseconds else None,
             most_failed_commits=values["delta.control.commit.max-consecutive-failures"],
         )
+
+    def maintainer(self, name: str, config: Config, target: str) -> Maintainer:
+        from icestream.connectors.delta.maintenance.steps import Place, TableMaintainer
+
+        place = Place(
+            target,
+            name,
+            location_of(config, target),
+            Storage.from_config(config),
+            subset(config, WRITE_PROPS),
+        )
+        return TableMaintainer(place, maintenance_of(config, target))
 
     def open(self, name: str, config: Config) -> Sink:
         try:

@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 from icestream.api.config import Config, ConfigDef, Setting, Type, subset
 from icestream.api.errors import Problem
 from icestream.connectors.delta.files.stage import CODEC, TARGET_BYTES
+from icestream.connectors.delta.maintenance.settings import MAINTENANCE
 from icestream.connectors.delta.storage import S3, S3_SCHEMES
 from icestream.connectors.delta.table_settings import (
     AUTO_CREATE_PROPS,
@@ -38,7 +39,7 @@ def _only_kafka_facts(names: list[str]) -> str | None:
     return f"'{strange[0]}' is none of {', '.join(known)}" if strange else None
 
 
-DELTA_SINK: Final = ConfigDef(
+_OF_THE_SINK: Final = ConfigDef(
     (
         Setting(
             "delta.tables",
@@ -188,6 +189,8 @@ DELTA_SINK: Final = ConfigDef(
     prefixes=(AUTO_CREATE_PROPS, WRITE_PROPS),
 )
 
+DELTA_SINK: Final = _OF_THE_SINK + MAINTENANCE.definition
+
 _TABLE_SETTINGS: Final = (
     ("location", "The folder of the table, where it is not below delta.location."),
     ("id-columns", "Columns that identify a row."),
@@ -246,6 +249,7 @@ def problems(config: Config) -> list[Problem]:
         *_storage_problems(config),
         *_property_problems(config),
         *_id_problems(config),
+        *MAINTENANCE.problems(config),
     ]
 
 

@@ -28,6 +28,9 @@ _log = logging.getLogger(__name__)
 _UUID_CHARS: Final = 36
 _YOUNGEST: Final = dt.timedelta(hours=1)
 """Younger files are left alone: a task that nobody waits for any more may still be at work."""
+MERGED: Final = "merged-"
+"""Follows the id in the names of files that compaction writes. They are left to maintenance: no mark in the
+log tells which of them have landed, and readers of earlier versions may need those that are out of it."""
 _MOST_COMMITS: Final = 2_000
 """Of the log. Files of before these are left to VACUUM, which every table needs anyway."""
 
@@ -90,8 +93,9 @@ def _files(files: pf.FileSystem, root: str, prefix: str) -> Iterator[_Found]:
         if info.type is not pf.FileType.File or not name.startswith(prefix) or f"/{LOG}/" in info.path:
             continue
         written: dt.datetime | None = info.mtime
-        if written is not None:
-            batch = name.removeprefix(prefix)[:_UUID_CHARS]
+        rest = name.removeprefix(prefix)
+        if written is not None and not rest[_UUID_CHARS + 1 :].startswith(MERGED):
+            batch = rest[:_UUID_CHARS]
             yield _Found(
                 info.path, name, batch, written if written.tzinfo else written.replace(tzinfo=dt.UTC)
             )

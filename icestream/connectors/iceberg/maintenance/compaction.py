@@ -40,9 +40,10 @@ from icestream.connectors.iceberg.files.stage import (
     parquet_options,
     staged_file,
 )
-from icestream.connectors.iceberg.maintenance.replace_commit import Replacement, growing, replace_files
+from icestream.connectors.iceberg.maintenance.replace_commit import Replacement, replace_files
 from icestream.connectors.iceberg.write_properties import taken_properties
 from icestream.tables.file_origins import Origins
+from icestream.tables.small_files import growing, packed
 
 _log = logging.getLogger(__name__)
 
@@ -221,28 +222,20 @@ def _bins_of(
 ) -> Iterator[_Bin]:
     small_bytes = limits.target_bytes * 3 // 4
     small = [task for task in tasks if task.file.file_size_in_bytes < small_bytes]
-    merged = growing(small, lambda task: task.file.file_size_in_bytes)
+    merged = growing(small, _size)
     if len(merged) < max(2, limits.min_files):
         merged = []
     worn = [task for task in tasks if task not in merged and _is_worn(task, deleted, limits)]
     # In the order in which they were written, as far as names and sizes tell: oldest rows first.
     merged.sort(key=lambda task: task.file.file_path)
-    yield from _packed(merged, limits.target_bytes, alone=False)
-    yield from _packed(worn, limits.target_bytes, alone=True)
+    for members in packed(merged, _size, limits.target_bytes):
+        yield _Bin(members)
+    for members in packed(worn, _size, limits.target_bytes, alone=True):
+        yield _Bin(members)
 
 
-def _packed(tasks: Sequence[FileScanTask], target: int, *, alone: bool) -> Iterator[_Bin]:
-    held: list[FileScanTask] = []
-    size = 0
-    for task in tasks:
-        if held and size + task.file.file_size_in_bytes > target:
-            if alone or len(held) > 1:
-                yield _Bin(held)
-            held, size = [], 0
-        held.append(task)
-        size += task.file.file_size_in_bytes
-    if held and (alone or len(held) > 1):
-        yield _Bin(held)
+def _size(task: FileScanTask) -> int:
+    return int(task.file.file_size_in_bytes)
 
 
 def _is_worn(task: FileScanTask, deleted: Mapping[str, float], limits: CompactionLimits) -> bool:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import json
 import logging
 import uuid
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -44,6 +44,7 @@ from icestream.api.errors import CommitConflict, CommitUnknown
 from icestream.connectors.iceberg.catalogs.opening import sink_errors
 from icestream.connectors.iceberg.commits.checkpoints import JAVA_SINCE, java_since
 from icestream.connectors.iceberg.commits.light_metadata import LightTransaction
+from icestream.tables.small_files import growing
 from icestream.waits import waiting_for
 
 _log = logging.getLogger(__name__)
@@ -346,20 +347,6 @@ class _Replace(_SnapshotProducer["_Replace"]):
             MADE_BY: self._replacement.what,
         }
         return Summary(Operation.REPLACE, **said)
-
-
-def growing(items: Iterable[Any], size: Callable[[Any], int]) -> list[Any]:
-    """The smallest first, up to the last that is no larger than all before it together.
-
-    So what is merged at least doubles, and nothing is written again more often than its size doubles.
-    """
-    ordered = sorted(items, key=size)
-    chosen = total = 0
-    for place, item in enumerate(ordered):
-        if place and size(item) <= total:
-            chosen = place + 1
-        total += size(item)
-    return ordered[:chosen]
 
 
 def _parts(entries: Sequence[ManifestEntry], most: int) -> Iterable[Sequence[ManifestEntry]]:

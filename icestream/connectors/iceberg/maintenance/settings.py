@@ -1,23 +1,14 @@
-"""The settings `icestream.maintenance.*` of the Iceberg sink, for a connector and for single tables of it.
-
-`icestream.maintenance.table.<namespace.name>.<key>` holds for one table, and before that of the connector.
-"""
+"""The settings `icestream.maintenance.*` of the Iceberg sink."""
 
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
-from icestream.api.config import Config, ConfigDef, Setting, Type, subset
-from icestream.api.errors import Problem
-from icestream.api.maintenance import MaintenanceRhythm
-
-PREFIX: Final = "icestream.maintenance."
-TABLE_PREFIX: Final = f"{PREFIX}table."
-
-_DAY_MS: Final = 86_400_000
+from icestream.api.config import Config, Setting, Type
+from icestream.tables.maintenance_settings import DAY_MS as _DAY_MS
+from icestream.tables.maintenance_settings import MaintenanceKeys
 
 _OF_A_TABLE: Final = (
     Setting(
@@ -90,32 +81,10 @@ _OF_A_TABLE: Final = (
     ),
 )
 
-_OF_A_CONNECTOR: Final = (
-    Setting(
-        "interval-ms",
-        Type.LONG,
-        60_000,
-        "Milliseconds from one look at a table to the next, if it has had a commit.",
-        at_least=1,
-    ),
-    Setting(
-        "commits",
-        Type.INT,
-        20,
-        "After so many commits a table is looked at even if that time has not passed.",
-        at_least=1,
-    ),
-)
-
-MAINTENANCE: Final = ConfigDef(
-    tuple(
-        Setting(PREFIX + one.name, one.type, one.default, one.doc, at_least=one.at_least)
-        for one in (_OF_A_TABLE[0], *_OF_A_CONNECTOR, *_OF_A_TABLE[1:])
-    ),
-    prefixes=(TABLE_PREFIX,),
-)
-
-_KEYS: Final[Mapping[str, Setting]] = {one.name: one for one in _OF_A_TABLE}
+_KEYS: Final = MaintenanceKeys(_OF_A_TABLE)
+MAINTENANCE: Final = _KEYS.definition
+rhythm_of: Final = _KEYS.rhythm
+maintenance_problems: Final = _KEYS.problems
 
 
 @dataclass(frozen=True)
@@ -137,12 +106,7 @@ class MaintenanceSettings:
 
 
 def maintenance_of(config: Config, table: str) -> MaintenanceSettings:
-    values = MAINTENANCE.parse(config)
-    own = subset(config, f"{TABLE_PREFIX}{table}.")
-
-    def value(name: str) -> Any:
-        return _KEYS[name].parse(own[name]) if name in own else values[PREFIX + name]
-
+    value = _KEYS.of_table(config, table)
     return MaintenanceSettings(
         enabled=value("enabled"),
         compaction=value("compaction.enabled"),
@@ -157,39 +121,3 @@ def maintenance_of(config: Config, table: str) -> MaintenanceSettings:
         orphans=value("orphans.enabled"),
         orphans_older_than=dt.timedelta(milliseconds=value("orphans.older-than-ms")),
     )
-
-
-def rhythm_of(config: Config, *, aside: bool) -> MaintenanceRhythm | None:
-    """None: no table of the connector is maintained."""
-    values = MAINTENANCE.parse(config)
-    # A word that is neither true nor false is told by `maintenance_problems`.
-    switched = [text for key, text in subset(config, TABLE_PREFIX).items() if key.endswith(".enabled")]
-    if not values[f"{PREFIX}enabled"] and not any(text.strip().lower() == "true" for text in switched):
-        return None
-    return MaintenanceRhythm(values[f"{PREFIX}interval-ms"] / 1000, values[f"{PREFIX}commits"], aside)
-
-
-def maintenance_problems(config: Config) -> list[Problem]:
-    """Of the keys of single tables: the others are settings like any."""
-    found = []
-    for key, text in config.items():
-        if not key.startswith(TABLE_PREFIX):
-            continue
-        rest = key.removeprefix(TABLE_PREFIX)
-        # `compaction.enabled` ends like `enabled`: the longest name counts.
-        name = max((one for one in _KEYS if rest.endswith(f".{one}")), key=len, default=None)
-        if name is None or "." not in rest.removesuffix(f".{name}").strip("."):
-            found.append(
-                Problem(
-                    key,
-                    f"'{key}' is not of the form {TABLE_PREFIX}<namespace.table>.<key>; keys are "
-                    f"{', '.join(_KEYS)}",
-                )
-            )
-            continue
-        setting = _KEYS[name]
-        try:
-            setting.parse(text)
-        except ValueError as error:
-            found.append(Problem(key, f"Invalid value {text} for configuration {key}: {error}"))
-    return found

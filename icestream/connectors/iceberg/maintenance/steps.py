@@ -31,10 +31,10 @@ from icestream.connectors.iceberg.maintenance.orphans import LEAST_AGE, remove_o
 from icestream.connectors.iceberg.maintenance.replace_commit import (
     MADE_BY,
     Replacement,
-    growing,
     replace_files,
 )
 from icestream.connectors.iceberg.maintenance.settings import MaintenanceSettings
+from icestream.tables.small_files import growing
 
 _log = logging.getLogger(__name__)
 

@@ -26,10 +26,11 @@ from icestream.api.sink import Commit
 from icestream.connectors.iceberg.commits.sweep import file_prefix
 from icestream.connectors.iceberg.files.stage import StageWriter
 from icestream.connectors.iceberg.maintenance.compaction import CompactionLimits, compact
-from icestream.connectors.iceberg.maintenance.replace_commit import Replacement, growing, replace_files
+from icestream.connectors.iceberg.maintenance.replace_commit import Replacement, replace_files
 from icestream.connectors.iceberg.table import IcebergTable
 from icestream.records.origins import RowOrigins
 from icestream.tables.file_origins import Origins
+from icestream.tables.small_files import growing
 from tests.unit.connectors.iceberg.maintained import (
     BUCKETS,
     PLAIN,
