@@ -59,7 +59,6 @@ def _drain_row(runs: Sequence[DrainRun]) -> list[str]:
         SIDES[one.side],
         f"{one.rows:,}",
         f"{_median(runs, 'rate'):,.0f}",
-        f"{_median(runs, 'rate_after_the_first'):,.0f}",
         f"{_median(runs, 'cpu_per_million'):.1f}",
         f"{_median(runs, 'peak_memory_mb'):,.0f}",
     ]
@@ -70,7 +69,7 @@ _RATE_HEADINGS: Final = (
     *("CPU-seconds per million", "peak memory, MB", "objects"),
 )
 _DRAIN_HEADINGS: Final = (
-    *("", "side", "rows", "rows/s from the start", "rows/s after the first"),
+    *("", "side", "rows", "rows/s"),
     *("CPU-seconds per million", "peak memory, MB"),
 )
 

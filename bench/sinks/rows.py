@@ -51,13 +51,21 @@ def filled(name: str, rows: int) -> str:
     )
 
 
-def row(id_: int, version: int) -> dict[str, Any]:
+def half_filled(name: str, rows: int) -> str:
+    """The statement that gives a table older versions of every other row, for upserts."""
+    return (
+        f"INSERT INTO \"{name}\" SELECT 2 * n, -1, '', '', '', 0, 0, false, 0, '' "
+        f"FROM generate_series(0, {(rows - 1) // 2}) AS n"
+    )
+
+
+def _row(version: int) -> dict[str, Any]:
     return {
-        "id": id_,
+        "id": version,
         "version": version,
-        "name": f"name {id_}",
-        "email": f"user{id_}@example.com",
-        "city": _CITIES[id_ % len(_CITIES)],
+        "name": f"name {version}",
+        "email": f"user{version}@example.com",
+        "city": _CITIES[version % len(_CITIES)],
         "amount": version / 7,
         "quantity": version % 100,
         "is_active": version % 2 == 0,
@@ -66,8 +74,8 @@ def row(id_: int, version: int) -> dict[str, Any]:
     }
 
 
-def records(count: int, keys: int) -> Iterator[bytes]:
-    """So many, over and over the same keys, each as the JSON converter reads it: with its schema."""
+def records(count: int) -> Iterator[bytes]:
+    """Each with another id, as the JSON converter reads it: with its schema."""
     before = f'{{"schema":{_SCHEMA},"payload":'.encode()
     for version in range(count):
-        yield before + json.dumps(row(version % keys, version)).encode() + b"}"
+        yield before + json.dumps(_row(version)).encode() + b"}"

@@ -43,8 +43,8 @@ def test_objects_under_way_and_notes_of_a_job_are_no_data(tmp_path: Path) -> Non
 
 
 def test_records_have_the_columns_of_the_table() -> None:
-    found = [json.loads(value) for value in rows.records(6, keys=4)]
-    assert [one["payload"]["id"] for one in found] == [0, 1, 2, 3, 0, 1]
+    found = [json.loads(value) for value in rows.records(6)]
+    assert [one["payload"]["id"] for one in found] == list(range(6))
     assert [one["payload"]["version"] for one in found] == list(range(6))
     assert tuple(found[0]["payload"]) == rows.COLUMNS
     assert [field["field"] for field in found[0]["schema"]["fields"]] == list(rows.COLUMNS)
@@ -53,14 +53,14 @@ def test_records_have_the_columns_of_the_table() -> None:
 
 def test_the_page_has_medians_by_case_and_side() -> None:
     drains = [
-        DrainRun("upsert", side, 1000, seconds, 0.0, 1.0, 100, 0.1)
+        DrainRun("upsert", side, 1000, seconds, 1.0, 100, 0.1)
         for side, seconds in (("peer", 1.0), ("ours", 0.5), ("ours", 0.25), ("ours", 0.1), ("peer", 2.0))
     ]
     rates = [RateRun("s3", "ours", 35_000, 10, 10, 5_000, 9_000, 9_500, 1.0, 18.0, 900, 12, 0.0)]
     outcome = report.Outcome(rates, drains, RateOptions(35_000, 40, 15, 10), DrainOptions(1, 1))
     text = report.section(json.loads(json.dumps(report.as_json(outcome))))
     assert "medians of 3 rounds; others used up to 10% of the machine" in text
-    assert "| JDBC sink, upsert of 10 columns | Icestream | 1,000 | 4,000 | 4,000 | 1000.0 | 100 |" in text
+    assert "| JDBC sink, upsert of 10 columns | Icestream | 1,000 | 4,000 | 1000.0 | 100 |" in text
     assert "| plain loop | 1,000 | 750 |" in text
     assert (
         "| JSON Lines, gzip, to S3 (moto) | Icestream | 35,000 | 5,000 | 9,000 | 1.0 | 18.0 | 900 | 12 |"
