@@ -24,7 +24,10 @@ from scripts.connector_docs import page_with_settings
 from scripts.job_manager_docs import page_with_tables
 
 ROOT = Path(__file__).parent.parent
-PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))]
+PAGES = [
+    *sorted(ROOT.glob("*.md")),
+    *(page for part in ("docs", "examples") for page in sorted((ROOT / part).rglob("*.md"))),
+]
 CONNECTOR_PAGES = sorted((ROOT / "docs" / "connectors").glob("*.md"))
 COMMANDS = sorted(main.COMMANDS)
 OUR_SETTINGS = {
