@@ -66,7 +66,8 @@ class MySqlSource(SourceDatabase):
             shape, select = Shape.DATE, f"MAKEDATE({name}, 1)"
         elif shape is Shape.TIME:
             # A driver has no times of day, only durations.
-            select = f"TIME_TO_SEC({name}) * 1000000 + MICROSECOND({name})"
+            seconds = f"HOUR({name}) * 3600 + MINUTE({name}) * 60 + SECOND({name})"
+            select = f"({seconds}) * 1000000 + MICROSECOND({name})"
         elif shape is Shape.STRING:
             select = f"CAST({name} AS CHAR)"
         return source_column(

@@ -41,9 +41,10 @@ _SHAPES: Final = {
     "timestamp": Shape.WALL_CLOCK,
     "timestamptz": Shape.INSTANT,
     "bytea": Shape.HEX,
+    **dict.fromkeys(("text", "varchar", "bpchar", "json", "uuid"), Shape.STRING),
 }
 _ITEMS: Final = {
-    **{f"_{name}": shape for name, shape in _SHAPES.items() if name in ("bool", "int2", "int4", "int8")},
+    **{f"_{name}": _SHAPES[name] for name in ("bool", "int2", "int4", "int8")},
     "_float4": Shape.FLOAT32,
     "_float8": Shape.FLOAT64,
     **{f"_{name}": Shape.STRING for name in ("text", "varchar", "bpchar", "uuid", "name")},
