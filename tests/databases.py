@@ -80,6 +80,9 @@ def running_mariadb(folder: Path, name: str = "records") -> Iterator[Server]:
         f"CREATE DATABASE {name} CHARACTER SET utf8mb4;\n"
         f"CREATE USER {name}@'%' IDENTIFIED BY '{PASSWORD}';\n"
         f"GRANT ALL ON {name}.* TO {name}@'%';\n"
+        f"CREATE USER {name}_watcher@'%' IDENTIFIED BY '{PASSWORD}';\n"
+        f"GRANT SELECT ON {name}.* TO {name}_watcher@'%';\n"
+        f"GRANT PROCESS ON *.* TO {name}_watcher@'%';\n"
     )
     command = [program, "--no-defaults", f"--datadir={data}", f"--port={port}", f"--socket={folder}/socket"]
     command += [f"--bind-address={ports.HOST}", f"--init-file={setup}", "--skip-name-resolve", *as_me]

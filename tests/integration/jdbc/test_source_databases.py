@@ -70,7 +70,7 @@ def database(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Databas
             return connection
 
         # The account lacks PROCESS, so a read waits this long for transactions that it cannot see.
-        settings = {**server.settings, "icestream.jdbc.transaction.wait.ms": "1500"}
+        settings = {**server.settings, "icestream.jdbc.transaction.wait.ms": "300"}
         yield Database("mariadb", settings, connect, table, stack)
 
 
@@ -101,8 +101,7 @@ def test_rows_by_timestamp_and_number(database: Database) -> None:
     table = database.table
     database.sql(
         f"CREATE TABLE {table} (id {_id(database)}, at TIMESTAMP NOT NULL DEFAULT CURRENT_TIMESTAMP)",
-        f"INSERT INTO {table} (at) VALUES ('2024-01-01 00:00:01'), ('2024-01-01 00:00:01'), ('2024-01-01 00:00:02')",
-        f"INSERT INTO {table} (at) VALUES ('2024-01-01 00:00:01')",
+        *(f"INSERT INTO {table} (at) VALUES ('2024-01-01 00:00:0{second}')" for second in (1, 1, 2, 1)),
     )
     for mode in ("timestamp", "timestamp+incrementing"):
         reader = database.start(mode=mode, timestamp_column_name="at")
@@ -136,7 +135,8 @@ def test_a_row_that_is_committed_late_is_not_lost(database: Database) -> None:
     database.sql(
         f"CREATE TABLE {table} (id {_id(database)}, at TIMESTAMP NOT NULL DEFAULT CURRENT_TIMESTAMP)"
     )
-    reader = database.start(mode="timestamp+incrementing", timestamp_column_name="at")
+    waits = {"icestream_jdbc_transaction_wait_ms": "2500"} if database.kind == "mariadb" else {}
+    reader = database.start(mode="timestamp+incrementing", timestamp_column_name="at", **waits)
     slow = database.connect()
     slow.cursor().execute(f"INSERT INTO {table} (id) VALUES (NULL)")
     if database.kind == "mariadb":
@@ -178,3 +178,24 @@ def test_all_rows(database: Database) -> None:
     reader = database.start(mode="bulk")
     reader.until(lambda: len(reader.ids(table)) >= 10, limit=2)
     assert reader.ids(table)[:10] == [*range(1, 6)] * 2
+
+
+def test_an_account_that_sees_transactions_waits_for_those_that_write(mariadb: Server) -> None:
+    table = f"source_{next(_NUMBERS)}"
+    host, _, port = mariadb.address.partition("://")[2].partition("/")[0].partition(":")
+    login = {"host": host, "port": int(port), "password": mariadb.password, "database": mariadb.user}
+    slow, fast = (pymysql.connect(user=mariadb.user, **login) for _ in range(2))  # type: ignore[arg-type]
+    fast.cursor().execute(f"CREATE TABLE {table} (id INT AUTO_INCREMENT PRIMARY KEY)")
+    slow.cursor().execute(f"INSERT INTO {table} VALUES (NULL)")
+    fast.cursor().execute(f"INSERT INTO {table} VALUES (NULL)")
+    fast.commit()
+    watcher = {"connection.user": f"{mariadb.user}_watcher", "topic.prefix": "", "table.whitelist": table}
+    waits = {"mode": "incrementing", "icestream.jdbc.transaction.wait.ms": "100"}
+    reader = SourceReader({**mariadb.settings, **watcher, **waits})
+    reader.quiet(1.0)
+    assert reader.rows == {}
+    slow.commit()
+    reader.until(lambda: reader.ids(table) == [1, 2])
+    reader.close()
+    slow.close()
+    fast.close()

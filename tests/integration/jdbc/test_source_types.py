@@ -208,8 +208,8 @@ def test_a_value_that_cannot_be_sent_is_named(of_postgresql: dict[str, str], rea
 _MYSQL = """
 CREATE TABLE source_types (
  id BIGINT AUTO_INCREMENT PRIMARY KEY, i1 TINYINT NOT NULL, u1 TINYINT UNSIGNED, i2 SMALLINT, u4 INT UNSIGNED,
- f4 FLOAT, f8 DOUBLE, n DECIMAL(10, 2), txt TEXT, vc VARCHAR(10) NOT NULL, bin VARBINARY(4), d DATE, t TIME(3),
- ts DATETIME(6), tz TIMESTAMP(6) NULL, js JSON, e ENUM('a', 'b'), one BIT, y YEAR
+ f4 FLOAT, f8 DOUBLE, n DECIMAL(10, 2), txt TEXT, vc VARCHAR(10) NOT NULL, bin VARBINARY(4), d DATE,
+ t TIME(3), ts DATETIME(6), tz TIMESTAMP(6) NULL, js JSON, e ENUM('a', 'b'), one BIT, y YEAR
 ) CHARACTER SET utf8mb4
 """
 _MYSQL_ROW = """
