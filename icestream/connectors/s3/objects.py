@@ -120,7 +120,8 @@ class TopicPartitionObjects:
         """Groups of one chunk with the rows of this partition alone."""
         failed: dict[int, Failure] = {}
         skipped: list[int] = []
-        kept = [group for group in groups if self._is_kept(group, failed, skipped)]
+        whole = [part for group in groups for part in _without_mixed_nulls(group)]
+        kept = [group for group in whole if self._is_kept(group, failed, skipped)]
         rows = self._gathered(kept, now_ms, failed)
         if rows is None:
             return Taken([], _in_task_put(failed), skipped)
@@ -227,9 +228,11 @@ class TopicPartitionObjects:
                 return dict.fromkeys(everyone, _NO_HEADERS)
             found |= self._layout.headers.unfit(header_view(group, self._layout.headers))
         if self._layout.keys is not None:
-            if group.key is None or _is_null(group.key):
+            if group.key is None:
                 return dict.fromkeys(everyone, _NO_KEY)
             found |= self._layout.keys.unfit(key_view(group.key, self._layout.keys))
+            if isinstance(group.key, Column) and group.key.values.null_count:
+                found |= dict.fromkeys(np.flatnonzero(group.key.nulls).tolist(), _NO_KEY)
         if not is_tombstone and group.value is not None:
             found |= self._layout.values.unfit(group.value)
         return found
@@ -306,6 +309,16 @@ def _in_task_put(failed: Mapping[int, Failure]) -> dict[int, Failure]:
 
 def _is_null(value: Typed) -> bool:
     return isinstance(value, Column) and bool(len(value)) and value.values.null_count == len(value)
+
+
+def _without_mixed_nulls(group: Records) -> Iterator[Records]:
+    """Records with values, and those without."""
+    value = group.value
+    if not isinstance(value, Column) or value.values.null_count in (0, len(value)):
+        yield group
+        return
+    yield group.take(np.flatnonzero(~value.nulls))
+    yield group.take(np.flatnonzero(value.nulls))
 
 
 def _first_offset(group: Records) -> int | str:

@@ -255,6 +255,13 @@ def test_bytes_with_a_separator() -> None:
     assert (name, gzip.decompress(data)) == ("orders+3+0000000000.txt.gz", b"a\n | b | ")
 
 
+def test_nulls_among_bytes_are_tombstones() -> None:
+    """A converter of bytes does not look for them."""
+    mixed = group(Column(pa.array([b"a", None, b"c"])), [0, 1, 2])
+    bucket, [taken] = written([[mixed]], {"format.class": RAW, "behavior.on.null.values": "ignore"})
+    assert only(bucket)[1] == b"a\nc\n" and list(taken.failed) == [1]
+
+
 def test_gzip_goes_with_json_and_bytes_only() -> None:
     """`s3.compression.type`, also of keys, whose format is Avro unless told otherwise."""
     for settings in ({"format.class": AVRO}, {"format.class": PARQUET}, {"store.kafka.keys": True}):
