@@ -32,6 +32,7 @@ from icestream.api.errors import CommitConflict
 from icestream.api.offsets import NOTHING, Offsets, Partition
 from icestream.api.sink import Commit, Sink, Target, TargetTask, WriterTask
 from icestream.connectors.delta.plugin import DeltaPlugin
+from icestream.connectors.delta.storage import Storage
 from icestream.connectors.file.plugin import FileSinkPlugin
 from icestream.connectors.iceberg.catalogs.opening import catalog_properties, open_catalog
 from icestream.connectors.iceberg.plugin import IcebergPlugin
@@ -48,6 +49,7 @@ from tests.unit.pipeline.batches import CONFIG, SOURCE, chunk
 IDS = TopicIds("cluster", {SOURCE.topic: "id"})
 OTHER = Partition("another", 3)
 SCHEMA = Schema(NestedField(1, "id", LongType(), required=True), NestedField(2, "text", StringType()))
+DELTA_SCHEMA = pa.schema([pa.field("id", pa.int64(), nullable=False), pa.field("text", pa.string())])
 BUCKETS = PartitionSpec(PartitionField(1, 1000, BucketTransform(3), "id_bucket"))
 
 
@@ -149,8 +151,7 @@ def in_aws(catalog: str, s3: Config) -> Subject:
 
 
 def delta(folder: Path, partition_by: list[str]) -> Subject:
-    schema = pa.schema([pa.field("id", pa.int64(), nullable=False), pa.field("text", pa.string())])
-    DeltaTable.create(str(folder / "ns" / "t"), schema, partition_by=partition_by)
+    DeltaTable.create(str(folder / "ns" / "t"), DELTA_SCHEMA, partition_by=partition_by)
 
     def visible() -> list[int]:
         return sorted(DeltaTable(str(folder / "ns" / "t")).to_pyarrow_table()["id"].to_pylist())
@@ -159,6 +160,30 @@ def delta(folder: Path, partition_by: list[str]) -> Subject:
     return Subject(
         lambda job: DeltaPlugin().open(job, config), visible, lambda: list(folder.rglob("*.parquet"))
     )
+
+
+def delta_in_bucket(s3: Config) -> Subject:
+    """A table in a bucket of moto, to which commits are conditional puts."""
+    folder = f"s3://warehouse/delta_{uuid.uuid4().hex[:8]}"
+    config = {
+        "delta.tables": "t",
+        "delta.location": folder,
+        **{key.replace("iceberg.catalog.", "delta.storage."): value for key, value in s3.items()},
+    }
+    storage = Storage.from_config(config)
+    place, options = f"{folder}/t", storage.for_delta(folder)
+    DeltaTable.create(place, DELTA_SCHEMA, partition_by=["text"], storage_options=options)
+
+    def visible() -> list[int]:
+        rows = DeltaTable(place, storage_options=options).to_pyarrow_table()
+        return sorted(rows["id"].to_pylist())
+
+    def leftovers() -> list[Path]:
+        selector = pf.FileSelector(place.removeprefix("s3://"), recursive=True)
+        found = storage.file_system(place).get_file_info(selector)
+        return [Path(one.path) for one in found if one.path.endswith(".parquet")]
+
+    return Subject(lambda job: DeltaPlugin().open(job, config), visible, leftovers)
 
 
 def file(folder: Path) -> Subject:
@@ -292,6 +317,7 @@ IN_AWS: Mapping[str, str] = {
         *sorted(SUBJECTS),
         "s3",
         *SERVERS,
+        "delta-s3",
         "iceberg-dynamodb",
         pytest.param("iceberg-glue", marks=pytest.mark.long),
     ]
@@ -299,6 +325,8 @@ IN_AWS: Mapping[str, str] = {
 def subject(request: pytest.FixtureRequest, tmp_path: Path, toys: None) -> Subject:
     if request.param in IN_AWS:
         return in_aws(IN_AWS[request.param], request.getfixturevalue("s3"))
+    if request.param == "delta-s3":
+        return delta_in_bucket(request.getfixturevalue("s3"))
     if request.param == "s3":
         return in_bucket(request.getfixturevalue("s3"))
     folder = tmp_path / "target"

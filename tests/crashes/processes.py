@@ -118,6 +118,25 @@ class JobProcess:
                     found.append((int(folder.name), name))
         return found
 
+    def wait_stopped(self) -> None:
+        """Wait until the process has stopped itself by SIGSTOP."""
+
+        def look() -> bool | None:
+            state = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()[0]
+            return True if state == "T" else None
+
+        self.wait(look, "not stopped")
+
+    def go_on(self) -> None:
+        os.kill(self.process.pid, signal.SIGCONT)
+
+    def ended(self) -> int:
+        """The exit code; negative: the signal."""
+        try:
+            return self.process.wait(PATIENCE)
+        except subprocess.TimeoutExpired:
+            raise AssertionError(f"still running:\n{self.text}") from None
+
     def kill(self) -> None:
         """End the process and all that it started, as a power cut would."""
         with contextlib.suppress(ProcessLookupError):
@@ -231,25 +250,6 @@ class ManagerProcess(JobProcess):
     def wait_halted(self, halt: Halt) -> int:
         """The process id of the Python worker that waits in the middle of its task."""
         return int(self.wait(halt.pid, f"no task is {halt.where}"))
-
-    def wait_stopped(self) -> None:
-        """Wait until the process has stopped itself by SIGSTOP."""
-
-        def look() -> bool | None:
-            state = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()[0]
-            return True if state == "T" else None
-
-        self.wait(look, "not stopped")
-
-    def go_on(self) -> None:
-        os.kill(self.process.pid, signal.SIGCONT)
-
-    def ended(self) -> int:
-        """The exit code; negative: the signal."""
-        try:
-            return self.process.wait(PATIENCE)
-        except subprocess.TimeoutExpired:
-            raise AssertionError(f"still running:\n{self.text}") from None
 
     def killed_itself(self) -> None:
         assert self.ended() == -signal.SIGKILL, self.text

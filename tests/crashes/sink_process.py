@@ -91,11 +91,42 @@ def spoil_databases(faults: Faults) -> None:
     spoiled._merged, spoiled._end = spoiled_merged, spoiled_end
 
 
+def spoil_delta(faults: Faults) -> None:
+    """Points inside a commit to a Delta table: its columns are added, it is sent, it has landed, and its log
+    is about to get a checkpoint."""
+    from icestream.connectors.delta.commits.log_checkpoint import LogCheckpoints
+    from icestream.connectors.delta.table import DeltaSinkTable
+
+    table: Any = DeltaSinkTable
+    send, grow, checkpoint = table._send, table._grown, LogCheckpoints.after_commit
+
+    def spoiled_send(self: DeltaSinkTable, *arguments: Any) -> None:
+        faults.reached("sending")
+        send(self, *arguments)
+        faults.reached("accepted")
+
+    def spoiled_grow(self: DeltaSinkTable, opened: Any, commit: Any) -> Any:
+        grown = grow(self, opened, commit)
+        if commit.plan.new_fields:
+            faults.reached("grown")
+        return grown
+
+    def spoiled_checkpoint(self: LogCheckpoints, name: str, opened: Any) -> None:
+        faults.reached("log checkpoint")
+        checkpoint(self, name, opened)
+
+    table._send, table._grown = spoiled_send, spoiled_grow
+    log: Any = LogCheckpoints
+    log.after_commit = spoiled_checkpoint
+
+
 def main(spec: dict[str, Any]) -> None:
     logs.configure("INFO")
     faults = Faults([Fault(*fault) for fault in spec["faults"]])
     spoil_transactions(faults)
     spoil_files(faults)
+    if spec["config"]["connector.class"] == "DeltaSinkConnector":
+        spoil_delta(faults)
     spoil_ledgers(faults)
     spoil_databases(faults)
 

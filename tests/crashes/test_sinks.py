@@ -42,6 +42,12 @@ KINDS: Mapping[str, Callable[[Path], dict[str, str]]] = {
         "iceberg.catalog.uri": f"jdbc:sqlite:{folder}/catalog.db",
         "iceberg.catalog.warehouse": f"file://{folder}/warehouse",
     },
+    "delta": lambda folder: {
+        "connector.class": "DeltaSinkConnector",
+        "delta.tables": "ns.t",
+        "delta.control.commit.interval-ms": "100",
+        "delta.location": str(folder),
+    },
     "file": lambda folder: {"connector.class": "FileStreamSink", "file": str(folder / "out.txt")},
     "s3-folder": lambda folder: {
         "connector.class": "S3SinkConnector",

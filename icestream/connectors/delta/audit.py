@@ -16,6 +16,7 @@ from pyroaring import BitMap64
 from icestream.api.checkpoint import FoundCheckpoint
 from icestream.api.offsets import Partition
 from icestream.api.sink import RowOffsets, TargetAudit, layered
+from icestream.connectors.delta.commits.log import TableLog
 from icestream.connectors.delta.commits.marks import MADE_BY
 from icestream.connectors.delta.opening import delta_errors
 from icestream.connectors.delta.storage import Storage, file_path, storage_errors
@@ -28,6 +29,8 @@ _CHANGES_NO_ROWS: Final = frozenset(
         *("UPDATE TABLE METADATA", "UPDATE FIELD METADATA", "UPGRADE PROTOCOL", "FSCK"),
     }
 )
+_MOST_COMMITS: Final = 20_000
+"""That are looked at for those of other writers."""
 
 
 def audit(
@@ -35,7 +38,7 @@ def audit(
 ) -> TargetAudit:
     with delta_errors("reading the files of the table"):
         files = pa.table(table.get_add_actions(flatten=True))
-        entries = table.history()
+        entries = TableLog.of(location, storage).last_entries(table.version(), _MOST_COMMITS)
         deleted = pa.table(table.deletion_vectors()) if _has_vectors(table) else None
     if any(key in entry and entry.get("operation") == "MERGE" for entry in entries):
         # A change may replace a row, remove one, or come to nothing: rows prove nothing of changes.

@@ -11,7 +11,7 @@ from typing import Final
 import pyarrow.fs as pf
 
 from icestream.api.config import Config
-from icestream.connectors.delta.commits.log_transactions import LOG
+from icestream.connectors.delta.commits.log import FOLDER
 from icestream.connectors.delta.commits.marks import key_of
 from icestream.connectors.delta.opening import delta_errors, open_table
 from icestream.connectors.delta.settings import own_locations
@@ -50,7 +50,7 @@ def _names(files: pf.FileSystem, root: str, above: tuple[str, ...]) -> Iterator[
     """A folder with a log is a table; what is below it is its own."""
     inside = files.get_file_info(pf.FileSelector(posixpath.join(root, *above), allow_not_found=True))
     folders = [one.base_name for one in inside if one.type is pf.FileType.Directory]
-    if LOG in folders:
+    if FOLDER in folders:
         if above and name_problem(".".join(above), bare_names=True) is None:
             yield ".".join(above)
         return

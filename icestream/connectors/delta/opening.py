@@ -6,6 +6,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Final
 
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError, TableNotFoundError
@@ -15,6 +16,8 @@ from icestream.connectors.delta.storage import Storage, table_uri, told
 from icestream.waits import waiting_for
 
 _log = logging.getLogger(__name__)
+
+_NO_LOG: Final = "No files in log segment"
 
 
 @contextmanager
@@ -37,3 +40,8 @@ def open_table(name: str, location: str, storage: Storage) -> DeltaTable | None:
             return DeltaTable(table_uri(location), storage_options=storage.for_delta(location))
         except TableNotFoundError:
             return None
+        except DeltaError as error:
+            # An empty folder of an object store is none that is not there.
+            if _NO_LOG in str(error):
+                return None
+            raise

@@ -35,9 +35,8 @@ from icestream.api.offsets import NOTHING
 from icestream.api.sink import Commit, Receipt, Target, TargetAudit
 from icestream.connectors.delta.audit import audit
 from icestream.connectors.delta.commits.finder import RETENTION, Finder, JobState
+from icestream.connectors.delta.commits.log import TableLog
 from icestream.connectors.delta.commits.log_checkpoint import LogCheckpoints
-from icestream.connectors.delta.commits.log_transactions import last_checkpoint
-from icestream.connectors.delta.commits.log_transactions import transactions as log_transactions
 from icestream.connectors.delta.commits.marks import key_of, mark_of, transactions
 from icestream.connectors.delta.commits.sweep import file_prefix, sweep
 from icestream.connectors.delta.files.live import live_files
@@ -53,7 +52,7 @@ from icestream.connectors.delta.schemas import (
     relaxed_columns,
     same,
 )
-from icestream.connectors.delta.storage import Storage, file_path, storage_errors, told
+from icestream.connectors.delta.storage import Storage, file_path, told
 from icestream.connectors.delta.upserts.changes import read_changes
 from icestream.connectors.delta.upserts.merge import Merge, Merged
 from icestream.connectors.delta.upserts.unfit import refuse_unfit_for_upserts
@@ -105,8 +104,9 @@ class DeltaSinkTable(Target):
         self._job = job
         self._options = options
         self._handle: DeltaTable | None = None
-        self._finder = Finder(job, self._transactions_at)
-        self._log_checkpoints = LogCheckpoints(self._last_log_checkpoint)
+        self._log = TableLog.of(options.location, options.storage)
+        self._finder = Finder(job, self._log)
+        self._log_checkpoints = LogCheckpoints(self._log)
 
     # -- what it says --
 
@@ -130,17 +130,6 @@ class DeltaSinkTable(Target):
     def _state(self, table: DeltaTable) -> JobState:
         with delta_errors(f"reading the log of {self.name}"):
             return self._finder.find(table)
-
-    def _transactions_at(self, version: int) -> dict[str, int]:
-        options = self._options
-        with storage_errors(f"reading the log of {self.name}"):
-            files = options.storage.file_system(options.location)
-            return log_transactions(files, file_path(options.location), version)
-
-    def _last_log_checkpoint(self) -> int:
-        options = self._options
-        with storage_errors(f"reading the log of {self.name}"):
-            return last_checkpoint(options.storage.file_system(options.location), file_path(options.location))
 
     # -- how to write --
 

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from deltalake import DeltaTable
 
 from icestream.api.checkpoint import FoundCheckpoint
 from icestream.api.errors import LostOffsets
+from icestream.connectors.delta.commits.log import TableLog
 from icestream.connectors.delta.commits.marks import Walk, checkpoint_from, key_of, walk
 
 RETENTION: Final = "delta.setTransactionRetentionDuration"
-_STEPS: Final = (20, 500)
-"""Commits that are looked at before all are."""
 
 
 @dataclass(frozen=True)
@@ -36,27 +34,24 @@ class _Known:
 class Finder:
     """Remembers what it has found, and reads only what was committed since."""
 
-    def __init__(self, job: str, transactions_at: Callable[[int], Mapping[str, int]]) -> None:
+    def __init__(self, job: str, log: TableLog) -> None:
         self._key = key_of(job)
-        self._transactions_at = transactions_at
+        self._log = log
         self._known: _Known | None = None
 
     def find(self, table: DeltaTable) -> JobState:
         version = table.version()
         table_id = str(table.metadata().id)
-        state = self._still(table, table_id, version) or self._anew(table, version)
+        state = self._still(table_id, version) or self._anew(table, version)
         self._known = _Known(table_id, version, state)
         return state
 
-    def forget(self) -> None:
-        self._known = None
-
-    def _still(self, table: DeltaTable, table_id: str, version: int) -> JobState | None:
+    def _still(self, table_id: str, version: int) -> JobState | None:
         """What was found before, if nothing that has been committed since says otherwise."""
         known = self._known
         if known is None or known.table_id != table_id or known.version > version:
             return None
-        since = table.history(version - known.version) if version > known.version else []
+        since = self._log.entries(version, known.version + 1)
         is_other = any(self._key in entry or entry.get("operation") == "RESTORE" for entry in since)
         return None if is_other else known.state
 
@@ -65,7 +60,7 @@ class Finder:
         forgets = RETENTION in table.metadata().configuration
         if sequence is None and not forgets:
             return JobState(0, FoundCheckpoint(None))
-        looked, oldest = walk(_entries(table, version), self._key)
+        looked, oldest = walk(self._log.entries(version), self._key)
         if sequence is None and looked.newest is None:
             return JobState(0, FoundCheckpoint(None))
         return JobState(sequence or 0, self._found(looked, oldest, version))
@@ -75,23 +70,10 @@ class Finder:
             return looked.as_found()
         # Log clean-up has taken the marks, and left transactions.
         at = looked.bound if looked.bound is not None else version
-        held = checkpoint_from(self._key, self._transactions_at(at))
+        held = checkpoint_from(self._key, self._log.transactions(at))
         if held is None:
             raise LostOffsets(
                 "the job has committed to the table before, but its log no longer says how far: neither "
                 "commitInfo nor transactions are left; move the offsets by hand"
             )
         return Walk(held, looked.newest or held, looked.bound).as_found()
-
-
-def _entries(table: DeltaTable, version: int) -> Iterator[Mapping[str, Any]]:
-    """The log from its newest commit back, as far as it reaches; read a little at a time."""
-    seen = 0
-    for limit in (*_STEPS, None):
-        entries = table.history(limit)
-        for entry in entries[seen:]:
-            if entry["version"] <= version:
-                yield entry
-        if limit is None or len(entries) < limit:
-            return
-        seen = len(entries)

@@ -4,11 +4,12 @@ than the table keeps. A step of its own after a commit; what fails is tried agai
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
 from typing import Final
 
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
+
+from icestream.connectors.delta.commits.log import TableLog
 
 _log = logging.getLogger(__name__)
 
@@ -18,8 +19,8 @@ _INTERVAL: Final = 100
 class LogCheckpoints:
     """Of one table, which others may write to and make checkpoints of as well."""
 
-    def __init__(self, read_last: Callable[[], int]) -> None:
-        self._read_last = read_last
+    def __init__(self, log: TableLog) -> None:
+        self._log = log
         self._last: int | None = None
         """The version of the last one, as far as is known."""
 
@@ -31,11 +32,11 @@ class LogCheckpoints:
             interval = max(1, int(properties.get("delta.checkpointInterval", _INTERVAL)))
         except ValueError:
             interval = _INTERVAL
-        if self._last is None:
-            self._last = self._read_last()
-        if version // interval <= self._last // interval:
-            return
         try:
+            if self._last is None:
+                self._last = self._log.last_checkpoint()
+            if version // interval <= self._last // interval:
+                return
             table.create_checkpoint()
             if properties.get("delta.enableExpiredLogCleanup", "true").lower() != "false":
                 table.cleanup_metadata()

@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.fs as pf
 from deltalake import DeltaTable
 
-from icestream.connectors.delta.commits.log_transactions import LOG
+from icestream.connectors.delta.commits.log import FOLDER, TableLog
 from icestream.connectors.delta.commits.marks import checkpoint_of, key_of
 from icestream.connectors.delta.storage import Storage, file_path
 from icestream.tables.change_files import CHANGES_SUFFIX
@@ -52,12 +52,13 @@ def file_prefix(job: str, table_id: str) -> str:
 
 def sweep(table: DeltaTable, location: str, storage: Storage, job: str, landed: str, now: dt.datetime) -> int:
     """Remove the files of the job's dead batches, and tell how many; `landed` is its last commit."""
-    entries = table.history(_MOST_COMMITS)
+    entries = TableLog.of(location, storage).last_entries(table.version(), _MOST_COMMITS)
     key = key_of(job)
     commits = {mark.commit for entry in entries if (mark := checkpoint_of(entry, key)) is not None}
     if landed not in commits:
         return 0
-    since = dt.datetime.fromtimestamp(min(int(one["timestamp"]) for one in entries) / 1000, dt.UTC)
+    moments = [int(one["timestamp"]) for one in entries if "timestamp" in one]
+    since = dt.datetime.fromtimestamp(min(moments) / 1000, dt.UTC)
     files = storage.file_system(location)
     prefix = file_prefix(job, str(table.metadata().id))
     found = list(_files(files, file_path(location), prefix))
@@ -90,7 +91,7 @@ def _is_of_no_use(file: _Found, commits: set[str], landed: str) -> bool:
 def _files(files: pf.FileSystem, root: str, prefix: str) -> Iterator[_Found]:
     for info in files.get_file_info(pf.FileSelector(root, allow_not_found=True, recursive=True)):
         name = info.base_name
-        if info.type is not pf.FileType.File or not name.startswith(prefix) or f"/{LOG}/" in info.path:
+        if info.type is not pf.FileType.File or not name.startswith(prefix) or f"/{FOLDER}/" in info.path:
             continue
         written: dt.datetime | None = info.mtime
         rest = name.removeprefix(prefix)

@@ -25,6 +25,7 @@ from deltalake.exceptions import DeltaError
 from deltalake.transaction import AddAction, RemoveAction
 
 from icestream.api.errors import CommitConflict, CommitUnknown, FatalError, SinkUnavailable
+from icestream.connectors.delta.commits.log import TableLog
 from icestream.connectors.delta.commits.marks import MADE_BY
 from icestream.connectors.delta.commits.sweep import MERGED
 from icestream.connectors.delta.files.live import FileReader, LiveFile, live_files
@@ -171,7 +172,9 @@ class Compaction:
         try:
             table = self.load()
             with delta_errors(f"reading the log of {self.name}"):
-                entries = table.history(max(1, table.version() - before))
+                version = table.version()
+                log = TableLog.of(self.location, self.storage)
+                entries = log.last_entries(version, max(1, version - before))
         except SinkUnavailable as unavailable:
             raise CommitUnknown(
                 f"{self.name}: a compaction may have landed and the storage does not answer: {unavailable}"

@@ -20,7 +20,7 @@ from deltalake import DeltaTable
 
 from icestream.api.errors import CommitConflict, NotFoundError, PreconditionError
 from icestream.api.maintenance import HistoryEntry, Maintainer, MaintenanceRun, MaintenanceStep
-from icestream.connectors.delta.commits.log_transactions import LOG
+from icestream.connectors.delta.commits.log import FOLDER, TableLog
 from icestream.connectors.delta.commits.sweep import file_prefix
 from icestream.connectors.delta.maintenance.compaction import Compaction, CompactionLimits
 from icestream.connectors.delta.maintenance.settings import MaintenanceSettings
@@ -30,6 +30,7 @@ from icestream.connectors.delta.storage import Storage, file_path, storage_error
 
 _log = logging.getLogger(__name__)
 
+_MOST_COMMITS: Final = 20_000
 _MOST_READ: Final = 500
 """Commits whose files are counted for the history: each is a file of the log."""
 
@@ -115,7 +116,9 @@ class TableMaintainer(Maintainer):
     def history(self) -> Sequence[HistoryEntry]:
         table = self._load()
         with delta_errors(f"reading the log of {self._place.name}"):
-            entries = table.history()
+            entries = TableLog.of(self._place.location, self._place.storage).last_entries(
+                table.version(), _MOST_COMMITS
+            )
         found = []
         for place, entry in enumerate(entries):
             counts = self._counts(int(entry["version"])) if place < _MOST_READ else _Counts()
@@ -135,7 +138,7 @@ class TableMaintainer(Maintainer):
     def _counts(self, version: int) -> _Counts:
         place = self._place
         files = place.storage.file_system(place.location)
-        path = posixpath.join(file_path(place.location), LOG, f"{version:020}.json")
+        path = posixpath.join(file_path(place.location), FOLDER, f"{version:020}.json")
         try:
             with storage_errors(f"reading the log of {place.name}"), files.open_input_stream(path) as stream:
                 text = stream.read()

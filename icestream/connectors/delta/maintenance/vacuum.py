@@ -19,6 +19,7 @@ from urllib.parse import unquote
 import pyarrow.fs as pf
 from deltalake import DeltaTable
 
+from icestream.connectors.delta.commits.log import TableLog
 from icestream.connectors.delta.commits.marks import MADE_BY, key_of
 from icestream.connectors.delta.commits.sweep import file_prefix
 from icestream.connectors.delta.storage import Storage, file_path
@@ -27,6 +28,7 @@ _log = logging.getLogger(__name__)
 
 LEAST_AGE: Final = dt.timedelta(days=1)
 """Younger orphans may be of a commit that is under way, whoever makes it."""
+_MOST_COMMITS: Final = 20_000
 _CLOCKS: Final = dt.timedelta(hours=1)
 """By so much the clocks of the writers and of the storage may differ."""
 _OURS: Final = re.compile(r"(icestream-[0-9a-f]{16}-)[0-9a-f-]{36}-")
@@ -76,7 +78,7 @@ def vacuum(
     found = list(_there(files, [posixpath.join(root, path) for path in paths]))
     gone = found
     if orphans:
-        live = _LiveBatches(table)
+        live = _LiveBatches(table, TableLog.of(location, storage))
         before = now - older_than
         gone = [
             one for one in found if _written(one) < before and not live.may_have(one.base_name, _written(one))
@@ -111,10 +113,10 @@ def _written(info: Any) -> dt.datetime:
 class _LiveBatches:
     """Which files a batch that has not landed yet may still commit, as far as the log tells."""
 
-    def __init__(self, table: DeltaTable) -> None:
+    def __init__(self, table: DeltaTable, log: TableLog) -> None:
         key, table_id = key_of(""), str(table.metadata().id)
         self._landed: dict[str, dt.datetime] = {}
-        for entry in table.history():
+        for entry in log.last_entries(table.version(), _MOST_COMMITS):
             at = dt.datetime.fromtimestamp(int(entry.get("timestamp", 0)) / 1000, dt.UTC)
             for name in entry:
                 if name.startswith(key):

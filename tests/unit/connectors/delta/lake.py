@@ -114,8 +114,8 @@ class Lake:
         assert receipt.checkpoint is not None
         return receipt.checkpoint
 
-    def with_config(self, **more: str) -> Lake:
-        return replace(self, config={**self.config, **{k.replace("__", "."): v for k, v in more.items()}})
+    def with_config(self, more: Mapping[str, str]) -> Lake:
+        return replace(self, config={**self.config, **more})
 
 
 def ids(start: int, until: int) -> list[dict[str, Any]]:

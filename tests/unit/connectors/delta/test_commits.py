@@ -23,6 +23,7 @@ from icestream.api.errors import CommitConflict, CommitUnknown, ConfigError, Los
 from icestream.api.offsets import NOTHING, Offsets
 from icestream.api.sink import Commit
 from icestream.connectors.delta import table as table_module
+from icestream.connectors.delta.commits.log import TableLog
 from icestream.connectors.delta.table import DeltaSinkTable
 from tests.unit.connectors.delta.lake import IDS, Lake, ids
 from tests.unit.pipeline.batches import SOURCE
@@ -339,14 +340,14 @@ def test_a_topic_that_was_created_anew_is_told_by_its_id(lake: Lake) -> None:
 def test_a_job_whose_traces_are_gone_stops(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
     lake.land(ids(0, 2))
     cleaned_up(lake)
-    monkeypatch.setattr(DeltaSinkTable, "_transactions_at", lambda self, version: {})
+    monkeypatch.setattr(TableLog, "transactions", lambda self, version: {})
     with pytest.raises(LostOffsets, match="move the offsets by hand"):
         lake.target().found()
 
 
 def test_a_table_that_forgets_transactions_is_told_all_of_them(lake: Lake) -> None:
     forgets = lake.with_config(
-        **{"delta__tables__auto-create-props__delta__setTransactionRetentionDuration": "interval 1 days"}
+        {"delta.tables.auto-create-props.delta.setTransactionRetentionDuration": "interval 1 days"}
     )
     first = forgets.land(ids(0, 2))
     second = forgets.land(ids(2, 4), first)
@@ -359,7 +360,7 @@ def test_a_table_that_forgets_transactions_is_told_all_of_them(lake: Lake) -> No
 
 
 def test_the_log_gets_checkpoints_in_a_step_of_its_own(lake: Lake) -> None:
-    every_two = lake.with_config(**{"delta__tables__auto-create-props__delta__checkpointInterval": "2"})
+    every_two = lake.with_config({"delta.tables.auto-create-props.delta.checkpointInterval": "2"})
     before = None
     for start in range(0, 10, 2):
         before = every_two.land(ids(start, start + 2), before)
@@ -370,7 +371,7 @@ def test_the_log_gets_checkpoints_in_a_step_of_its_own(lake: Lake) -> None:
 def test_a_checkpoint_of_the_log_that_fails_is_made_later(
     lake: Lake, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    every_two = lake.with_config(**{"delta__tables__auto-create-props__delta__checkpointInterval": "2"})
+    every_two = lake.with_config({"delta.tables.auto-create-props.delta.checkpointInterval": "2"})
     first = every_two.land(ids(0, 2))
     with monkeypatch.context() as patched, caplog.at_level(logging.WARNING):
         patched.setattr(DeltaTable, "create_checkpoint", fails(OSError("disk full")))

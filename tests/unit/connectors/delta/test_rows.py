@@ -157,10 +157,10 @@ def test_a_table_says_which_columns_have_statistics(lake: Lake) -> None:
 
 def test_a_table_is_created_from_its_records(lake: Lake) -> None:
     created = lake.with_config(
-        **{
-            "delta__table__ns__t__partition-by": "region",
-            "delta__table__ns__t__id-columns": "id",
-            "delta__tables__auto-create-props__delta__appendOnly": "true",
+        {
+            "delta.table.ns.t.partition-by": "region",
+            "delta.table.ns.t.id-columns": "id",
+            "delta.tables.auto-create-props.delta.appendOnly": "true",
         }
     )
     checkpoint = created.land([{"id": 1, "region": "eu", "deep": {"a": [1]}}, {"id": 2, "region": None}])
@@ -179,23 +179,23 @@ def test_a_table_is_created_from_its_records(lake: Lake) -> None:
 @pytest.mark.parametrize(
     ("key", "value", "said"),
     [
-        ("delta__tables__default-partition-by", "nowhere", "the records have no field 'nowhere'"),
-        ("delta__tables__default-partition-by", "deep", "divides no table"),
-        ("delta__tables__default-partition-by", "id,text,deep", "divides no table"),
-        ("delta__tables__default-id-columns", "nowhere", "the records have no field 'nowhere'"),
+        ("delta.tables.default-partition-by", "nowhere", "the records have no field 'nowhere'"),
+        ("delta.tables.default-partition-by", "deep", "divides no table"),
+        ("delta.tables.default-partition-by", "id,text,deep", "divides no table"),
+        ("delta.tables.default-id-columns", "nowhere", "the records have no field 'nowhere'"),
     ],
 )
 def test_a_table_that_cannot_be_as_the_config_says_is_not_created(
     lake: Lake, key: str, value: str, said: str
 ) -> None:
     with pytest.raises(ConfigError, match=said):
-        lake.with_config(**{key: value}).land([{"id": 1, "text": "a", "deep": {"x": 1}}])
+        lake.with_config({key: value}).land([{"id": 1, "text": "a", "deep": {"x": 1}}])
     assert not lake.path.exists()
 
 
 def test_a_table_that_is_missing_is_an_error_unless_it_may_be_created(lake: Lake) -> None:
     with pytest.raises(ConfigError, match=r"Table 'ns\.t' is not at .*create it first"):
-        lake.with_config(**{"delta__tables__auto-create-enabled": "false"}).target().found()
+        lake.with_config({"delta.tables.auto-create-enabled": "false"}).target().found()
 
 
 def test_new_fields_become_columns_on_every_level(lake: Lake) -> None:
@@ -212,7 +212,7 @@ def test_new_fields_become_columns_on_every_level(lake: Lake) -> None:
 
 def test_fields_are_left_out_of_a_table_that_does_not_grow(lake: Lake) -> None:
     first = lake.land(ids(0, 1))
-    still = lake.with_config(**{"delta__tables__evolve-schema-enabled": "false"})
+    still = lake.with_config({"delta.tables.evolve-schema-enabled": "false"})
     still.land([{"id": 1, "text": "t1", "more": 1}], first)
     assert still.rows() == ids(0, 2)
 
@@ -241,7 +241,7 @@ def test_a_number_that_is_too_wide_for_its_column_is_a_bad_record(lake: Lake) ->
 
 def test_names_match_whatever_their_case(lake: Lake) -> None:
     DeltaTable.create(str(lake.path), pa.schema([("id", pa.int64()), ("Text", pa.string())]))
-    lake.with_config(**{"delta__tables__schema-case-insensitive": "true"}).land([{"ID": 1, "text": "a"}])
+    lake.with_config({"delta.tables.schema-case-insensitive": "true"}).land([{"ID": 1, "text": "a"}])
     assert lake.rows() == [{"id": 1, "Text": "a"}]
 
 
@@ -257,7 +257,7 @@ def test_new_columns_are_optional_if_the_config_says_so(lake: Lake) -> None:
 
 
 def test_rows_tell_where_they_are_from(lake: Lake) -> None:
-    told = lake.with_config(**{"icestream__delta__kafka-columns": "topic,partition,offset,timestamp"})
+    told = lake.with_config({"icestream.delta.kafka-columns": "topic,partition,offset,timestamp"})
     told.land(ids(0, 2))
     row = told.rows()[1]
     assert (row["_kafka_metadata_topic"], row["_kafka_metadata_partition"]) == ("events", 0)
@@ -266,7 +266,7 @@ def test_rows_tell_where_they_are_from(lake: Lake) -> None:
 
 
 def test_free_form_fields_are_columns_of_text(lake: Lake) -> None:
-    told = lake.with_config(**{"icestream__delta__json-columns": "payload"})
+    told = lake.with_config({"icestream.delta.json-columns": "payload"})
     told.land([{"id": 1, "payload": {"any": [1, {"thing": True}]}}])
     assert json.loads(told.rows()[0]["payload"]) == {"any": [1, {"thing": True}]}
 
@@ -338,9 +338,9 @@ def test_a_very_long_value_has_a_folder_that_every_store_can_have(lake: Lake) ->
 
 def test_files_are_written_as_the_properties_say(lake: Lake) -> None:
     small = lake.with_config(
-        **{
-            "delta__tables__write-props__delta__targetFileSize": "100",
-            "delta__tables__write-props__delta__parquet__compression__codec": "gzip",
+        {
+            "delta.tables.write-props.delta.targetFileSize": "100",
+            "delta.tables.write-props.delta.parquet.compression.codec": "gzip",
         }
     )
     small.land(ids(0, 50))
@@ -352,6 +352,6 @@ def test_files_are_written_as_the_properties_say(lake: Lake) -> None:
 
 def test_a_table_of_its_own_place(lake: Lake, tmp_path: Path) -> None:
     elsewhere = tmp_path / "else where" / "t"
-    placed = lake.with_config(delta__table__ns__t__location=f"file://{tmp_path}/else%20where/t")
+    placed = lake.with_config({"delta.table.ns.t.location": f"file://{tmp_path}/else%20where/t"})
     placed.land(ids(0, 3))
     assert DeltaTable(str(elsewhere)).count() == 3

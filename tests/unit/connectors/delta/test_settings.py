@@ -17,9 +17,8 @@ from tests.unit.connectors.delta.lake import Lake, ids
 GOOD: Config = {"delta.tables": "a.b", "delta.location": "/lake"}
 
 
-def said(**more: str) -> list[str]:
-    config = {**GOOD, **{key.replace("__", "."): value for key, value in more.items()}}
-    return [f"{one.key}: {one}" for one in settings.problems(config)]
+def said(more: Config) -> list[str]:
+    return [f"{one.key}: {one}" for one in settings.problems({**GOOD, **more})]
 
 
 def test_the_class_is_found_by_its_short_names() -> None:
@@ -28,40 +27,40 @@ def test_the_class_is_found_by_its_short_names() -> None:
 
 
 def test_a_good_config_is_good() -> None:
-    assert said() == []
-    assert said(delta__location="s3://bucket/folder") == []
-    assert said(delta__location="file:///lake", delta__tables="bare,a.b.c") == []
+    assert said({}) == []
+    assert said({"delta.location": "s3://bucket/folder"}) == []
+    assert said({"delta.location": "file:///lake", "delta.tables": "bare,a.b.c"}) == []
 
 
 @pytest.mark.parametrize(
     ("key", "value", "expected"),
     [
-        ("delta__tables", "", "'delta.tables' is missing"),
-        ("delta__tables", "../etc", "cannot be"),
-        ("delta__tables", "a..b", "cannot be"),
-        ("delta__tables", "a/b", "cannot be"),
-        ("delta__location", "", "'delta.location' is missing"),
-        ("delta__location", "lake", "begin with '/'"),
-        ("delta__location", "/", "begin with '/'"),
-        ("delta__location", "/lake/../etc", "leads upwards"),
-        ("delta__location", "s3://bucket", "lacks bucket or folder"),
-        ("delta__location", "gs://bucket/folder", "neither a folder of this machine nor S3"),
-        ("delta__location", "file://host/lake", "neither a folder of this machine nor S3"),
-        ("delta__location", "s3://id:secret@bucket/folder", "parts that a folder has not"),
-        ("delta__table__a__b__location", "lake", "begin with '/'"),
-        ("delta__storage__s3__endpoint", "minio:9000", "lacks its scheme"),
-        ("delta__storage__s3__access-key-id", "me", "secret-access-key' is missing"),
-        ("delta__storage__s3__secret-access-key", "me", "access-key-id' is missing"),
-        ("delta__tables__auto-create-props__icestream.x", "1", "kept for jobs"),
-        ("delta__tables__auto-create-props__delta.targetFileSize", "1mb", "write a number of bytes"),
-        ("delta__tables__write-props__delta.parquet.compression.codec", "lzo", "one of zstd"),
-        ("delta__tables__write-props__delta.appendOnly", "true", "none that decides how files are written"),
-        ("delta__tables__route-template", "x.${topic}", "names tables by records"),
-        ("delta__tables__dynamic-enabled", "true", "names tables by records"),
+        ("delta.tables", "", "'delta.tables' is missing"),
+        ("delta.tables", "../etc", "cannot be"),
+        ("delta.tables", "a..b", "cannot be"),
+        ("delta.tables", "a/b", "cannot be"),
+        ("delta.location", "", "'delta.location' is missing"),
+        ("delta.location", "lake", "begin with '/'"),
+        ("delta.location", "/", "begin with '/'"),
+        ("delta.location", "/lake/../etc", "leads upwards"),
+        ("delta.location", "s3://bucket", "lacks bucket or folder"),
+        ("delta.location", "gs://bucket/folder", "neither a folder of this machine nor S3"),
+        ("delta.location", "file://host/lake", "neither a folder of this machine nor S3"),
+        ("delta.location", "s3://id:secret@bucket/folder", "parts that a folder has not"),
+        ("delta.table.a.b.location", "lake", "begin with '/'"),
+        ("delta.storage.s3.endpoint", "minio:9000", "lacks its scheme"),
+        ("delta.storage.s3.access-key-id", "me", "secret-access-key' is missing"),
+        ("delta.storage.s3.secret-access-key", "me", "access-key-id' is missing"),
+        ("delta.tables.auto-create-props.icestream.x", "1", "kept for jobs"),
+        ("delta.tables.auto-create-props.delta.targetFileSize", "1mb", "write a number of bytes"),
+        ("delta.tables.write-props.delta.parquet.compression.codec", "lzo", "one of zstd"),
+        ("delta.tables.write-props.delta.appendOnly", "true", "none that decides how files are written"),
+        ("delta.tables.route-template", "x.${topic}", "names tables by records"),
+        ("delta.tables.dynamic-enabled", "true", "names tables by records"),
     ],
 )
 def test_what_is_wrong_is_said(key: str, value: str, expected: str) -> None:
-    found = said(**{key: value})
+    found = said({key: value})
     assert any(expected in one for one in found), found
     assert not any("secret@" in one for one in found)
 
