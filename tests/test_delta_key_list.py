@@ -67,8 +67,8 @@ KEYS: Final = {
 MAINTENANCE: Final = f"{UNIT}/test_maintenance.py::test_every_key_counts"
 ALL: Final = {
     **KEYS,
-    **dict.fromkeys((name for name in settings.MAINTENANCE.names), MAINTENANCE),
-    **dict.fromkeys(settings.MAINTENANCE.prefixes, MAINTENANCE),
+    **dict.fromkeys((name for name in settings.MAINTENANCE.definition.names), MAINTENANCE),
+    **dict.fromkeys(settings.MAINTENANCE.definition.prefixes, MAINTENANCE),
 }
 
 
