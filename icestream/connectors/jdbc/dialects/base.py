@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any, ClassVar, NamedTuple, Protocol
+from typing import Any, ClassVar, Final, NamedTuple, Protocol
 
 import pyarrow as pa
 
@@ -44,6 +44,10 @@ class ErrorKind(Enum):
     """A value or a constraint: the statement is fine, and so are other rows."""
     LOGIN = "login"
     FATAL = "fatal"
+
+
+OWN_COLUMNS: Final = ("__icestream_seq", "__icestream_kind", "__icestream_source", "__icestream_offset")
+"""What stands before the columns of a table while its rows are staged: it can have none of that name."""
 
 
 class TableId(NamedTuple):
@@ -181,17 +185,24 @@ class Dialect(ABC):
 
     @abstractmethod
     def create_stage(
-        self, connection: Connection, stage: str, table: str, columns: Sequence[str], *, temporary: bool
+        self,
+        connection: Connection,
+        stage: str,
+        table: str,
+        columns: Mapping[str, str | None],
+        *,
+        temporary: bool,
     ) -> None:
-        """A table with these columns of another one, all of them nullable, and with ours before them."""
+        """A table with these columns of another one, all of them nullable, and with ours. Columns that the
+        other one is still to get have their type."""
 
     def index_stage(self, connection: Connection, stage: str) -> None:
         """Before its rows are asked for by their numbers, many times; most have a primary key."""
         return
 
     @abstractmethod
-    def load(self, connection: Connection, stage: str, rows: pa.Table) -> None:
-        """All rows into a staging table, in the order of its columns; what is refused, refuses all."""
+    def load(self, connection: Connection, stage: str, columns: Sequence[str], rows: pa.Table) -> None:
+        """All rows into these columns of a staging table, after ours; what is refused, refuses all."""
 
     def insert(self, merge: Merge) -> str:
         names = ", ".join(merge.columns)

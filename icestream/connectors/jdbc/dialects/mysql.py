@@ -10,6 +10,7 @@ import pyarrow.types as pt
 
 from icestream.connectors.jdbc.addresses import DatabaseAddress
 from icestream.connectors.jdbc.dialects.base import (
+    OWN_COLUMNS,
     ColumnInfo,
     Connection,
     Dialect,
@@ -213,23 +214,30 @@ class MySql(Dialect):
         return "VARCHAR(256)" if is_key else "LONGTEXT" if pt.is_nested(kind) else "TEXT"
 
     def create_stage(
-        self, connection: Connection, stage: str, table: str, columns: Sequence[str], *, temporary: bool
+        self,
+        connection: Connection,
+        stage: str,
+        table: str,
+        columns: Mapping[str, str | None],
+        *,
+        temporary: bool,
     ) -> None:
         how = "TEMPORARY " if temporary else ""
         own = "__icestream_seq BIGINT NOT NULL DEFAULT 0 PRIMARY KEY, __icestream_kind SMALLINT DEFAULT 0, "
         own += "__icestream_source INT DEFAULT 0, __icestream_offset BIGINT DEFAULT 0"
         # Of an outer join all columns are nullable, as those of a deletion must be.
-        listed = ", ".join(f"t.{one}" for one in columns)
+        listed = ", ".join(f"t.{name}" for name, kind in columns.items() if kind is None) or "NULL AS none"
+        own += "".join(f", {name} {kind} NULL" for name, kind in columns.items() if kind is not None)
         execute(
             connection,
             f"CREATE {how}TABLE {stage} ({own}) SELECT {listed} FROM (SELECT 1 AS one) o "
             f"LEFT JOIN {table} t ON 1 = 0 WHERE 1 = 0",
         )
 
-    def load(self, connection: Connection, stage: str, rows: pa.Table) -> None:
+    def load(self, connection: Connection, stage: str, columns: Sequence[str], rows: pa.Table) -> None:
         cursor = connection.cursor()
         try:
-            for statement in insert_statements(stage, rows):
+            for statement in insert_statements(stage, [*OWN_COLUMNS, *columns], rows):
                 cursor.execute(statement)
         finally:
             cursor.close()

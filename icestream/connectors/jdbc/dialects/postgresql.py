@@ -173,18 +173,25 @@ class PostgreSql(Dialect):
         return _sql_type(kind)
 
     def create_stage(
-        self, connection: Connection, stage: str, table: str, columns: Sequence[str], *, temporary: bool
+        self,
+        connection: Connection,
+        stage: str,
+        table: str,
+        columns: Mapping[str, str | None],
+        *,
+        temporary: bool,
     ) -> None:
         own = "0::bigint AS __icestream_seq, 0::smallint AS __icestream_kind, 0::int AS __icestream_source, "
         own += "0::bigint AS __icestream_offset"
         how = "TEMPORARY" if temporary else "UNLOGGED"
-        listed = ", ".join([own, *columns])
+        held = (name if kind is None else f"NULL::{kind} AS {name}" for name, kind in columns.items())
+        listed = ", ".join([own, *held])
         execute(connection, f"CREATE {how} TABLE {stage} AS SELECT {listed} FROM {table} WITH NO DATA")
 
     def index_stage(self, connection: Connection, stage: str) -> None:
         execute(connection, f"CREATE INDEX ON {stage} (__icestream_seq); ANALYZE {stage}")
 
-    def load(self, connection: Connection, stage: str, rows: pa.Table) -> None:
+    def load(self, connection: Connection, stage: str, columns: Sequence[str], rows: pa.Table) -> None:
         cursor = connection.cursor()
         try:
             cursor.copy_expert(f"COPY {stage} FROM STDIN (FORMAT csv)", io.BytesIO(csv_text(rows)), 2**18)

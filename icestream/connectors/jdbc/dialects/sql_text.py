@@ -5,7 +5,7 @@ Whole columns at a time. Not LOAD DATA LOCAL: who allows that lets the server as
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 import pyarrow as pa
@@ -19,14 +19,14 @@ _STATEMENT_BYTES: Final = 1_000_000
 _ESCAPES: Final = (("\\", "\\\\"), ("'", "\\'"), ("\0", "\\0"), ("\n", "\\n"), ("\r", "\\r"), ("\x1a", "\\Z"))
 
 
-def insert_statements(table: str, rows: pa.Table) -> Iterator[bytes]:
+def insert_statements(table: str, names: Sequence[str], rows: pa.Table) -> Iterator[bytes]:
     """Statements of about a megabyte each; one row may be larger."""
     if not rows.num_rows:
         return
     columns = [pc.fill_null(literals(column), "NULL") for column in rows.itercolumns()]
     joined = pc.binary_join_element_wise(*columns, ",")
     texts = pc.binary_join_element_wise("(", joined, ")", "").cast(pa.large_binary())
-    head = f"INSERT INTO {table} VALUES ".encode()
+    head = f"INSERT INTO {table} ({', '.join(names)}) VALUES ".encode()
     held: list[bytes] = []
     size = 0
     for text in texts.to_pylist():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import pyarrow as pa
@@ -121,8 +121,10 @@ class Sqlite(Dialect):
         return pa.date32() if name == "DATE" else pa.time64("us") if name == "TIME" else pa.string()
 
     def sql_type(self, kind: pa.DataType, *, is_key: bool) -> str:
-        if pt.is_integer(kind) or pt.is_boolean(kind):
+        if pt.is_integer(kind):
             return "INTEGER"
+        if pt.is_boolean(kind):
+            return "BOOLEAN"
         if pt.is_floating(kind):
             return "REAL"
         if pt.is_binary(kind):
@@ -134,17 +136,23 @@ class Sqlite(Dialect):
         return "TIME" if pt.is_time(kind) else "NUMERIC" if pt.is_decimal(kind) else "TEXT"
 
     def create_stage(
-        self, connection: Connection, stage: str, table: str, columns: Sequence[str], *, temporary: bool
+        self,
+        connection: Connection,
+        stage: str,
+        table: str,
+        columns: Mapping[str, str | None],
+        *,
+        temporary: bool,
     ) -> None:
         own = "__icestream_seq INTEGER PRIMARY KEY, __icestream_kind, __icestream_source, __icestream_offset"
         execute(connection, f"CREATE TEMPORARY TABLE {stage} ({', '.join([own, *columns])})")
 
-    def load(self, connection: Connection, stage: str, rows: pa.Table) -> None:
+    def load(self, connection: Connection, stage: str, columns: Sequence[str], rows: pa.Table) -> None:
         held = ", ".join("?" * rows.num_columns)
-        columns = [_for_sqlite(column) for column in rows.itercolumns()]
+        values = [_for_sqlite(column) for column in rows.itercolumns()]
         cursor = connection.cursor()
         try:
-            cursor.executemany(f"INSERT INTO {stage} VALUES ({held})", zip(*columns, strict=True))
+            cursor.executemany(f"INSERT INTO {stage} VALUES ({held})", zip(*values, strict=True))
         finally:
             cursor.close()
 

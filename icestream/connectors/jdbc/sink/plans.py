@@ -5,21 +5,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any
 
 import pyarrow as pa
 
 from icestream.api.offsets import Partition
 from icestream.connectors.jdbc.connections import Access
-from icestream.connectors.jdbc.dialects.base import ColumnInfo, TableId
+from icestream.connectors.jdbc.dialects.base import OWN_COLUMNS, ColumnInfo, TableId
 from icestream.rows.new_columns import GrowthLimit
 
-SEQUENCE: Final = "__icestream_seq"
-KIND: Final = "__icestream_kind"
-SOURCE: Final = "__icestream_source"
-OFFSET: Final = "__icestream_offset"
-OWN_COLUMNS: Final = (SEQUENCE, KIND, SOURCE, OFFSET)
-"""What stands beside the columns of a table while its rows are staged: it can have none of that name."""
+SEQUENCE, KIND, SOURCE, OFFSET = OWN_COLUMNS
 DELETE, PUT = 0, 1
 
 NONE, KAFKA, RECORD_KEY, RECORD_VALUE, RECORD_HEADER = (

@@ -9,12 +9,12 @@ from collections.abc import Iterator
 from typing import ClassVar, Final
 
 from icestream.api.config import Config
-from icestream.api.connector import JavaClass, Probe
+from icestream.api.connector import JavaClass, Probe, Retries
 from icestream.api.errors import ConfigError, Problem
 from icestream.api.sink import Sink, SinkOptions, SinkPlugin
 from icestream.connectors.jdbc.addresses import FOLDERS, file_problem
 from icestream.connectors.jdbc.sink import settings
-from icestream.connectors.jdbc.sink.plans import RECORD_KEY
+from icestream.connectors.jdbc.sink.plans import RECORD_HEADER, RECORD_KEY
 from icestream.connectors.jdbc.sink.settings import SinkSettings
 
 _CONFLUENT: Final = "io.confluent.connect.jdbc."
@@ -59,8 +59,15 @@ class _JdbcSink(SinkPlugin):
             commit_seconds=meant.commit_seconds,
             most_rows=None if meant.access.dialect.stages_in_tasks else _ROWS_OF_A_FILE,
             needs_keys=meant.rules.keys.mode == RECORD_KEY,
-            most_failed_commits=meant.most_retries + 1,
+            needs_headers=meant.rules.keys.mode == RECORD_HEADER,
         )
+
+    def destination(self, config: Config) -> str:
+        return str(self.meant(config).access.address)
+
+    def retries(self, config: Config) -> Retries:
+        meant = self.meant(config)
+        return Retries(meant.most_retries, meant.retry_seconds)
 
     def open(self, name: str, config: Config) -> Sink:
         from icestream.connectors.jdbc.sink.sink import JdbcSink

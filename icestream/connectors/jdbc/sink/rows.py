@@ -23,7 +23,6 @@ from icestream.connectors.jdbc.sink.plans import (
     RECORD_HEADER,
     RECORD_VALUE,
     UPDATE,
-    RowRules,
     TablePlan,
     TargetColumn,
 )
@@ -32,7 +31,7 @@ from icestream.records.column import Column, children, struct_column
 from icestream.records.origins import RowOrigins
 from icestream.records.records import Records
 from icestream.records.rows import Indexes
-from icestream.records.schema import ConnectSchema, Kind
+from icestream.records.schema import ConnectSchema, Field, Kind
 from icestream.records.values import Fields, Value, typed
 from icestream.rows.cast import cast_column
 from icestream.rows.new_columns import GrowthLimit
@@ -56,6 +55,20 @@ class Made:
         return self if keep.all() else Made(self.rows.filter(pa.array(keep)), self.index[keep], self.failed)
 
 
+def _texts(values: pa.Array) -> pa.Array:
+    """Bytes as texts; what is none is null."""
+    texts = [None if one is None else one.decode(errors="replace") for one in values.to_pylist()]
+    return pa.array(texts, pa.string())
+
+
+def _is_anywhere(value: Fields, name: str) -> bool:
+    """Whether a record has the field, if only to say that it is null."""
+    for part in typed(value.get(name), len(value)):
+        if not isinstance(part.value, Column) or part.value.absent is None or not part.value.absent.all():
+            return True
+    return False
+
+
 def failure(reason: str) -> Failure:
     return Failure(reason, exception="org.apache.kafka.connect.errors.ConnectException", stage=TASK_PUT)
 
@@ -72,6 +85,7 @@ class RowMaker:
         self._drift = SchemaDrift(schema, limit if stages else replace(limit, columns=0))
         self._converter = RowConverter(schema, self._drift)
         self._bare: dict[ConnectSchema, ConnectSchema] = {}
+        self._by_schema: dict[ConnectSchema, RowConverter] = {}
 
     @property
     def new_fields(self) -> dict[tuple[str, ...], pa.DataType]:
@@ -89,8 +103,8 @@ class RowMaker:
 
     def puts(self, records: Records, origins: RowOrigins) -> Made:
         value = self._value(records)
-        names = self._present(value, len(records))
-        rows = self._converter.to_rows(value, len(records))
+        rows = self._converter_for(value).to_rows(value, len(records))
+        names = self._present(value, rows.rows)
         failed = {int(records.rows[at]): self._told(why) for at, why in rows.failed.items()}
         held = {name: rows.rows.column(name).combine_chunks() for name in names}
         keys, wrong = self._keys(records.take(rows.index), origins)
@@ -98,6 +112,25 @@ class RowMaker:
         held |= keys
         made = self._assembled(held, records.rows[rows.index], failed)
         return self._without_nulls(made)
+
+    def _converter_for(self, value: Value) -> RowConverter:
+        """Of records with a schema: a number may go where booleans do, and the other way round."""
+        if not isinstance(value, Column) or value.schema is None:
+            return self._converter
+        if value.schema not in self._by_schema:
+            numbers = {
+                one.name
+                for one in value.schema.fields
+                if one.name in self._columns
+                and pt.is_boolean(self._columns[one.name].kind)
+                and one.schema.kind.value.startswith("INT")
+            }
+            schema = pa.schema(
+                [one.with_type(pa.int64()) if one.name in numbers else one for one in self._converter.schema]
+            )
+            same = not numbers
+            self._by_schema[value.schema] = self._converter if same else RowConverter(schema, self._drift)
+        return self._by_schema[value.schema]
 
     def _told(self, why: Failure) -> Failure:
         if self._plan.growth is None and "that the table lacks" in why.reason:
@@ -112,11 +145,12 @@ class RowMaker:
             return Fields({rules.text_column: value}, None, len(value))
         if isinstance(value, Column) and value.schema is not None and value.schema.kind is Kind.STRUCT:
             return self._struct(value)
-        if isinstance(value, Fields) and (rules.fields or rules.without):
-            wanted = rules.fields or tuple(one for one in self._columns if one not in rules.without)
-            keys = self._plan.keys if rules.keys.mode == RECORD_VALUE else ()
-            return Fields({name: value.get(name) for name in (*wanted, *keys)}, None, len(value))
-        return value
+        if not isinstance(value, Fields):
+            return value
+        keys = self._plan.keys if rules.keys.mode == RECORD_VALUE else ()
+        if rules.fields:
+            value = Fields({name: value.get(name) for name in (*rules.fields, *keys)}, None, len(value))
+        return value.put(dict.fromkeys(name for name in rules.without if name not in keys))
 
     def _struct(self, value: Column) -> Column:
         schema = value.schema
@@ -127,7 +161,8 @@ class RowMaker:
         if bare is schema:
             return value
         held = children(value)
-        return struct_column(bare, [held[one.name].values for one in bare.fields], value.nulls)
+        arrays = [held[one.name].values.cast(one.schema.arrow_type) for one in bare.fields]
+        return struct_column(bare, arrays, value.nulls)
 
     def _pruned(self, schema: ConnectSchema) -> ConnectSchema:
         """Without fields that nobody wants, and without defaults if nulls are to stay nulls."""
@@ -135,8 +170,17 @@ class RowMaker:
         fields = [one for one in schema.fields if self._is_wanted(one.name)]
         if not rules.defaults:
             fields = [replace(one, schema=replace(one.schema, default=None)) for one in fields]
-        is_same = len(fields) == len(schema.fields) and rules.defaults
-        return schema if is_same else replace(schema, fields=tuple(fields))
+        fields = [replace(one, schema=self._as_number(one)) for one in fields]
+        return schema if tuple(fields) == schema.fields else replace(schema, fields=tuple(fields))
+
+    def _as_number(self, field: Field) -> ConnectSchema:
+        """Booleans are 0 and 1 where the column has numbers."""
+        column = self._columns.get(field.name)
+        is_number = column is not None and pt.is_integer(column.kind)
+        if not is_number or field.schema.kind is not Kind.BOOLEAN:
+            return field.schema
+        default = None if field.schema.default is None else int(field.schema.default)
+        return replace(field.schema, kind=Kind.INT8, default=default)
 
     def _is_wanted(self, name: str) -> bool:
         rules = self._rules
@@ -144,7 +188,7 @@ class RowMaker:
             return True
         return (not rules.fields or name in rules.fields) and name not in rules.without
 
-    def _present(self, value: Value, length: int) -> list[str]:
+    def _present(self, value: Value, rows: pa.Table) -> list[str]:
         """The columns that the records have. Of records without a schema: those that one of them has."""
         if isinstance(value, Column):
             schema = value.schema
@@ -155,18 +199,11 @@ class RowMaker:
             return []
         if value.rest is None:
             return [name for name, node in value.named.items() if node is not None and name in self._columns]
-        return [name for name in self._columns if self._is_anywhere(value, name)]
-
-    def _is_anywhere(self, value: Fields, name: str) -> bool:
-        if (node := value.get(name)) is None:
-            return False
-        for part in typed(node.take(np.arange(min(len(value), 1))), min(len(value), 1)):
-            if not isinstance(part.value, Column) or part.value.absent is None or not part.value.absent.all():
-                return True
-        for part in typed(node, len(value)):
-            if not isinstance(part.value, Column) or part.value.absent is None or not part.value.absent.all():
-                return True
-        return False
+        return [
+            name
+            for name in self._columns
+            if rows.column(name).null_count < rows.num_rows or _is_anywhere(value, name)
+        ]
 
     # -- keys --
 
@@ -196,16 +233,20 @@ class RowMaker:
         return key_columns(records, [self._columns[name] for name in self._plan.keys])
 
     def _of_headers(self, records: Records) -> tuple[dict[str, pa.Array], dict[int, Failure]]:
-        found = {header.name: header.values for header in records.headers}
+        found = {header.name: header for header in records.headers}
         held: dict[str, pa.Array] = {}
         failed: dict[int, Failure] = {}
         for name in self._plan.keys:
             column = self._columns[name]
             given = found.get(name)
-            if not isinstance(given, Column):
+            if given is None or not isinstance(given.values, Column):
                 held[name] = pa.nulls(len(records), column.kind)
                 continue
-            held[name], wrong = cast_column(given.values, column.kind, name)
+            values = given.values.values
+            if given.raw:
+                # Nobody has read them.
+                values = _texts(values)
+            held[name], wrong = cast_column(values, column.kind, name)
             failed |= {int(records.rows[at]): failure(why) for at, why in wrong.items()}
         return held, failed
 
@@ -286,7 +327,3 @@ def key_columns(
     (only,) = columns
     values, wrong = cast_column(key.values, only.kind, only.name)
     return {only.name: values}, {int(records.rows[at]): failure(why) for at, why in wrong.items()}
-
-
-def rules_without_whitelist(rules: RowRules) -> RowRules:
-    return replace(rules, fields=(), without=())

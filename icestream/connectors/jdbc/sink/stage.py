@@ -18,8 +18,8 @@ import pyarrow as pa
 
 from icestream.api.offsets import Partition
 from icestream.connectors.jdbc.connections import close, connect, database_errors
-from icestream.connectors.jdbc.dialects.base import Connection, ErrorKind, execute
-from icestream.connectors.jdbc.sink.plans import DELETE, OWN_COLUMNS, StagedRows, TablePlan
+from icestream.connectors.jdbc.dialects.base import OWN_COLUMNS, Connection, ErrorKind, execute
+from icestream.connectors.jdbc.sink.plans import DELETE, StagedRows, TablePlan
 from icestream.records.origins import RowOrigins
 from icestream.records.rows import Indexes
 
@@ -90,7 +90,7 @@ class TableStage:
                     self._opened(),
                     access.quote(stage.name),
                     access.quoted_table(self._plan.table),
-                    [access.quote(name) for name in columns],
+                    staged_columns(self._plan, columns),
                     temporary=not self._stages,
                 )
         self._held.append(stage)
@@ -106,14 +106,14 @@ class TableStage:
 
     def _load(self, stage: _Stage, rows: pa.Table) -> Iterator[tuple[int, str]]:
         with database_errors(self._plan.access, f"stage rows for {self._plan.table}"):
-            yield from self._loaded(self._plan.access.quote(stage.name), rows, 0)
+            yield from self._loaded(stage, rows, 0)
 
-    def _loaded(self, stage: str, rows: pa.Table, at: int) -> Iterator[tuple[int, str]]:
-        dialect = self._plan.access.dialect
+    def _loaded(self, stage: _Stage, rows: pa.Table, at: int) -> Iterator[tuple[int, str]]:
+        dialect, quote = self._plan.access.dialect, self._plan.access.quote
         connection = self._opened()
         execute(connection, f"SAVEPOINT {_SAVEPOINT}")
         try:
-            dialect.load(connection, stage, rows)
+            dialect.load(connection, quote(stage.name), [quote(name) for name in stage.columns], rows)
         except dialect.errors() as error:
             if dialect.kind_of(error) is not ErrorKind.REFUSED_ROW:
                 raise
@@ -162,6 +162,13 @@ class TableStage:
             close(access, self._connection)
             self._connection = None
         self._held.clear()
+
+
+def staged_columns(plan: TablePlan, columns: Sequence[str]) -> dict[str, str | None]:
+    """Quoted, with the type of those that the table is still to get."""
+    new = {path[-1] for path in plan.new_fields}
+    declared = {column.name: column.info.declared for column in plan.columns if column.name in new}
+    return {plan.access.quote(name): declared.get(name) for name in columns}
 
 
 def drop_stages(connection: Connection, quote: object, names: Sequence[str]) -> None:

@@ -48,7 +48,7 @@ from icestream.connectors.jdbc.sink.plans import (
     TargetColumn,
 )
 from icestream.connectors.jdbc.sink.rows import KAFKA_FIELDS
-from icestream.connectors.jdbc.sink.stage import drop_stages, unpacked
+from icestream.connectors.jdbc.sink.stage import drop_stages, staged_columns, unpacked
 from icestream.rows.new_columns import GrowthLimit
 
 _log = logging.getLogger(__name__)
@@ -300,11 +300,10 @@ class JdbcTable(Target):
         """The name of the table with the rows, which are put there first if the tasks could not."""
         name = self._access.quote(staged.table)
         if staged.content is not None:
-            quoted = [self._access.quote(one) for one in staged.columns]
-            self._dialect.create_stage(
-                connection, name, self._access.quoted_table(plan.table), quoted, temporary=True
-            )
-            self._dialect.load(connection, name, unpacked(staged.content))
+            columns = staged_columns(plan, staged.columns)
+            table = self._access.quoted_table(plan.table)
+            self._dialect.create_stage(connection, name, table, columns, temporary=True)
+            self._dialect.load(connection, name, list(columns), unpacked(staged.content))
         return name
 
     def _kept(self, plan: TablePlan, commit: Commit) -> dict[Partition, dict[int, str]]:
