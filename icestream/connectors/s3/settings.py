@@ -44,6 +44,7 @@ FOLDERS: Final = Setting(
     "The folders of this machine that S3 sinks may write to, where store.url begins with file://; none if it "
     "is not set.",
 )
+_STRINGS: Final = "org.apache.kafka.connect.storage.StringConverter"
 _SEPARATOR: Final = "format.bytearray.separator"
 _LEAST_PART: Final = 5 * 2**20
 _ACLS: Final = (
@@ -136,7 +137,12 @@ def _of_confluent() -> tuple[Setting, ...]:
         Setting("partition.field.name", Type.LIST, [], "The fields of the FieldPartitioner, such as a.b."),
         Setting("partition.duration.ms", long, -1, "The width of a folder of the TimeBasedPartitioner."),
         Setting("path.format", string, "", "The folders of the TimeBasedPartitioner, a pattern of Joda."),
-        Setting("locale", string, "", "The language of names in path.format, such as en-US."),
+        Setting(
+            "locale",
+            string,
+            "",
+            "The language of names in path.format: en. Others do for patterns without names.",
+        ),
         Setting("timezone", string, "", "The time zone of folders by time and of the schedule."),
         Setting(
             "timestamp.extractor",
@@ -449,7 +455,17 @@ def _rotation_problems(config: Config) -> list[Problem]:
 
 
 def warnings(config: Config) -> list[str]:
-    return [f"'{key}' has no effect: {reason}" for key, reason in WITHOUT_EFFECT.items() if config.get(key)]
+    found = [f"'{key}' has no effect: {reason}" for key, reason in WITHOUT_EFFECT.items() if config.get(key)]
+    by_time = config.get("partitioner.class", "").strip() in PARTITIONERS[2:]
+    if config.get("rotate.interval.ms", "-1").strip() not in ("", "-1") and not by_time:
+        found.append("'rotate.interval.ms' has no effect: it is for partitioners by time")
+    is_text = config.get("value.converter", "").strip() == _STRINGS
+    if is_text and config.get("format.class", "").strip() == FORMATS[0]:
+        found.append(
+            "StringConverter with JsonFormat writes each text in quotation marks; for text as it is take "
+            "ByteArrayConverter with ByteArrayFormat"
+        )
+    return found
 
 
 def parsed(config: Config) -> dict[str, Any]:
