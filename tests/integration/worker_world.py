@@ -96,6 +96,7 @@ def start_worker(folder: Path, bootstrap: str, port: int) -> Process:
         f"offset.storage.file.filename={folder}/offsets\n"
         "icestream.file.connectors.enabled=true\n"
         f"icestream.database.folders={folder}\n"
+        f"icestream.delta.folders={folder}\n"
         "spark.driver.memory=1g\n"
         f"spark.jars={with_iceberg()['spark.jars']}\n"
     )

@@ -6,17 +6,20 @@ Read when the worker starts, so delta-rs is imported only by the methods that ne
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import ClassVar, Final
 
 from icestream.api.config import Config, ConfigDef, subset
 from icestream.api.connector import JavaClass, Probe
 from icestream.api.errors import ConfigError, Problem
 from icestream.api.maintenance import Maintainer
+from icestream.api.place_addresses import place_address
 from icestream.api.sink import Sink, SinkOptions, SinkPlugin
 from icestream.connectors.delta import settings
 from icestream.connectors.delta.maintenance.settings import MAINTENANCE, maintenance_of
-from icestream.connectors.delta.storage import S3, Storage
+from icestream.connectors.delta.settings import FOLDERS
+from icestream.connectors.delta.storage import S3, Storage, file_path, is_local
 from icestream.connectors.delta.table_settings import WRITE_PROPS, location_of
 
 _PACKAGE: Final = "io.icestream.connect.delta."
@@ -28,6 +31,7 @@ class DeltaPlugin(SinkPlugin):
     uses_spark = True
 
     address_keys = (f"{S3}endpoint",)
+    worker_settings = (FOLDERS,)
     most_names: ClassVar = {"delta.tables": 5_000}
     java_loggers: ClassVar = {"io.icestream.connect.delta": ("icestream.connectors.delta",)}
 
@@ -36,6 +40,24 @@ class DeltaPlugin(SinkPlugin):
 
     def problems(self, config: Config) -> list[Problem]:
         return settings.problems(config)
+
+    def not_allowed(self, config: Config, worker: Config) -> list[Problem]:
+        """Folders of the worker's machine only where its config says so."""
+        allowed = [os.path.realpath(one) for one in FOLDERS.parse(worker.get(FOLDERS.name, ""))]
+        return [
+            Problem(
+                key,
+                f"'{key}={place}' is in none of the folders of {FOLDERS.name}; choose one of them, or add it "
+                "to the worker's config",
+            )
+            for key, place in settings.locations(config)
+            if is_local(place) and not _is_below(file_path(place), allowed)
+        ]
+
+    def place_addresses(self, config: Config) -> Iterator[tuple[str, str]]:
+        has_endpoint = bool(config.get(f"{S3}endpoint", "").strip())
+        for key, place in settings.locations(config):
+            yield key, place_address(place, has_endpoint=has_endpoint)
 
     def warnings(self, config: Config) -> list[str]:
         return settings.warnings(config)
@@ -88,3 +110,8 @@ class DeltaPlugin(SinkPlugin):
         from icestream.connectors.delta.probes import table_probes
 
         return table_probes(config)
+
+
+def _is_below(place: str, folders: Sequence[str]) -> bool:
+    real = Path(os.path.realpath(place))
+    return any(real.is_relative_to(one) for one in folders)

@@ -25,6 +25,12 @@ from icestream.connectors.delta.table_settings import (
 from icestream.tables.route_settings import RouteSettings
 from icestream.tables.routes import name_problem
 
+FOLDERS: Final = Setting(
+    "icestream.delta.folders",
+    Type.LIST,
+    [],
+    "The folders of the worker's machine in which Delta tables may be; none if it is not set.",
+)
 ROUTES: Final = RouteSettings("delta", bare_names=True)
 _CODECS: Final = ("zstd", "snappy", "gzip", "lz4", "brotli", "uncompressed", "none")
 _WRITE_PROPS: Final = (TARGET_BYTES, CODEC)

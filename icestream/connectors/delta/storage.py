@@ -98,6 +98,10 @@ def _s3(storage: Storage) -> pf.FileSystem:
     return pf.S3FileSystem(connect_timeout=10, request_timeout=60, **options)
 
 
+def is_local(location: str) -> bool:
+    return urlsplit(location).scheme not in S3_SCHEMES
+
+
 def table_uri(location: str) -> str:
     """A table's place as delta-rs takes it."""
     parts = urlsplit(location)

@@ -116,6 +116,33 @@ def test_storage_options_never_show_a_secret() -> None:
     assert options["AWS_S3_ALLOW_UNSAFE_RENAME"] == "false"
 
 
+def test_folders_of_the_machine_are_those_that_the_worker_allows(tmp_path: Path) -> None:
+    plugin, worker = DeltaPlugin(), {"icestream.delta.folders": f"/srv,{tmp_path}/lake"}
+    (tmp_path / "lake").mkdir()
+    (tmp_path / "lake" / "out").symlink_to("/etc")
+
+    def refused(config: Config, worker: Config = worker) -> list[str]:
+        return [problem.key for problem in plugin.not_allowed(config, worker)]
+
+    assert refused({"delta.location": f"{tmp_path}/lake/x", "delta.tables": "t"}) == []
+    assert refused({"delta.location": "s3://bucket/lake"}, {}) == []
+    assert refused({"delta.location": "/srv/x"}, {}) == ["delta.location"]
+    assert refused({"delta.location": "file:///srv/%2e%2e/etc"}) == ["delta.location"]
+    assert refused({"delta.location": f"{tmp_path}/lake/out/x"}) == ["delta.location"]
+    own = {"delta.tables": "t", "delta.location": "/srv", "delta.table.t.location": "/etc/t"}
+    assert refused(own) == ["delta.table.t.location"]
+
+
+def test_a_bucket_without_an_endpoint_is_at_aws() -> None:
+    config = {"delta.location": "s3://bucket/lake", "delta.tables": "t", "delta.table.t.location": "/srv/t"}
+    assert dict(DeltaPlugin().place_addresses(config)) == {
+        "delta.location": "https://s3.amazonaws.com",
+        "delta.table.t.location": "",
+    }
+    elsewhere = {**config, "delta.storage.s3.endpoint": "http://minio:9000"}
+    assert not any(dict(DeltaPlugin().place_addresses(elsewhere)).values())
+
+
 def test_commits_follow_the_config() -> None:
     options = DeltaPlugin().options(
         {
