@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol
 
-from icestream.api.batch import BatchResult, Staged
+from icestream.api.batch import Batch, BatchResult, Staged
 from icestream.api.checkpoint import Checkpoint, FoundCheckpoint
 from icestream.api.config import Config
 from icestream.api.connector import ConnectorPlugin
@@ -159,6 +159,18 @@ class Receipt:
 
 
 @dataclass(frozen=True)
+class Unfinished:
+    """A commit of which a target has lost something that was staged: that has to be written again."""
+
+    batch: Batch
+    """The same as then."""
+    plan: Any
+    """By which it was written, for what is lost."""
+    lost: str
+    """What is lost, as a sentence names it."""
+
+
+@dataclass(frozen=True)
 class RowOffsets:
     """The source offsets of the rows that a target has."""
 
@@ -210,6 +222,14 @@ class Target(Protocol):
         because of some rows; the batch runs again at once, and by the next `plan` these rows fail, also if it
         only looks after a crash: the target keeps them with the checkpoint.
         """
+
+    def unfinished(self) -> Unfinished | None:
+        """What `found` has found to be lost of the last commit; None: nothing."""
+        return None
+
+    def finish(self, staged: Staged) -> None:
+        """Make visible what was staged again of an unfinished commit."""
+        raise FatalError(f"{self.name} has no commit that is not finished")
 
     def discard(self, staged: Staged) -> None:
         """Remove what was staged and certainly not committed."""

@@ -24,6 +24,7 @@ from icestream.api.sink import (
     Sink,
     Target,
     TargetAudit,
+    Unfinished,
 )
 from icestream.deadlines import Overdue, within
 
@@ -124,6 +125,12 @@ class _LimitedTarget(Target):
             )
         except _NoAnswer as error:
             raise CommitUnknown(f"{error}; the commit may land all the same") from None
+
+    def unfinished(self) -> Unfinished | None:
+        return self._sink.asked(self.name, lambda target: target.unfinished(), "reading")
+
+    def finish(self, staged: Staged) -> None:
+        self._sink.asked(self.name, lambda target: target.finish(staged), "finishing a commit to")
 
     def discard(self, staged: Staged) -> None:
         self._sink.asked(self.name, lambda target: target.discard(staged), "removing files of")

@@ -16,7 +16,7 @@ from icestream.api.batch import Batch
 from icestream.api.checkpoint import Checkpoint, FoundCheckpoint, behind_until, checkpoint_moved
 from icestream.api.errors import SourceRecreated, SourceUnavailable
 from icestream.api.offsets import Offsets, Partition, named
-from icestream.api.sink import Commit, Sink, Target
+from icestream.api.sink import Commit, Sink, SinkPlan, Target, TargetTask
 from icestream.jobs import inheritance, planning
 from icestream.jobs.consumed_topics import ConsumedTopics, KafkaFacts
 from icestream.jobs.fenced_publisher import FencedPublisher, commits_in
@@ -69,6 +69,8 @@ class ResumeFinder:
         if self.routed is not None:
             return self._find_routed(self.routed)
         found: Sequence[FoundCheckpoint] = [target.found() for target in self.targets]
+        if self._finish_commits():
+            found = [target.found() for target in self.targets]
         for target in self.targets:
             # What cannot be written is told now, and not with the first record.
             target.plan({})
@@ -105,6 +107,25 @@ class ResumeFinder:
             elif any(group[p].next != resume.start[p] for p in partitions if p in group):
                 self._publisher.publish(checkpoints[0].commit, [], [], resume.start)
         return resume
+
+    def _finish_commits(self) -> bool:
+        """Whether something that a target had lost of its last commit was written again."""
+        left = [(target, one) for target in self.targets if (one := target.unfinished()) is not None]
+        for target, one in left:
+            pieces = one.batch.slices()
+            beginnings = self._kafka.beginnings([piece.partition for piece in pieces])
+            gone = [piece for piece in pieces if piece.start < beginnings[piece.partition]]
+            if gone:
+                raise SourceRecreated(
+                    f"{one.lost}, and retention removed records of its batch: topic "
+                    f"'{gone[0].partition.topic}', partition {gone[0].partition.number} begins at offset "
+                    f"{beginnings[gone[0].partition]}, and the batch at {gone[0].start}. Restore the topic."
+                )
+            _log.warning("%s; it is written again", one.lost, extra={"connector": self._job.name})
+            task = TargetTask(target.name, one.plan, one.batch.start)
+            plan = SinkPlan(self._sink.writer, [task], whole_partitions=self._sink.whole_partitions)
+            target.finish(self._runner.run(one.batch, plan).staged[target.name])
+        return bool(left)
 
     def _find_routed(self, routed: RoutedTargets) -> ResumePoint:
         routed.forget()

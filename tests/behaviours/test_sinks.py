@@ -30,7 +30,7 @@ from icestream.api.checkpoint import Checkpoint, TopicIds, checkpoint_after, che
 from icestream.api.config import Config
 from icestream.api.errors import CommitConflict
 from icestream.api.offsets import NOTHING, Offsets, Partition
-from icestream.api.sink import Commit, Sink, Target, TargetTask, WriterTask
+from icestream.api.sink import Commit, Sink, SinkWriter, Target, TargetTask, WriterTask
 from icestream.connectors.delta.plugin import DeltaPlugin
 from icestream.connectors.delta.storage import Storage
 from icestream.connectors.file.plugin import FileSinkPlugin
@@ -78,11 +78,14 @@ class Subject:
         plan = target.plan({})
         task = TargetTask(target.name, plan, Offsets({SOURCE: has_until}))
         writer = sink.writer(WriterTask([task], f"batch-{start}", stages))
+        self.write(writer, start, until)
+        return plan, writer.close()[target.name]
+
+    def write(self, writer: SinkWriter, start: int, until: int) -> None:
         values = [json.dumps({"id": number, "text": f"t{number}"}).encode() for number in range(start, until)]
         records = record_path_from(RecordSettings.of(CONFIG)).prepare(chunk(values, start)).records
         written = writer.write(records, RowOrigins.of_one(SOURCE, np.arange(start, until)))
         assert not written.failed
-        return plan, writer.close()[target.name]
 
     def commit(self, start: int, until: int, before: Checkpoint | None, job: str = "job") -> Checkpoint:
         plan, staged = self.stage(start, until, job=job)
@@ -245,8 +248,8 @@ def s3_subject(config: Config) -> Subject:
     return Subject(lambda job: S3SinkPlugin().open(job, config), visible, leftovers)
 
 
-def in_bucket(s3: Config) -> Subject:
-    """A bucket of moto."""
+def bucket_config(s3: Config) -> dict[str, str]:
+    """A new bucket of moto."""
     endpoint = s3["iceberg.catalog.s3.endpoint"]
     keys = {
         "aws.access.key.id": s3["iceberg.catalog.s3.access-key-id"],
@@ -254,7 +257,7 @@ def in_bucket(s3: Config) -> Subject:
     }
     bucket = f"lake-{uuid.uuid4().hex[:8]}"
     client(endpoint, keys).create_bucket(Bucket=bucket)
-    return s3_subject({"store.url": endpoint, "s3.region": "us-east-1", "s3.bucket.name": bucket, **keys})
+    return {"store.url": endpoint, "s3.region": "us-east-1", "s3.bucket.name": bucket, **keys}
 
 
 def client(endpoint: str, keys: Config) -> Any:
@@ -328,7 +331,7 @@ def subject(request: pytest.FixtureRequest, tmp_path: Path, toys: None) -> Subje
     if request.param == "delta-s3":
         return delta_in_bucket(request.getfixturevalue("s3"))
     if request.param == "s3":
-        return in_bucket(request.getfixturevalue("s3"))
+        return s3_subject(bucket_config(request.getfixturevalue("s3")))
     folder = tmp_path / "target"
     folder.mkdir()
     if request.param in SERVERS:

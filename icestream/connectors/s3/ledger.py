@@ -7,6 +7,7 @@ an entry that is not done completes them (`publish`) and puts its twin, `<number
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -22,6 +23,7 @@ KEPT: Final = 100
 """Entries; older ones are removed. One that somebody puts in the place of one of them is void."""
 _FORMAT: Final = 1
 _DIGITS: Final = 20
+_ENTRY: Final = re.compile(r"[0-9]{20}\.json")
 
 
 @dataclass(frozen=True)
@@ -59,13 +61,32 @@ class Newest:
     is_done: bool = True
 
 
+def open_entries(store: ObjectStore, topics_dir: str) -> list[Entry]:
+    """The newest entries of all jobs of a prefix whose objects are not all visible."""
+    jobs: dict[str, list[str]] = {}
+    for one in store.list(f"{_top(topics_dir)}{FOLDER}/"):
+        folder, _, name = one.key.rpartition("/")
+        jobs.setdefault(folder, []).append(name)
+    found = []
+    for folder, names in jobs.items():
+        entries = sorted(name for name in names if _ENTRY.fullmatch(name))
+        if entries and entries[-1].replace(".json", ".done") not in names:
+            content = store.get(f"{folder}/{entries[-1]}")
+            if content is not None:
+                found.append(Entry.read(content))
+    return found
+
+
+def _top(topics_dir: str) -> str:
+    return f"{topics_dir.strip('/')}/" if topics_dir.strip().strip("/") else ""
+
+
 class Ledger:
     def __init__(self, store: ObjectStore, topics_dir: str, job: str) -> None:
         self._store = store
-        top = f"{topics_dir.strip('/')}/" if topics_dir.strip().strip("/") else ""
         # A name may have any character, a folder may not.
         folder = quote(job, safe="").replace(".", "%2E") if not job.strip(".") else quote(job, safe="")
-        self.prefix = f"{top}{FOLDER}/{folder}/"
+        self.prefix = f"{_top(topics_dir)}{FOLDER}/{folder}/"
         self.name = f"{store.name}/{self.prefix}"
 
     def newest(self) -> Newest:

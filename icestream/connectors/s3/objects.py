@@ -45,6 +45,8 @@ class ObjectPart:
     """Whether the object is complete with this part."""
     is_value: bool = True
     """Not so for the objects of keys and headers, whose records are those of another object."""
+    offsets: Indexes | None = None
+    """Of all its records, in order; told with the last part."""
 
 
 @dataclass(frozen=True)
@@ -87,11 +89,13 @@ class _Open:
     first_offset: int
     last_offset: int = -1
     records: int = 0
+    offsets: list[Indexes] = field(default_factory=list)
 
     def parts(self, data: Sequence[bytes], *, is_last: bool = False) -> Iterator[ObjectPart]:
         facts = (self.first_offset, self.last_offset, self.records)
+        all_of_them = np.concatenate(self.offsets) if is_last else None
         for number, (file, mine) in enumerate(zip(self.files, data, strict=True)):
-            yield ObjectPart(file.key, mine, *facts, is_last=is_last, is_value=number == 0)
+            yield ObjectPart(file.key, mine, *facts, is_last, number == 0, all_of_them)
 
 
 _Columns = np.ndarray[tuple[int, int], np.dtype[np.int64]]
@@ -262,6 +266,7 @@ class TopicPartitionObjects:
         under_way = self._open[place]
         under_way.last_offset = int(rows.offsets[mine[-1]])
         under_way.records += len(mine)
+        under_way.offsets.append(rows.offsets[mine])
         data = [one.encoder.write(_rows_of(rows, mine, one.view)) for one in under_way.files]
         yield from under_way.parts(data)
 

@@ -34,11 +34,9 @@ def _named(config: Config) -> str:
 
 def _ask(config: Config, key: str) -> list[Problem]:
     values = parsed(config)
-    top = values["topics.dir"].strip("/")
-    name = f"{top}/" if top.strip() else ""
     try:
         with closing(open_store(config)) as store:
-            keeps = keeps_conditions(store, f"{name}{FOLDER}/probes/{uuid.uuid4()}")
+            keeps = keeps_conditions(store, values["topics.dir"])
     except ConfigError as error:
         return list(error.problems)
     except SinkUnavailable as error:
@@ -48,8 +46,10 @@ def _ask(config: Config, key: str) -> list[Problem]:
     return [Problem(key, f"{key}: {no_conditions(store)}")]
 
 
-def keeps_conditions(store: ObjectStore, key: str) -> bool:
+def keeps_conditions(store: ObjectStore, topics_dir: str) -> bool:
     """Whether the store refuses to put an object under a name that is taken; leaves nothing behind."""
+    top = topics_dir.strip("/")
+    key = f"{f'{top}/' if top.strip() else ''}{FOLDER}/probes/{uuid.uuid4()}"
     store.put(key, b"1")
     try:
         store.put(key, b"2")

@@ -7,7 +7,8 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Final
 
 from icestream.api.errors import FatalError, SinkUnavailable
-from icestream.connectors.s3.staged import BATCH, StagedObject
+from icestream.connectors.s3.metadata import BATCH
+from icestream.connectors.s3.staged import StagedObject
 from icestream.connectors.s3.stores.store import AnswerLost, Exists, NoSuchUpload, ObjectStore
 
 _AT_ONCE: Final = 16

@@ -468,6 +468,19 @@ def warnings(config: Config) -> list[str]:
     return found
 
 
+_NOT_OF_LAYOUT: Final = ("aws.", PROVIDER, "s3.sse", "s3.proxy", "s3.ssea", "store.url", "icestream.")
+
+
+def layout_config(config: Config) -> dict[str, str]:
+    """What of a config decides about the names and contents of objects; no secrets."""
+    kept = {
+        setting.name
+        for setting in S3_SINK.settings
+        if setting.type is not Type.PASSWORD and not setting.name.startswith(_NOT_OF_LAYOUT)
+    }
+    return {key: value for key, value in config.items() if key in kept}
+
+
 def parsed(config: Config) -> dict[str, Any]:
     # A separator may be blank.
     return S3_SINK.parse(config) | {_SEPARATOR: config.get(_SEPARATOR)}

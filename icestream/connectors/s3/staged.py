@@ -4,17 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any
 
 from icestream.api.offsets import Partition
 from icestream.connectors.s3.stores.store import Upload
-
-BATCH: Final = "icestream-batch"
-"""Metadata of every object: whose it is. An object is known by its key and by this."""
-PARTITION: Final = "icestream-partition"
-FIRST: Final = "icestream-first-offset"
-LAST: Final = "icestream-last-offset"
-RECORDS: Final = "icestream-records"
 
 
 @dataclass(frozen=True)
@@ -59,21 +52,6 @@ class StagedObject:
             stored["value"],
             stored["replaces"],
         )
-
-
-def metadata(
-    batch: str, partition: Partition, first: int, last: int, records: int, *, is_value: bool
-) -> dict[str, str]:
-    """What an object says of itself; values of headers of HTTP, so ASCII."""
-    from urllib.parse import quote
-
-    return {
-        BATCH: batch,
-        PARTITION: f"{quote(partition.topic)}:{partition.number}",
-        FIRST: str(first),
-        LAST: str(last),
-        RECORDS: str(records if is_value else 0),
-    }
 
 
 def of_payload(payload: Sequence[Any]) -> list[StagedObject]:

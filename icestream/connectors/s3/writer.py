@@ -18,8 +18,9 @@ from icestream.api.batch import Failure, Left, Staged
 from icestream.api.errors import IcestreamError
 from icestream.api.offsets import Partition
 from icestream.api.sink import WriterTask, Written
+from icestream.connectors.s3.metadata import about
 from icestream.connectors.s3.objects import ObjectPart, TopicPartitionObjects
-from icestream.connectors.s3.staged import StagedObject, metadata
+from icestream.connectors.s3.staged import StagedObject
 from icestream.connectors.s3.stores.opening import process_store
 from icestream.connectors.s3.target import S3Plan
 from icestream.records.origins import RowOrigins
@@ -68,7 +69,7 @@ class ObjectWriter:
 
     def _append(self, partition: Partition, parts: Iterable[ObjectPart]) -> None:
         for part in parts:
-            if not self._stages:
+            if not self._stages or (self._plan.only is not None and part.key not in self._plan.only):
                 continue
             if part.key not in self._open:
                 self._open[part.key] = tempfile.SpooledTemporaryFile(_IN_MEMORY)  # noqa: SIM115
@@ -86,11 +87,10 @@ class ObjectWriter:
 
     def _upload(self, partition: Partition, part: ObjectPart, content: IO[bytes]) -> StagedObject:
         content.seek(0)
-        about = metadata(
-            self._batch, partition, part.first_offset, part.last_offset, part.records, is_value=part.is_value
-        )
+        assert part.offsets is not None
+        facts = about(self._plan.job, self._batch, partition, part.offsets, is_value=part.is_value)
         with content:
-            upload = process_store(self._plan.store).upload(part.key, content, about)
+            upload = process_store(self._plan.store).upload(part.key, content, facts)
         return StagedObject(
             upload, self._batch, partition, part.first_offset, part.last_offset, part.records, part.is_value
         )

@@ -6,12 +6,17 @@ Uploads are multipart uploads that nobody has completed. What is conditional rel
 
 from __future__ import annotations
 
+import base64
 import contextlib
+import hashlib
+import logging
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import IO, TYPE_CHECKING, Any, Final
+from urllib.parse import urlencode
 
 from icestream.api.errors import ConfigError, Problem, SinkRefused, SinkUnavailable
+from icestream.connectors.s3.metadata import FIRST, LAST, RECORDS
 from icestream.connectors.s3.stores.store import (
     AnswerLost,
     Exists,
@@ -25,6 +30,9 @@ from icestream.waits import waiting_for
 if TYPE_CHECKING:
     from botocore.exceptions import ClientError
 
+_log = logging.getLogger(__name__)
+
+_TAGS: Final = {"startOffset": FIRST, "endOffset": LAST, "recordCount": RECORDS}
 _ABSENT: Final = frozenset({"404", "NoSuchKey", "NotFound"})
 _REFUSED: Final = frozenset({"401", "403", "AccessDenied", "InvalidAccessKeyId", "SignatureDoesNotMatch"})
 _MOST_REMOVED: Final = 1000
@@ -41,6 +49,14 @@ class NewObjects:
     parts: Mapping[str, str] = field(default_factory=dict, repr=False)
     """Of each part of an upload, of its completion, and of whoever reads the object."""
     part_bytes: int = 26_214_400
+    tags: Mapping[str, str] | None = None
+    """Besides those that tell offsets and records; None: objects get no tags at all."""
+    needs_tags: bool = False
+    """Whether an object that cannot be tagged cannot be written either."""
+    with_digest: bool = False
+    """Whether parts are sent with an MD5."""
+    on_condition: bool = True
+    """False: the store does not know conditions."""
 
 
 class S3Store:
@@ -53,9 +69,7 @@ class S3Store:
         self._objects = objects or NewObjects()
 
     def upload(self, key: str, content: IO[bytes], metadata: Mapping[str, str]) -> Upload:
-        begun = self._call("create_multipart_upload", key, Metadata=dict(metadata), **self._objects.uploads)[
-            "UploadId"
-        ]
+        begun = self._begin(key, metadata)
         try:
             return Upload(key, begun, tuple(self._parts(key, begun, content)))
         except BaseException:
@@ -64,6 +78,21 @@ class S3Store:
                 self.abort(key, begun)
             raise
 
+    def _begin(self, key: str, metadata: Mapping[str, str]) -> str:
+        more: dict[str, Any] = {"Metadata": dict(metadata), **self._objects.uploads}
+        if self._objects.tags is not None:
+            own = {tag: metadata[name] for tag, name in _TAGS.items() if name in metadata}
+            tags = urlencode({**own, **self._objects.tags})
+            try:
+                return str(self._call("create_multipart_upload", key, Tagging=tags, **more)["UploadId"])
+            except AnswerLost:
+                raise
+            except SinkUnavailable as error:
+                if self._objects.needs_tags:
+                    raise
+                _log.warning("'%s' gets no tags: %s", key, error)
+        return str(self._call("create_multipart_upload", key, **more)["UploadId"])
+
     def _parts(self, key: str, upload: str, content: IO[bytes]) -> Iterator[str]:
         number = 0
         while True:
@@ -71,9 +100,11 @@ class S3Store:
             if not part and number:
                 return
             number += 1
-            answer = self._call(
-                "upload_part", key, UploadId=upload, PartNumber=number, Body=part, **self._objects.parts
-            )
+            more = dict(self._objects.parts)
+            if self._objects.with_digest:
+                digest = hashlib.md5(part, usedforsecurity=False).digest()
+                more["ContentMD5"] = base64.b64encode(digest).decode()
+            answer = self._call("upload_part", key, UploadId=upload, PartNumber=number, Body=part, **more)
             yield answer["ETag"]
             if len(part) < self._objects.part_bytes:
                 return
@@ -81,6 +112,8 @@ class S3Store:
     def complete(self, upload: Upload, replaces: str | None = None) -> None:
         parts = [{"ETag": tag, "PartNumber": number} for number, tag in enumerate(upload.parts, 1)]
         condition = {"IfNoneMatch": "*"} if replaces is None else {"IfMatch": replaces}
+        if not self._objects.on_condition:
+            condition = {}
         self._call(
             "complete_multipart_upload",
             upload.key,
@@ -107,7 +140,12 @@ class S3Store:
                 yield OpenUpload(found["Key"], found["UploadId"], found["Initiated"])
 
     def put(self, key: str, content: bytes) -> None:
-        self._call("put_object", key, Body=content, IfNoneMatch="*", **self._of_ledger())
+        if self._objects.on_condition:
+            self._call("put_object", key, Body=content, IfNoneMatch="*", **self._of_ledger())
+            return
+        if self.get(key) is not None:
+            raise Exists(key)
+        self.replace(key, content)
 
     def replace(self, key: str, content: bytes) -> None:
         self._call("put_object", key, Body=content, **self._of_ledger())
