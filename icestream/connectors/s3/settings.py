@@ -371,6 +371,8 @@ WITHOUT_EFFECT: Final[Mapping[str, str]] = {
     "partitioner.max.open.files": "records are gathered by object, which needs no open files",
     "max.files.scan.limit": "nobody looks for free names",
     "s3.http.send.expect.continue": "the client decides by the size of a part",
+    "s3.retry.backoff.ms": "the client's own pause grows with the number of tries",
+    "schemas.cache.config": "schemas are kept as long as a batch needs them",
     "retry.backoff.ms": "the job's own pause between tries grows with their number",
     "schema.generator.class": "it belongs to versions before 5",
     "hive.integration": "it belongs to the HDFS connector",
