@@ -134,7 +134,13 @@ def meaning(text: bytes) -> Any:
 
 def meaning_of_singles(text: bytes) -> Any:
     """Older JDKs write more digits of a float than it takes to tell it from others."""
-    return _sorted(json.loads(text, parse_float=lambda number: float(np.float32(number))))
+    return _sorted(json.loads(text, parse_float=_single))
+
+
+def _single(number: str) -> float:
+    with np.errstate(over="ignore"):
+        single = float(np.float32(number))
+    return single if np.isfinite(single) else float(number)
 
 
 def _sorted(value: Any) -> Any:
