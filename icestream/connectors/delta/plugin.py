@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import ClassVar, Final
 
 from icestream.api.config import Config, ConfigDef, subset
-from icestream.api.connector import JavaClass, Probe
+from icestream.api.connector import JavaClass, Probe, SparkCatalog
 from icestream.api.errors import ConfigError, Problem
 from icestream.api.maintenance import Maintainer
 from icestream.api.place_addresses import place_address
@@ -23,6 +23,9 @@ from icestream.connectors.delta.storage import S3, Storage, file_path, is_local
 from icestream.connectors.delta.table_settings import WRITE_PROPS, location_of
 
 _PACKAGE: Final = "io.icestream.connect.delta."
+_SPARK_CATALOG: Final = "org.apache.spark.sql.delta.catalog.DeltaCatalog"
+_SPARK_EXTENSION: Final = "io.delta.sql.DeltaSparkSessionExtension"
+_SPARK_JAR: Final = "io.delta:delta-spark_4.1_2.13:4.4.0"
 
 
 class DeltaPlugin(SinkPlugin):
@@ -110,6 +113,13 @@ class DeltaPlugin(SinkPlugin):
         from icestream.connectors.delta.probes import table_probes
 
         return table_probes(config)
+
+    def spark_catalog(self, config: Config) -> SparkCatalog | None:
+        """Tables are named by their folder, as delta.`/lake/sales/orders`. None on S3: there Spark needs more
+        than Delta's jars, and its writes are not safe beside ours."""
+        if not all(is_local(place) for _, place in settings.locations(config)):
+            return None
+        return SparkCatalog("spark_catalog", _SPARK_CATALOG, {}, _SPARK_EXTENSION, (_SPARK_JAR,))
 
 
 def _is_below(place: str, folders: Sequence[str]) -> bool:

@@ -16,6 +16,7 @@ import pyarrow.fs as pf
 from icestream.connectors.delta.files.partitions import Partitioner, PartitionValue, folder
 from icestream.connectors.delta.files.statistics import (
     FloatFacts,
+    bounded_columns,
     float_columns,
     indexed_columns,
     statistics_json,
@@ -105,7 +106,7 @@ class StageWriter(DataFileWriter[PartitionValue, StagedFile]):
         super().__init__(
             plan.name,
             schema,
-            parquet_options(plan.properties),
+            parquet_options(plan.properties, schema),
             FileLimits.of(plan.location, most_open, target, target),
             f"{plan.file_prefix}{batch}-",
         )
@@ -136,9 +137,10 @@ class StageWriter(DataFileWriter[PartitionValue, StagedFile]):
         return StagedFile(file.path, file.key, file.metadata.num_rows, file.size, statistics)
 
 
-def parquet_options(properties: Mapping[str, str]) -> dict[str, Any]:
+def parquet_options(properties: Mapping[str, str], schema: pa.Schema) -> dict[str, Any]:
     codec = properties.get(CODEC, _CODEC).strip().lower()
     return {
         "compression": "none" if codec == "uncompressed" else codec,
         "dictionary_pagesize_limit": _DICTIONARY_BYTES,
+        "write_statistics": bounded_columns(schema),
     }

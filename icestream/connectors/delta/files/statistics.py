@@ -28,18 +28,36 @@ _LAST: Final = chr(0x10FFFF)
 
 @dataclass
 class FloatFacts:
-    """The float columns of a file that have a NaN, which Parquet's own bounds do not tell."""
+    """What the float columns of a file hold. Parquet's own bounds leave NaN out, and readers to whom it is
+    the greatest number skip by them what they look for: so files have none of floats (`bounded_columns`)."""
 
     columns: frozenset[Path]
     with_nan: set[Path] = field(default_factory=set)
+    found: dict[Path, _Column] = field(default_factory=dict)
 
     def add(self, rows: pa.Table) -> None:
-        for path in self.columns - self.with_nan:
+        for path in self.columns:
             column = rows.column(path[0])
             if len(path) > 1:
                 column = pc.struct_field(column, list(path[1:]))
+            so_far = self.found.setdefault(path, _Column(column.type))
+            so_far.nulls = (so_far.nulls or 0) + column.null_count
+            if path in self.with_nan:
+                continue
             if pc.any(pc.is_nan(column)).as_py():
                 self.with_nan.add(path)
+                continue
+            both = pc.min_max(column).as_py()
+            if both["min"] is not None:
+                so_far.low = both["min"] if so_far.low is None else min(so_far.low, both["min"])
+                so_far.high = both["max"] if so_far.high is None else max(so_far.high, both["max"])
+
+
+def bounded_columns(schema: pa.Schema) -> list[str]:
+    """Those that have bounds in the footers of files: no floats, and nothing inside of lists and maps."""
+    return [
+        ".".join(path) for path, kind in leaves(schema) if not pt.is_floating(kind) and not pt.is_nested(kind)
+    ]
 
 
 def float_columns(schema: pa.Schema) -> frozenset[Path]:
@@ -112,7 +130,9 @@ def statistics_json(
             if chunk.path_in_schema not in kinds:
                 continue
             path, kind = kinds[chunk.path_in_schema]
-            columns.setdefault(path, _Column(kind)).add(chunk.statistics, row_group.num_rows)
+            if not pt.is_floating(kind):
+                columns.setdefault(path, _Column(kind)).add(chunk.statistics, row_group.num_rows)
+    columns |= facts.found
     lows: dict[str, Any] = {}
     highs: dict[str, Any] = {}
     nulls: dict[str, Any] = {}

@@ -221,7 +221,7 @@ class _Rewriter:
         self._schema = Partitioner(schema, metadata.partition_columns).file_schema()
         self._indexed = indexed_columns(self._schema, properties)
         self._floats = float_columns(self._schema) & self._indexed
-        self._options = parquet_options(properties)
+        self._options = parquet_options(properties, self._schema)
         self._prefix = f"{job.file_prefix}{uuid.uuid4()}-{MERGED}"
         self._paths: list[str] = []
         self.files: list[StagedFile] = []
