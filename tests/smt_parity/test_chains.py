@@ -25,7 +25,7 @@ from tests.smt_parity.generators import Shape, givens
 from tests.smt_parity.given import Given, Json
 from tests.smt_parity.harness import Parity, Smt, generated
 
-SHAPE: Final = Shape(names=("a", "b", "c"), depth=3, rows=8, maps_only=True, printable=True)
+SHAPE: Final = Shape(names=("a", "b", "c"), depth=3, rows=8, maps_only=True)
 STEPS: Final = [
     Smt(Cast, {"spec": "a:string"}),
     Smt(Cast, {"spec": "b:int16"}),

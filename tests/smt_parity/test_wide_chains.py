@@ -33,7 +33,7 @@ from tests.smt_parity.given import Given, Of
 from tests.smt_parity.harness import Parity, Smt, Test, generated
 
 NAMES: Final = ("a", "b", 'q"\\', "ü\n")
-SHAPE: Final = Shape(names=NAMES, depth=3, rows=8, printable=True)
+SHAPE: Final = Shape(names=NAMES, depth=3, rows=8)
 ROUTED: Final = Test(TopicNameMatches, {"pattern": ".*-(x|2025.*)"})
 STEPS: Final = [
     Smt(Cast, {"spec": "a:int8,b:string"}),
