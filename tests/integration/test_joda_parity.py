@@ -54,6 +54,7 @@ def moments(count: int) -> list[int]:
     found = [0, -1, 1, 951_782_400_000, 1_709_164_800_000]
     found += [chance.randrange(0, 60 * YEAR) for _ in range(count)]
     found += [chance.randrange(-3000 * YEAR, 8000 * YEAR) for _ in range(count // 4)]
+    found += [chance.randrange(-200_000 * YEAR, 200_000 * YEAR) for _ in range(count // 4)]
     for change in (1_774_746_000_000, 1_792_890_000_000, 1_772_964_000_000, 1_793_523_600_000):
         found += [change + chance.randrange(-7_200_000, 7_200_000) for _ in range(5)]
     return found
@@ -65,7 +66,7 @@ def test_patterns_print_what_joda_prints(joda: Any, locale: str) -> None:
     made = joda.java.util.Locale(locale)
     for zone in ZONES if locale == "en" else ZONES[:1]:
         java_zone = joda.org.joda.time.DateTimeZone.forID(zone)
-        for pattern in PATTERNS:
+        for pattern in PATTERNS if zone in ZONES[:2] else PATTERNS[:2]:
             theirs = joda.org.joda.time.format.DateTimeFormat.forPattern(pattern)
             theirs = theirs.withLocale(made).withZone(java_zone)
             ours = JodaPattern.parsed(pattern, locale)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import zlib
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final, Protocol
 
 from icestream.connectors.s3.formats.format import Encoder, Rows
 
 _GZIP: Final = 31
 """`wbits`: a window of 32 KiB, with the header and the trailer of gzip."""
+_HELD_BYTES: Final = 256 * 1024
 _ISAL_LEVEL: Final = 2
 """Of 0 to 3."""
 
@@ -42,13 +43,32 @@ def _fast() -> Compressor | None:
 
 @dataclass
 class Gzipped:
-    """An encoder whose bytes are compressed."""
+    """An encoder whose bytes are compressed.
+
+    A compressor has some hundred kilobytes, and there may be thousands of small objects under way: one is
+    made only for an object that is larger than that.
+    """
 
     encoder: Encoder
-    compressor: Compressor
+    compression: Compression
+    _held: list[bytes] = field(default_factory=list)
+    _size: int = 0
+    _compressor: Compressor | None = None
 
     def write(self, rows: Rows) -> bytes:
-        return self.compressor.compress(self.encoder.write(rows))
+        data = self.encoder.write(rows)
+        self._held.append(data)
+        self._size += len(data)
+        return self._packed() if self._size >= _HELD_BYTES else b""
 
     def close(self) -> bytes:
-        return self.compressor.compress(self.encoder.close()) + self.compressor.flush()
+        self._held.append(self.encoder.close())
+        packed = self._packed()
+        assert self._compressor is not None
+        return packed + self._compressor.flush()
+
+    def _packed(self) -> bytes:
+        if self._compressor is None:
+            self._compressor = self.compression.compressor()
+        data, self._held, self._size = b"".join(self._held), [], 0
+        return self._compressor.compress(data)

@@ -48,7 +48,7 @@ class JsonLines:
 
     def encoder(self, schema: ConnectSchema | None) -> Encoder:
         lines = _Lines(self._writer())
-        return lines if self.compression is None else Gzipped(lines, self.compression.compressor())
+        return lines if self.compression is None else Gzipped(lines, self.compression)
 
     def _writer(self) -> JsonWriter:
         return JsonWriter(has_schemas=False, numeric=self.numeric_decimals)
@@ -77,7 +77,7 @@ def json_texts(value: Typed, writer: JsonWriter) -> Sequence[bytes]:
     if isinstance(value, Fields) and not value.named and value.rest is not None and not value.rest.path:
         return _as_they_came(value.rest)
     if not isinstance(value, Column):
-        return list(map(msgspec.json.encode, plain(value, len(value), _raw_leaves)))
+        return _with_longs(_encoded(plain(value, len(value), _raw_leaves)))
     if value.schema is not None and value.schema.kind is Kind.STRUCT:
         return _present(writer.written(value, len(value)))
     return _by_jackson(value)
@@ -92,12 +92,32 @@ def _as_they_came(text: Text) -> Sequence[bytes]:
     values = text.source.values
     if text.rows is not None:
         values = [values[row] for row in text.rows.tolist()]
-    whole = b"\x00".join(values)
-    if b"\n" in whole or b"\r" in whole:
+    if any(b"\n" in value or b"\r" in value for value in values):
         values = [value.replace(b"\n", b" ").replace(b"\r", b" ") for value in values]
-    if _BEYOND_LONG in whole.translate(_DIGITS):
-        values = [_in_java(value) for value in values]
-    return values
+    return _with_longs(values)
+
+
+def _encoded(rows: Sequence[Any]) -> list[bytes]:
+    try:
+        return list(map(msgspec.json.encode, rows))
+    except UnicodeEncodeError:
+        return [msgspec.json.encode(_without_halves(row)) for row in rows]
+
+
+def _without_halves(value: Any) -> Any:
+    """Halves of surrogate pairs, which JSON can name and UTF-8 cannot write, are question marks."""
+    if isinstance(value, str):
+        return value.encode(errors="replace").decode()
+    if isinstance(value, dict):
+        return {_without_halves(key): _without_halves(item) for key, item in value.items()}
+    return [_without_halves(item) for item in value] if isinstance(value, list) else value
+
+
+def _with_longs(texts: Sequence[bytes]) -> Sequence[bytes]:
+    """Texts without whole numbers of more than 64 bits."""
+    if _BEYOND_LONG not in b"\0".join(texts).translate(_DIGITS):
+        return texts
+    return [_in_java(text) for text in texts]
 
 
 def _in_java(value: bytes) -> bytes:

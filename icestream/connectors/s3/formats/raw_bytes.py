@@ -42,7 +42,7 @@ class RawBytes:
 
     def encoder(self, schema: ConnectSchema | None) -> Encoder:
         bare = _Separated(self.separator.encode())
-        return bare if self.compression is None else Gzipped(bare, self.compression.compressor())
+        return bare if self.compression is None else Gzipped(bare, self.compression)
 
 
 @dataclass(frozen=True)

@@ -71,7 +71,10 @@ def _shown(found: FoundValues, name: str, failed: dict[int, Failure]) -> pa.Arra
         "a partition key",
         PARTITION_EXCEPTION,
     )
-    failed.update(dict.fromkeys(found.positions.tolist(), why))
+    wrong = found.positions
+    if isinstance(value, Column) and value.schema is None:
+        wrong = wrong[~value.nulls]  # a null of a map has no type
+    failed.update(dict.fromkeys(wrong.tolist(), why))
     return pa.array(["null"] * len(found.positions), pa.string())
 
 

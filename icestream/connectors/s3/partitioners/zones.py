@@ -22,6 +22,8 @@ _NOT_IN_JODA: Final = frozenset(("Factory", "posixrules", "localtime"))
 _MINUTE_MS: Final = 60_000
 _QUARTER_MS: Final = 15 * _MINUTE_MS
 _MILLISECOND: Final = dt.timedelta(milliseconds=1)
+_BEGIN_OF_TABLES: Final = -5_364_662_400_000
+"""1800-01-01."""
 _END_OF_TABLES: Final = 2_114_380_800_000
 """2037-01-01."""
 _CYCLE: Final = 146_097 * 86_400_000
@@ -40,9 +42,11 @@ class Zone:
         """How many milliseconds its clocks are ahead of UTC at these moments."""
         if self.offset_ms is not None:
             return np.full(len(moments), self.offset_ms, np.int64)
-        zoned = pa.array(moments).cast(pa.timestamp("ms", self.id))
+        # Nobody put clocks forward before then; and Arrow knows 30,000 years each way.
+        known = np.clip(moments, _BEGIN_OF_TABLES, _END_OF_TABLES)
+        zoned = pa.array(known).cast(pa.timestamp("ms", self.id))
         local = pc.local_timestamp(zoned).cast(pa.int64()).to_numpy(zero_copy_only=False)
-        found: Indexes = local - moments
+        found: Indexes = local - known
         late = np.flatnonzero(moments >= _END_OF_TABLES)
         if len(late):
             found[late] = self._late_offsets(moments[late])

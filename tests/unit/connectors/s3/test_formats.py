@@ -134,6 +134,16 @@ def test_changed_json_is_written_with_its_changes() -> None:
     assert next(iter(bucket.lines().values())) == [{"b": {"c": [1, 2]}, "new": 1.5}, {"d": "x", "new": None}]
 
 
+def test_changed_json_of_strange_texts_and_numbers() -> None:
+    """Halves of surrogate pairs are question marks; whole numbers are longs."""
+    found = []
+    for one in json_groups([b'{"a": 123456789012345678901, "b": "x"}', b'{"b": "\\ud800"}']):
+        changed = one.value.put({"new": Column(pa.array([1]))})  # type: ignore[union-attr]
+        found += next(iter(written([[group(changed, [0])]], {})[0].lines().values()))
+    longs = (123456789012345678901 + 2**63) % 2**64 - 2**63
+    assert found == [{"a": longs, "b": "x", "new": 1}, {"b": "?", "new": 1}]
+
+
 @pytest.mark.parametrize("codec", ["null", "deflate", "snappy", "bzip2"])
 def test_avro_files(codec: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """`avro.codec`: fastavro reads what was written, over blocks and chunks."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
 
 from icestream.api.errors import FatalError
@@ -33,6 +35,15 @@ def test_gzip_at_every_level(level: int) -> None:
     settings = {"s3.compression.type": "gzip", "s3.compression.level": level}
     bucket, _ = written([json_groups([{"a": 1}]), json_groups([{"a": 2}], first=1)], settings)
     assert bucket.lines() == {"topics/orders/partition=3/orders+3+0000000000.json.gz": [{"a": 1}, {"a": 2}]}
+
+
+def test_large_objects_are_compressed_part_by_part() -> None:
+    texts = [os.urandom(1000).hex() for _ in range(400)]
+    chunks = [json_groups([{"a": text, "n": at} for text in texts], first=400 * at) for at in range(3)]
+    bucket, taken = written(chunks, {"s3.compression.type": "gzip", "flush.size": 10_000})
+    assert any(part.data for part in taken[0].parts)
+    (lines,) = bucket.lines().values()
+    assert [line["n"] for line in lines] == [0] * 400 + [1] * 400 + [2] * 400
 
 
 def test_parts_of_names_as_configured() -> None:

@@ -74,8 +74,10 @@ def test_fields_of_json_without_a_schema() -> None:
 
 
 def test_fields_that_make_no_folder_are_dead_letters() -> None:
-    _, [taken] = written([json_groups([{"a": 1.5}, {"a": [1]}, {"a": {}}, {"a": 1}, "text"])], by("a"))
+    values = [{"a": 1.5}, {"a": [1]}, {"a": {}}, {"a": None}, "text"]
+    bucket, [taken] = written([json_groups(values)], by("a"))
     assert sorted(taken.failed) == [0, 1, 2, 4]
+    assert list(bucket.objects) == ["topics/orders/a=null/orders+3+0000000003.json"]
     assert "java.lang.Double" in taken.failed[0].reason
     schema = struct(("a", timestamp()), ("b", STRING))
     chunk = [group(structs(schema, [{"a": 1, "b": "x"}]), [0])]
@@ -159,6 +161,13 @@ def test_days_begin_at_midnight_of_the_zone() -> None:
     settings = {**TIME, "partitioner.class": f"{CLASSES}DailyPartitioner", "timezone": "America/New_York"}
     chunk = json_groups([1, 2], times=[1_772_945_999_999, 1_772_946_000_000])
     assert folders(chunk, settings) == ["year=2026/month=03/day=07", "year=2026/month=03/day=08"]
+
+
+def test_moments_far_away() -> None:
+    """In microseconds by mistake, or long ago: a folder all the same."""
+    settings = {**TIME, "partitioner.class": f"{CLASSES}DailyPartitioner"}
+    chunk = json_groups([1, 2], times=[AT * 1000, -AT * 1000])
+    assert folders(chunk, settings) == ["year=58152/month=12/day=30", "year=54214/month=01/day=02"]
 
 
 def test_the_name_of_the_schema_in_the_path() -> None:
