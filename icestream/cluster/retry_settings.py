@@ -20,6 +20,7 @@ from icestream.resilience.backoff import RetryLimits
 from icestream.resilience.breaker import CircuitLimits
 
 _LEAST_WAIT: Final = 0.1
+_LEAST_FIRST: Final = 0.001
 _MOST: Final = "icestream.retry.max"
 _FIRST: Final = "icestream.retry.backoff.ms"
 _LONGEST: Final = "icestream.retry.backoff.max.ms"
@@ -51,7 +52,8 @@ def retry_settings(config: Config, worker: Config) -> RetrySettings:
     if _LONGEST not in own and config.get(_DELAY, "").strip():
         longest = max(errors[_DELAY] / 1000, _LEAST_WAIT)
     limits = RetryLimits(
-        first=first,
+        # Some configs say 0, which would be no wait at all.
+        first=max(first, _LEAST_FIRST),
         longest=max(longest, first) if _DELAY not in config else longest,
         seconds=_patience(errors[_TIMEOUT]),
         outage_seconds=_patience(errors[_TIMEOUT]) if errors[_TIMEOUT] > 0 else math.inf,

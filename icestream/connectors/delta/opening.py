@@ -11,8 +11,7 @@ from typing import Final
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError, TableNotFoundError
 
-from icestream.api.errors import SinkUnavailable
-from icestream.connectors.delta.storage import Storage, table_uri, told
+from icestream.connectors.delta.storage import Storage, table_uri, unavailable
 from icestream.waits import waiting_for
 
 _log = logging.getLogger(__name__)
@@ -30,7 +29,7 @@ def delta_errors(doing: str) -> Iterator[None]:
         raise
     except (DeltaError, OSError) as error:
         _log.info("%s: %s", doing, error)
-        raise SinkUnavailable(f"{doing}: {told(error)}") from error
+        raise unavailable(doing, error) from error
 
 
 def open_table(name: str, location: str, storage: Storage) -> DeltaTable | None:

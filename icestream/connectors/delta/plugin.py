@@ -9,6 +9,7 @@ import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import ClassVar, Final
+from urllib.parse import urlsplit
 
 from icestream.api.config import Config, ConfigDef, subset
 from icestream.api.connector import JavaClass, Probe, SparkCatalog
@@ -20,7 +21,7 @@ from icestream.connectors.delta import settings
 from icestream.connectors.delta.maintenance.settings import MAINTENANCE, maintenance_of
 from icestream.connectors.delta.settings import FOLDERS
 from icestream.connectors.delta.storage import S3, Storage, file_path, is_local
-from icestream.connectors.delta.table_settings import WRITE_PROPS, location_of
+from icestream.connectors.delta.table_settings import LOCATION, WRITE_PROPS, location_of
 
 _PACKAGE: Final = "io.icestream.connect.delta."
 _SPARK_CATALOG: Final = "org.apache.spark.sql.delta.catalog.DeltaCatalog"
@@ -91,6 +92,14 @@ class DeltaPlugin(SinkPlugin):
             subset(config, WRITE_PROPS),
         )
         return TableMaintainer(place, maintenance_of(config, target))
+
+    def destination(self, config: Config) -> str:
+        """The bucket, or the folder, of all tables."""
+        place = urlsplit(config.get(LOCATION, "").strip())
+        host = urlsplit(config.get(f"{S3}endpoint", "").strip()).netloc.rpartition("@")[2]
+        if not place.netloc:
+            return f"file://{place.path}" if place.path else ""
+        return f"{place.scheme}://{place.netloc}{f' at {host}' if host else ''}"
 
     def open(self, name: str, config: Config) -> Sink:
         try:

@@ -14,7 +14,7 @@ from urllib.parse import unquote, urlsplit
 import pyarrow.fs as pf
 
 from icestream.api.config import Config
-from icestream.api.errors import SinkUnavailable
+from icestream.api.errors import SinkRefused, SinkUnavailable
 from icestream.waits import waiting_for
 
 S3: Final = "delta.storage.s3."
@@ -23,6 +23,11 @@ _REGION: Final = "us-east-1"
 _RETRIES: Final = "8"
 _RETRY_TIMEOUT: Final = "60s"
 """For one request with its repetitions: less than a call to a target may take."""
+_REFUSED = re.compile(
+    r"ACCESS_DENIED|INVALID_ACCESS_KEY_ID|SIGNATURE_DOES_NOT_MATCH|NO_SUCH_BUCKET|AccessDenied|InvalidAccessKeyId"
+    r"|SignatureDoesNotMatch|NoSuchBucket|ExpiredToken|(?i:401 Unauthorized|403 Forbidden|permission denied)"
+)
+"""In the words of Arrow's file systems, and of delta-rs."""
 _STATUS: Final = re.compile(r"status code: (\d{3}[ A-Za-z]*)|\b(\d{3} [A-Z][A-Za-z ]+)")
 _UNREACHED: Final = re.compile(r"Connection refused|timed out|dns error|Connection reset|broken pipe", re.I)
 _COLOURS: Final = re.compile(r"\x1b\[[0-9;]*m")
@@ -126,7 +131,13 @@ def storage_errors(doing: str) -> Iterator[None]:
         with waiting_for(f"storage: {doing}"):
             yield
     except OSError as error:
-        raise SinkUnavailable(f"{doing}: {told(error)}") from error
+        raise unavailable(doing, error) from error
+
+
+def unavailable(doing: str, error: BaseException) -> SinkUnavailable:
+    """Our error: whether the storage is away, or answers and refuses, is in its text only."""
+    kind = SinkRefused if _REFUSED.search(str(error)) else SinkUnavailable
+    return kind(f"{doing}: {told(error)}")
 
 
 def told(error: BaseException) -> str:

@@ -5,7 +5,7 @@ Read when the worker starts, so what opens databases is imported only by the met
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import ClassVar, Final
 
 from icestream.api.config import Config
@@ -32,6 +32,7 @@ class _JdbcSink(SinkPlugin):
     worker_settings = (FOLDERS,)
     mode_key: ClassVar[str] = "pk.mode"
     fields_key: ClassVar[str] = "pk.fields"
+    retry_keys: ClassVar[Sequence[str]] = ("max.retries", "retry.backoff.ms")
 
     def meant(self, config: Config) -> SinkSettings:
         raise NotImplementedError
@@ -67,7 +68,8 @@ class _JdbcSink(SinkPlugin):
 
     def retries(self, config: Config) -> Retries:
         meant = self.meant(config)
-        return Retries(meant.most_retries, meant.retry_seconds)
+        says_most, says_wait = (bool(config.get(key, "").strip()) for key in self.retry_keys)
+        return Retries(meant.most_retries if says_most else None, meant.retry_seconds if says_wait else None)
 
     def open(self, name: str, config: Config) -> Sink:
         from icestream.connectors.jdbc.sink.sink import JdbcSink
@@ -104,6 +106,7 @@ class DebeziumJdbcSinkPlugin(_JdbcSink):
     java_loggers: ClassVar = {"io.debezium.connector.jdbc": ("icestream.connectors.jdbc",)}
     mode_key = "primary.key.mode"
     fields_key = "primary.key.fields"
+    retry_keys = ("flush.max.retries", "flush.retry.delay.ms")
 
     def meant(self, config: Config) -> SinkSettings:
         return settings.of_debezium(config)

@@ -133,6 +133,10 @@ _OUR_OWN: Final = (
     ),
 )
 
+_MOST_RETRIES: Final = (
+    "How often in a row a database that does not answer is asked again before the connector fails; if it is "
+    "not set, for as long as it takes."
+)
 _SHARED: Final = (
     Setting(
         "insert.mode",
@@ -184,10 +188,16 @@ _SHARED: Final = (
         "max.retries",
         Type.INT,
         10,
-        "So many commits in a row may fail before the connector does.",
+        _MOST_RETRIES,
         at_least=0,
     ),
-    Setting("retry.backoff.ms", Type.INT, 3000, "The wait after a failed commit.", at_least=0),
+    Setting(
+        "retry.backoff.ms",
+        Type.INT,
+        3000,
+        "The wait after the first failure, where it is set; it doubles.",
+        at_least=0,
+    ),
 )
 CONFLUENT: Final = CONNECTION + ConfigDef(
     (
@@ -330,10 +340,16 @@ DEBEZIUM: Final = ConfigDef(
             "flush.max.retries",
             Type.INT,
             5,
-            "So many commits in a row may fail before the connector does.",
+            _MOST_RETRIES,
             at_least=0,
         ),
-        Setting("flush.retry.delay.ms", Type.LONG, 1000, "The wait after a failed commit.", at_least=0),
+        Setting(
+            "flush.retry.delay.ms",
+            Type.LONG,
+            1000,
+            "The wait after the first failure, where it is set; it doubles.",
+            at_least=0,
+        ),
         Setting(
             "connection.restart.on.errors", Type.BOOLEAN, False, "No effect: connections are opened again."
         ),

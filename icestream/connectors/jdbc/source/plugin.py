@@ -50,6 +50,11 @@ class JdbcSourcePlugin(SourcePlugin):
             return []  # said by `problems`
         return [problem] if problem else []
 
+    def destination(self, config: Config) -> str:
+        from icestream.connectors.jdbc.connections import access_from
+
+        return str(access_from(config).address)
+
     def probes(self, config: Config, worker: Config) -> Iterator[Probe]:
         from icestream.connectors.jdbc.connections import access_from
 
