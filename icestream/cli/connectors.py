@@ -95,7 +95,8 @@ def notes(view: ConnectorView) -> list[str]:
     warnings = view.progress.warnings if view.progress else ()
     runs = view.progress.maintenance if view.progress else ()
     failed = [f"maintenance of {run['target']}: {run['error']}" for run in runs if run.get("error")]
-    found = [*([why] if why else []), *(f"warning: {warning}" for warning in (*warnings, *failed))]
+    others = [one for one in (*warnings, *failed) if one != why]
+    found = [*([why] if why else []), *(f"warning: {warning}" for warning in others)]
     return [f"{one_line(view.name)}: {one_line(text)}" for text in found]
 
 
