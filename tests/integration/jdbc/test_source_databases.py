@@ -160,7 +160,7 @@ def test_rows_of_a_query(database: Database) -> None:
     reader = database.start(
         mode="incrementing",
         incrementing_column_name="id",
-        query=f"SELECT id, name, n FROM {table} WHERE name <> 'a'",
+        query=f"SELECT id, name, n FROM {table} WHERE name LIKE '%b%'",
         table_whitelist="",
         topic_prefix="queried",
     )

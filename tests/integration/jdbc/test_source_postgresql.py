@@ -123,6 +123,26 @@ def test_an_uncommitted_row_of_a_partition_holds_up_its_parent(
     reader.until(lambda: reader.ids("p-t") == [1, 2])
 
 
+@pytest.mark.parametrize("of", ["view", "query"])
+def test_an_uncommitted_row_holds_up_views_and_queries_of_its_table(
+    sql: Execute, start: Any, connect: Any, schema: str, of: str
+) -> None:
+    sql("CREATE TABLE t (id bigserial PRIMARY KEY, name text DEFAULT 'a%b')")
+    sql("CREATE VIEW v AS SELECT * FROM t")
+    query = f"SELECT * FROM {schema}.t WHERE name LIKE '%a%'"
+    settings = {"query": query} if of == "query" else {"table_types": "VIEW", "validate_non_null": "false"}
+    waits = {"icestream_jdbc_transaction_wait_ms": "0"}
+    reader = start(mode="incrementing", incrementing_column_name="id", **settings, **waits)
+    topic = "p-" if of == "query" else "p-v"
+    slow = connect()
+    _in_schema(slow, schema).execute("INSERT INTO t DEFAULT VALUES")
+    sql("INSERT INTO t DEFAULT VALUES")
+    reader.quiet()
+    assert reader.rows == {}
+    slow.commit()
+    reader.until(lambda: reader.ids(topic) == [1, 2])
+
+
 def test_a_transaction_that_is_rolled_back_holds_nothing_up_for_long(
     sql: Execute, start: Any, connect: Any, schema: str
 ) -> None:

@@ -238,7 +238,8 @@ def rows_of(connection: Connection, statement: str, parameters: Sequence[Any] = 
     """The answer to one query."""
     cursor = connection.cursor()
     try:
-        cursor.execute(statement, tuple(parameters))
+        # Without parameters a percent sign is one, also in the query of a config.
+        cursor.execute(statement, tuple(parameters)) if parameters else cursor.execute(statement)
         return [tuple(row) for row in cursor.fetchall()]
     finally:
         cursor.close()

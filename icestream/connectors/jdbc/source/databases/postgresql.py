@@ -60,7 +60,8 @@ WITH RECURSIVE
                 UNION SELECT i.inhrelid FROM pg_inherits i JOIN below b ON i.inhparent = b.oid),
  above(oid) AS (SELECT %s::regclass::oid
                 UNION SELECT i.inhparent FROM pg_inherits i JOIN above a ON i.inhrelid = a.oid)
-SELECT oid FROM below UNION SELECT oid FROM above
+SELECT oid FROM (SELECT oid FROM below UNION SELECT oid FROM above) r
+WHERE (SELECT relkind IN ('r', 'p') FROM pg_class c WHERE c.oid = %s::regclass)
 """
 _TRANSACTIONS: Final = """
 SELECT l.virtualtransaction, bool_or(l.locktype = 'relation')
@@ -188,8 +189,9 @@ class PostgreSqlSource(SourceDatabase):
         relatives: list[int] = []
         if table is not None:
             quoted = self.dialect.quoted_table(TableId("", table.schema, table.name))
-            relatives = [row[0] for row in rows_of(connection, _RELATIVES, (quoted, quoted))]
-        found = rows_of(connection, _TRANSACTIONS, (_APPLICATION, table is None, relatives))
+            relatives = [row[0] for row in rows_of(connection, _RELATIVES, (quoted, quoted, quoted))]
+        # Who writes to the tables behind a view or a query holds locks on those, whichever they are.
+        found = rows_of(connection, _TRANSACTIONS, (_APPLICATION, not relatives, relatives))
         return OpenTransactions(
             frozenset(name for name, writes in found if writes),
             frozenset(name for name, writes in found if not writes),
