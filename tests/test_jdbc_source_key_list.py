@@ -59,7 +59,7 @@ ALL: Final = {
     "query": f"{DATABASES}::test_rows_of_a_query",
     "query.masked": f"{POSTGRESQL}::test_rows_of_a_query",
     "query.suffix": f"{POSTGRESQL}::test_a_suffix_ends_every_statement",
-    "query.retry.attempts": f"{UNIT}::test_attempts_are_counted",
+    "query.retry.attempts": f"{UNIT}::test_a_database_that_is_away_is_asked_again",
     "transaction.isolation.mode": f"{POSTGRESQL}::test_isolation",
     "poll.interval.ms": f"{POSTGRESQL}::test_a_dump_goes_on_after_the_last_key",
     "batch.max.rows": KILLED,

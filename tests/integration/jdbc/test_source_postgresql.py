@@ -384,6 +384,18 @@ def test_tables_that_appear_later_are_found(sql: Execute, start: Any) -> None:
     reader.until(lambda: reader.ids("p-b") == [1, 2])
 
 
+def test_a_table_that_comes_back_goes_on_where_it_was(sql: Execute, start: Any) -> None:
+    sql("CREATE TABLE a (id serial PRIMARY KEY)")
+    sql("INSERT INTO a DEFAULT VALUES")
+    reader = start(mode="incrementing", table_poll_interval_ms="50", table_whitelist="a,b")
+    reader.until(lambda: reader.ids("p-a") == [1])
+    sql("ALTER TABLE a RENAME TO hidden")
+    reader.quiet(0.3)
+    sql("INSERT INTO hidden DEFAULT VALUES")
+    sql("ALTER TABLE hidden RENAME TO a")
+    reader.until(lambda: reader.ids("p-a") == [1, 2])
+
+
 def test_a_new_column_is_sent_with_the_next_rows(sql: Execute, start: Any) -> None:
     sql("CREATE TABLE t (id serial PRIMARY KEY)")
     sql("INSERT INTO t DEFAULT VALUES")

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import ClassVar, Final
 
 from icestream.api.config import Config
-from icestream.api.connector import JavaClass, Probe
+from icestream.api.connector import JavaClass, Probe, Retries
 from icestream.api.errors import ConfigError, IcestreamError, Problem
 from icestream.api.offset_admin import OffsetEntry
 from icestream.api.source import Source, SourcePlugin
@@ -43,17 +43,21 @@ class JdbcSourcePlugin(SourcePlugin):
     def warnings(self, config: Config) -> list[str]:
         return source_settings.warnings(config)
 
+    def destination(self, config: Config) -> str:
+        from icestream.connectors.jdbc.connections import access_from
+
+        return str(access_from(config).address)
+
+    def retries(self, config: Config) -> Retries:
+        attempts = self.settings.parse(config)["query.retry.attempts"]
+        return Retries(None if attempts < 0 else attempts)
+
     def not_allowed(self, config: Config, worker: Config) -> list[Problem]:
         try:
             problem = file_problem(config, worker)
         except ConfigError:
             return []  # said by `problems`
         return [problem] if problem else []
-
-    def destination(self, config: Config) -> str:
-        from icestream.connectors.jdbc.connections import access_from
-
-        return str(access_from(config).address)
 
     def probes(self, config: Config, worker: Config) -> Iterator[Probe]:
         from icestream.connectors.jdbc.connections import access_from

@@ -7,7 +7,7 @@ from typing import TypeVar
 
 import pyarrow as pa
 
-from icestream.api.errors import FatalError, SinkUnavailable, SourceUnavailable
+from icestream.api.errors import FatalError, OriginUnavailable, SinkUnavailable
 from icestream.connectors.jdbc.connections import Access, close, connect, database_errors
 from icestream.connectors.jdbc.dialects.base import Connection
 from icestream.connectors.jdbc.source.columns import SourceColumn
@@ -78,7 +78,7 @@ class Session:
             with database_errors(self.access, doing):
                 return action()
         except SinkUnavailable as error:
-            raise SourceUnavailable(*error.args) from error.__cause__
+            raise OriginUnavailable(*error.args) from error.__cause__
 
 
 class SessionStream:
@@ -110,7 +110,7 @@ class SessionStream:
         if connection is not None:
             try:
                 self._session.told(self._rows.close, self._doing)
-            except (FatalError, SourceUnavailable):
+            except (FatalError, OriginUnavailable):
                 pass
             finally:
                 close(self._session.access, connection)

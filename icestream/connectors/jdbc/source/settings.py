@@ -297,7 +297,7 @@ JDBC_SOURCE: Final = ConfigDef(
             "query.retry.attempts",
             Type.INT,
             -1,
-            "How often a read that fails is tried again; -1: for as long as errors.retry.timeout says.",
+            "How often a read that fails is tried again; -1: as icestream.retry.max says.",
             at_least=-1,
             importance="LOW",
         ),
@@ -409,7 +409,6 @@ class SourceSettings:
     poll_seconds: float = 5.0
     tables_seconds: float = 60.0
     most: int = 100_000
-    attempts: int = -1
     wait_seconds: float = 60.0
 
     @property
@@ -458,7 +457,6 @@ def settings_from(config: Config) -> SourceSettings:
         own["poll.interval.ms"] / 1000,
         own["table.poll.interval.ms"] / 1000,
         POLLS_A_TURN * own["batch.max.rows"],
-        own["query.retry.attempts"],
         own["icestream.jdbc.transaction.wait.ms"] / 1000,
     )
 

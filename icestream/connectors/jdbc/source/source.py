@@ -10,7 +10,6 @@ import numpy as np
 import pyarrow as pa
 
 from icestream.api.config import Config
-from icestream.api.errors import FatalError, SourceUnavailable
 from icestream.api.offset_admin import OffsetEntry
 from icestream.api.source import SourceBatch
 from icestream.connectors.jdbc.connections import access_from
@@ -66,49 +65,23 @@ class JdbcSource:
         self._clock = clock
         self._wall_ms = wall_ms
         self._ages = TransactionAges()
-        self._stored: Sequence[OffsetEntry] = ()
+        self._stored: dict[str, OffsetEntry] = {}
+        """How far each table is; also of tables that are gone, and may come back."""
         self._tables: dict[TableId | None, _Reading] = {}
         self._turn = 0
         self._looked_at = 0.0
-        self._failures = 0
         self._begun: list[OffsetEntry] = []
         """Where tables begin whose first offset is not stored yet."""
 
     def seek(self, offsets: Sequence[OffsetEntry]) -> None:
-        self._tables = {table: self._close(reading) for table, reading in self._tables.items()}
-        self._tables = {}
-        self._begun = []
-        self._stored = offsets
-        self._trying(self._look_for_tables)
-
-    def read(self, limit: int) -> SourceBatch | None:
-        return self._trying(lambda: self._read(limit))
-
-    def close(self) -> None:
         for reading in self._tables.values():
             reading.reader.close()
-        self._session.close()
+        self._tables = {}
+        self._begun = []
+        self._stored = {str(entry.partition): entry for entry in offsets}
+        self._look_for_tables()
 
-    def _close(self, reading: _Reading) -> _Reading:
-        reading.reader.close()
-        return reading
-
-    def _trying(self, action: Callable[[], SourceBatch | None]) -> SourceBatch | None:
-        """`query.retry.attempts` limits how often a failure that may pass is met in a row."""
-        try:
-            found = action()
-        except SourceUnavailable as error:
-            self._failures += 1
-            if 0 <= self._settings.attempts < self._failures:
-                raise FatalError(
-                    f"{error} (after {self._settings.attempts} further attempts, as query.retry.attempts "
-                    "says)"
-                ) from error
-            raise
-        self._failures = 0
-        return found
-
-    def _read(self, limit: int) -> SourceBatch | None:
+    def read(self, limit: int) -> SourceBatch | None:
         if self._clock() - self._looked_at >= self._settings.tables_seconds:
             self._look_for_tables()
         groups: list[Records] = []
@@ -129,7 +102,13 @@ class JdbcSource:
                 self._turn = place + 1
                 break
         entries = {str(entry.partition): entry for entry in after.values()}
+        self._stored |= entries
         return SourceBatch(groups, list(entries.values())) if entries else None
+
+    def close(self) -> None:
+        for reading in self._tables.values():
+            reading.reader.close()
+        self._session.close()
 
     def _records(self, reading: _Reading, found: ReadRows, first: int) -> Records:
         size = found.rows.num_rows
@@ -169,7 +148,7 @@ class JdbcSource:
 
     def _add(self, table: TableId | None, topic: str, partitions: Sequence[Mapping[str, str]]) -> None:
         reader = TableReader(self._session, self._settings, table, self._ages, self._clock, self._wall_ms)
-        partition, position = find_position(self._stored, partitions)
+        partition, position = find_position(self._stored.values(), partitions)
         if position == BEGINNING:
             initial = reader.initial_position()
             if initial is not None:

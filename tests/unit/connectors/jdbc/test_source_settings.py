@@ -6,13 +6,12 @@ from typing import Any
 
 import pytest
 
-from icestream.api.errors import BadOffsets, FatalError, SourceUnavailable
+from icestream.api.errors import BadOffsets
 from icestream.api.offset_admin import OffsetEntry
 from icestream.connectors.jdbc.connections import access_from
 from icestream.connectors.jdbc.dialects.base import TableId
 from icestream.connectors.jdbc.source.plugin import JdbcSourcePlugin
 from icestream.connectors.jdbc.source.settings import JDBC_SOURCE, settings_from
-from icestream.connectors.jdbc.source.source import JdbcSource
 from icestream.connectors.jdbc.source.tables import TaskShare
 
 PLUGIN = JdbcSourcePlugin()
@@ -178,27 +177,8 @@ def test_offsets_by_hand(mode: str, partition: dict[str, str], offset: dict[str,
         PLUGIN.check_offsets(config, entries)
 
 
-class _Away:
-    """A session whose database does not answer."""
-
-    def ask(self, *_: Any) -> Any:
-        raise SourceUnavailable("away")
-
-
-@pytest.mark.parametrize(("attempts", "tries"), [("0", 0), ("2", 2)])
-def test_attempts_are_counted(attempts: str, tries: int) -> None:
-    session: Any = _Away()
-    source = JdbcSource(settings_from({**BASE, "query.retry.attempts": attempts}), session)
-    for _ in range(tries):
-        with pytest.raises(SourceUnavailable):
-            source.seek([])
-    with pytest.raises(FatalError, match=r"query\.retry\.attempts"):
-        source.seek([])
-
-
-def test_without_a_limit_it_is_tried_again() -> None:
-    session: Any = _Away()
-    source = JdbcSource(settings_from(BASE), session)
-    for _ in range(20):
-        with pytest.raises(SourceUnavailable):
-            source.seek([])
+@pytest.mark.parametrize(("attempts", "most"), [("-1", None), ("0", 0), ("2", 2)])
+def test_a_database_that_is_away_is_asked_again(attempts: str, most: int | None) -> None:
+    config = {**BASE, "query.retry.attempts": attempts, "connection.password": "secret"}
+    assert PLUGIN.retries(config).most == most
+    assert PLUGIN.destination(config) == "postgresql://host:5432/db"
