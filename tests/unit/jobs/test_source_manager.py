@@ -15,9 +15,11 @@ from icestream.api.config import Config
 from icestream.api.errors import (
     FatalError,
     IcestreamError,
+    OriginUnavailable,
     PreconditionError,
     RecordRejected,
     SourceUnavailable,
+    is_destination_outage,
 )
 from icestream.api.offset_admin import OffsetEntry
 from icestream.api.source import SourceBatch, SourcePlugin
@@ -190,6 +192,20 @@ def test_after_a_failure_it_goes_on_from_the_stored_offset(point: str) -> None:
     assert world.kafka.opened == 2
     assert world.kafka.offsets == at(10)
     assert set(world.kafka.sent) == {line.encode() for line in LINES}
+
+
+def test_what_a_source_reads_is_told_apart_from_kafka() -> None:
+    """Only the former opens the circuit breaker of the database."""
+    world = World()
+    world.sources[0].error = SourceUnavailable("the database is away")
+    with pytest.raises(OriginUnavailable, match=r"^the database is away$") as told:
+        world.manager.tick()
+    assert is_destination_outage(told.value)
+    world.manager.tick()
+    world.kafka.failing.append("send")
+    with pytest.raises(SourceUnavailable) as told_of_kafka:
+        world.drain()
+    assert not is_destination_outage(told_of_kafka.value)
 
 
 def test_while_kafka_is_silent_nothing_is_given_up() -> None:
