@@ -66,6 +66,13 @@ class S3SinkPlugin(SinkPlugin):
             )
         ]
 
+    def place_addresses(self, config: Config) -> Iterator[tuple[str, str]]:
+        """Without an address the bucket is Amazon's."""
+        if not config.get("store.url", "").strip():
+            regions = (one.default for one in settings.S3_SINK.settings if one.name == "s3.region")
+            region = config.get("s3.region", "").strip() or next(regions)
+            yield "s3.bucket.name", f"https://s3.{region}.amazonaws.com"
+
     def options(self, config: Config) -> SinkOptions:
         from icestream.connectors.s3.schedule import filling_of, pace_of
 

@@ -107,6 +107,21 @@ def test_folders_and_buckets_are_at_hosts_as_well(key: str, value: str, host: st
 
 
 @pytest.mark.parametrize(
+    ("config", "key", "host"),
+    [
+        ({}, "s3.bucket.name", "s3.us-west-2.amazonaws.com"),
+        ({"s3.region": "eu-central-1"}, "s3.bucket.name", "s3.eu-central-1.amazonaws.com"),
+        ({"store.url": "http://inner:9000"}, "store.url", "inner"),
+    ],
+)
+def test_a_bucket_without_an_address_is_at_amazon(config: dict[str, str], key: str, host: str) -> None:
+    s3 = find_connector("S3Sink").plugin
+    (problem,) = host_problems({"s3.bucket.name": "lake", **config}, WORKER, s3)
+    assert (problem.key, f"leads to '{host}'" in problem.message) == (key, True)
+    assert host_problems(config, {**WORKER, "icestream.allowed.hosts": host}, s3) == []
+
+
+@pytest.mark.parametrize(
     "config",
     [
         {**SQL, "iceberg.catalog.warehouse": "file:///data/lake"},
