@@ -17,6 +17,8 @@ from confluent_kafka import Producer
 
 from icestream.api.offset_admin import OffsetEntry
 from icestream.api.offsets import Partition
+from icestream.connectors.jdbc.connections import access_from, connection_to
+from icestream.connectors.jdbc.dialects.base import execute
 from icestream.embedded.kafka import Broker
 from icestream.jobs.audit import findings
 from icestream.jobs.audit_facts import gather
@@ -188,6 +190,36 @@ def test_a_sink_that_is_killed_repeats_and_loses_nothing(
     job.produce(2)
     job.drain()
     job.check()
+
+
+@pytest.mark.parametrize(
+    ("kind", "point"),
+    [
+        ("jdbc-postgresql", "committed"),
+        *(
+            pytest.param(kind, point, marks=pytest.mark.long)
+            for kind in DATABASES
+            for point in ("merged", "ended", "committed", "closing")
+        ),
+    ],
+)
+def test_a_row_that_the_database_refuses_is_one_dead_letter_whenever_the_job_dies(
+    make: Callable[[str], Job], kind: str, point: str
+) -> None:
+    """Which rows it refused is stored with the commit: Kafka hears of them after the crash."""
+    job = make(kind)
+    access = access_from(job.config)
+    with connection_to(access, "prepare a test") as connection:
+        name = job.config["table.name.format"]
+        execute(connection, f"CREATE UNIQUE INDEX u_{name} ON {name} (id)")
+        execute(connection, f"INSERT INTO {name} (id) VALUES (3)")
+        connection.commit()
+    job.produce(5)
+    killed(job.start([Fault(point, "kill", 1)]))
+    job.drain()
+    assert job.subject.visible() == [0, 1, 2, 3, 4]
+    dead = sorted(values(job.broker.bootstrap, f"{job.name}-dlq", 1))
+    assert dead == sorted([b"bad %d" % number for number in range(5)] + [b'{"id": 3, "text": "x"}'])
 
 
 @pytest.mark.parametrize("kind", [*KINDS, "jdbc-postgresql"])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -39,6 +39,7 @@ class SinkTest:
     name: str = field(default_factory=lambda: f"t{uuid.uuid4().hex[:10]}")
     config: dict[str, str] = field(default_factory=dict)
     manager: SinkManager | None = None
+    reached: Callable[[str], None] = lambda point: None
 
     @property
     def access(self) -> Access:
@@ -109,7 +110,7 @@ class SinkTest:
             self.config, needs_keys=options.needs_keys, needs_headers=options.needs_headers
         )
         runner = InWorkerRunner({"bootstrap.servers": self.broker.bootstrap}, records)
-        self.manager = sink_manager(self.name, self.config, self.worker, runner)
+        self.manager = sink_manager(self.name, self.config, self.worker, runner, self.reached)
 
     @property
     def worker(self) -> dict[str, str]:

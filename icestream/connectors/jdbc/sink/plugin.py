@@ -5,7 +5,7 @@ Read when the worker starts, so what opens databases is imported only by the met
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import ClassVar, Final
 
 from icestream.api.config import Config
@@ -15,7 +15,12 @@ from icestream.api.sink import Sink, SinkOptions, SinkPlugin
 from icestream.connectors.jdbc.addresses import FOLDERS, file_problem
 from icestream.connectors.jdbc.sink import settings
 from icestream.connectors.jdbc.sink.plans import RECORD_HEADER, RECORD_KEY
-from icestream.connectors.jdbc.sink.settings import SinkSettings
+from icestream.connectors.jdbc.sink.settings import (
+    WITHOUT_EFFECT,
+    WITHOUT_EFFECT_OF_DEBEZIUM,
+    SinkSettings,
+    warnings,
+)
 
 _CONFLUENT: Final = "io.confluent.connect.jdbc."
 _AIVEN: Final = "io.aiven.connect.jdbc."
@@ -33,6 +38,7 @@ class _JdbcSink(SinkPlugin):
     mode_key: ClassVar[str] = "pk.mode"
     fields_key: ClassVar[str] = "pk.fields"
     retry_keys: ClassVar[Sequence[str]] = ("max.retries", "retry.backoff.ms")
+    without_effect: ClassVar[Mapping[str, str]] = WITHOUT_EFFECT
 
     def meant(self, config: Config) -> SinkSettings:
         raise NotImplementedError
@@ -43,6 +49,9 @@ class _JdbcSink(SinkPlugin):
         except ConfigError as error:
             known = {one.key for one in self.definition(config).problems(config)}
             return [one for one in error.problems if one.key not in known]
+
+    def warnings(self, config: Config) -> list[str]:
+        return warnings(config, self.without_effect)
 
     def not_allowed(self, config: Config, worker: Config) -> list[Problem]:
         try:
@@ -107,6 +116,7 @@ class DebeziumJdbcSinkPlugin(_JdbcSink):
     mode_key = "primary.key.mode"
     fields_key = "primary.key.fields"
     retry_keys = ("flush.max.retries", "flush.retry.delay.ms")
+    without_effect = WITHOUT_EFFECT_OF_DEBEZIUM
 
     def meant(self, config: Config) -> SinkSettings:
         return settings.of_debezium(config)

@@ -151,7 +151,7 @@ _SHARED: Final = (
         "batch.size",
         Type.INT,
         3000,
-        "Rows of one statement. Commits are made by time and size of batches.",
+        "Rows of one statement.",
         at_least=0,
     ),
     Setting(
@@ -230,7 +230,7 @@ CONFLUENT: Final = CONNECTION + ConfigDef(
             "date.calendar.system",
             Type.STRING,
             "LEGACY",
-            "How old days are counted: LEGACY or PROLEPTIC_GREGORIAN; days are always of the latter here.",
+            "How old days are counted: LEGACY or PROLEPTIC_GREGORIAN.",
             choices=("LEGACY", "PROLEPTIC_GREGORIAN"),
             ignores_case=True,
         ),
@@ -258,14 +258,14 @@ CONFLUENT: Final = CONNECTION + ConfigDef(
             "mssql.use.merge.holdlock",
             Type.BOOLEAN,
             True,
-            "Of SQL Server, which is not there: no effect.",
+            "Of SQL Server, which is not there.",
             importance="LOW",
         ),
         Setting(
             "trim.sensitive.log",
             Type.BOOLEAN,
             False,
-            "No effect: values of records are never logged.",
+            "Whether values are left out of the log.",
             importance="LOW",
         ),
         *_OUR_OWN,
@@ -331,10 +331,10 @@ DEBEZIUM: Final = ConfigDef(
         Setting(
             "use.time.zone", Type.STRING, "UTC", "The clock of columns without a time zone.", check=_zone
         ),
-        Setting("quote.identifiers", Type.BOOLEAN, False, "Whether names are quoted: they always are."),
+        Setting("quote.identifiers", Type.BOOLEAN, False, "Whether names are quoted."),
         Setting("batch.size", Type.INT, 500, "Rows of one statement.", at_least=1),
         Setting(
-            "use.reduction.buffer", Type.BOOLEAN, False, "No effect: of a key only the last state is written."
+            "use.reduction.buffer", Type.BOOLEAN, False, "Whether only the last state of a key is written."
         ),
         Setting(
             "flush.max.retries",
@@ -350,13 +350,36 @@ DEBEZIUM: Final = ConfigDef(
             "The wait after the first failure, where it is set; it doubles.",
             at_least=0,
         ),
-        Setting(
-            "connection.restart.on.errors", Type.BOOLEAN, False, "No effect: connections are opened again."
-        ),
+        Setting("connection.restart.on.errors", Type.BOOLEAN, False, "Whether connections are opened again."),
         *_OUR_OWN,
     ),
     prefixes=("connection.pool.",),
 )
+
+
+WITHOUT_EFFECT: Final = {
+    "batch.size": "rows are copied as they come, and committed every icestream.jdbc.commit.interval.ms",
+    "date.calendar.system": "days are counted by the Gregorian calendar, also before it was made",
+    "mssql.use.merge.holdlock": "it is about SQL Server",
+    "trim.sensitive.log": "values of records are not logged",
+}
+WITHOUT_EFFECT_OF_DEBEZIUM: Final = {
+    "batch.size": WITHOUT_EFFECT["batch.size"],
+    "quote.identifiers": "names are always quoted",
+    "use.reduction.buffer": "of a key only its last record in a batch is written",
+    "connection.restart.on.errors": "connections that break are opened again",
+    "connection.pool.": "each task has one connection",
+}
+"""Keys, or what they begin with, and why."""
+
+
+def warnings(config: Config, without_effect: Mapping[str, str]) -> list[str]:
+    return [
+        f"'{key}' has no effect: {why}"
+        for key in config
+        for known, why in without_effect.items()
+        if key == known or (known.endswith(".") and key.startswith(known))
+    ]
 
 
 @dataclass(frozen=True)

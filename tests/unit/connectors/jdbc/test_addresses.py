@@ -28,6 +28,7 @@ def test_a_server_with_its_login_apart() -> None:
 
 
 def test_parameters_may_be_keys() -> None:
+    """Under `connection.`, as in Java."""
     found = address("jdbc:mysql://db:3307/shop?user=me&password=in-url", connectTimeout="3000")
     assert found.hosts == (("db", 3307),)
     assert (found.user, found.password) == ("me", "in-url")
