@@ -394,6 +394,7 @@ def test_max_retries_and_retry_backoff_are_those_of_outages() -> None:
     assert (mine.most, mine.first_seconds) == (4, 0.25)
     theirs = sink_plugin(DEBEZIUM).retries({**url, "flush.max.retries": "7", "flush.retry.delay.ms": "500"})
     assert (theirs.most, theirs.first_seconds) == (7, 0.5)
+    assert sink_plugin(CONFLUENT).retries(url).most is None
     assert sink_plugin(CONFLUENT).destination(url) == "postgresql://db.example.com:5432/shop"
 
 

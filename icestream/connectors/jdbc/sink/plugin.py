@@ -76,6 +76,7 @@ class _JdbcSink(SinkPlugin):
         return str(self.meant(config).access.address)
 
     def retries(self, config: Config) -> Retries:
+        """Only what the config says: Java's ten times three seconds are over before a database is back."""
         meant = self.meant(config)
         says_most, says_wait = (bool(config.get(key, "").strip()) for key in self.retry_keys)
         return Retries(meant.most_retries if says_most else None, meant.retry_seconds if says_wait else None)
