@@ -80,7 +80,6 @@ TESTED: Final = {
     f"{KEYS}::test_keys_of_parts_that_java_has_and_we_do_not_are_taken_and_said_to_have_no_effect": (
         "schemas.cache.config",
         "s3.retry.backoff.ms",
-        "retry.backoff.ms",
         "s3.http.send.expect.continue",
         "s3.elastic.buffer.enable",
         "s3.elastic.buffer.init.capacity",
@@ -132,6 +131,7 @@ TESTED: Final = {
         "s3.schema.partition.affix.type",
     ),
     f"{LEDGER}::test_objects_may_be_replaced_where_the_config_says_so": ("icestream.s3.existing.objects",),
+    f"{KEYS}::test_the_first_pause_after_an_error_is_that_of_the_config": ("retry.backoff.ms",),
 }
 ALL: Final = {key: place for place, keys in TESTED.items() for key in keys}
 

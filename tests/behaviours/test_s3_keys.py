@@ -269,6 +269,12 @@ def test_keys_of_parts_that_java_has_and_we_do_not_are_taken_and_said_to_have_no
     assert any(f"'{key}' has no effect" in one for one in S3SinkPlugin().warnings({key: value}))
 
 
+def test_the_first_pause_after_an_error_is_that_of_the_config() -> None:
+    config = {**BASE, "s3.bucket.name": "lake"}
+    assert S3SinkPlugin().retries({**config, "retry.backoff.ms": "1500"}).first_seconds == 1.5
+    assert S3SinkPlugin().retries(config).first_seconds is None
+
+
 def test_files_of_the_worker_are_written_only_where_it_says_so(tmp_path: Path) -> None:
     allowed = {"icestream.s3.folders": str(tmp_path)}
     plugin = S3SinkPlugin()

@@ -53,7 +53,7 @@ def test_objects_are_those_of_flush_size_and_the_rest_waits_until_the_clock_says
     lake = Lake(world, "lake", bucket_config(dict(s3)), **{"flush.size": "4"})
     lake.produce(range(10), 0)
     lake.produce(range(10, 13), 1)
-    report = world.client.validate(lake.config["connector.class"], lake.config)
+    report = world.client.validate(lake.config["connector.class"], {**lake.config, "name": "lake"})
     assert [one["value"]["name"] for one in report["configs"] if one["value"]["errors"]] == []
     world.client.create("lake", lake.config)
     full = [f"topics/lake/partition=0/lake+0+000000000{offset}.json.gz" for offset in (0, 4)]

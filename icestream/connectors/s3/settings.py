@@ -302,7 +302,14 @@ def _of_confluent() -> tuple[Setting, ...]:
         Setting(
             "s3.retry.backoff.ms", long, 200, "The first pause between tries.", at_least=0, importance=_LOW
         ),
-        Setting("retry.backoff.ms", long, 5000, "The pause after an error.", at_least=0, importance=_LOW),
+        Setting(
+            "retry.backoff.ms",
+            long,
+            5000,
+            "The first pause after an error; later ones are longer.",
+            at_least=0,
+            importance=_LOW,
+        ),
         Setting("s3.send.digest", boolean, False, "Whether parts are sent with a checksum of MD5."),
         Setting(
             "s3.http.send.expect.continue", boolean, True, "Whether large parts ask before they are sent."
@@ -373,7 +380,6 @@ WITHOUT_EFFECT: Final[Mapping[str, str]] = {
     "s3.http.send.expect.continue": "the client decides by the size of a part",
     "s3.retry.backoff.ms": "the client's own pause grows with the number of tries",
     "schemas.cache.config": "schemas are kept as long as a batch needs them",
-    "retry.backoff.ms": "the job's own pause between tries grows with their number",
     "schema.generator.class": "it belongs to versions before 5",
     "hive.integration": "it belongs to the HDFS connector",
     "shutdown.timeout.ms": "it belongs to the HDFS connector",
