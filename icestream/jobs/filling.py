@@ -44,6 +44,8 @@ class _Tail:
     full_at: int
     seen: int
     """How far it was read."""
+    is_stuck: bool = False
+    """A look at as much as a batch may have found no end of a file: it is written as it is."""
 
 
 class FillSchedule:
@@ -52,13 +54,20 @@ class FillSchedule:
         self._waits: dict[Partition, _Wait] = {}
         self._tails: dict[Partition, _Tail] = {}
         self._looked_at: dt.datetime | None = None
+        self._cut: frozenset[Partition] = frozenset()
+        """Partitions of which the last look had not all."""
 
     def next(
         self, start: Offsets, ends: Offsets, allowed: int, now: dt.datetime, *, is_limited: bool
     ) -> Fill | None:
         """The next batch, if there is one by now. `is_limited`: it has to be smaller than a file."""
         self._note_waits(start, ends, now)
-        overdue = [p for p in self._waits if (at := self._flush_at(p)) is not None and at <= now]
+        self._cut = frozenset()
+        overdue = [
+            p
+            for p in self._waits
+            if self._is_stuck(p) or ((at := self._flush_at(p)) is not None and at <= now)
+        ]
         if overdue:
             return Fill(_only(overdue, start, ends, allowed), may_leave=False)
         full = {p: end for p in self._waits if (end := self._full_end(p, start[p], ends[p])) > start[p]}
@@ -77,7 +86,9 @@ class FillSchedule:
         """What the writer of a batch has left of it."""
         for partition, tail in left.items():
             end = batch.end[partition]
-            self._tails[partition] = _Tail(tail.until, end + max(1, self._rule.rows - tail.rows), end)
+            is_stuck = partition in self._cut and tail.until == batch.start[partition]
+            full_at = end + max(1, self._rule.rows - tail.rows)
+            self._tails[partition] = _Tail(tail.until, full_at, end, is_stuck)
 
     def seconds(self, now: dt.datetime) -> float | None:
         """How long until something is to be done although no record comes; None: nothing."""
@@ -108,6 +119,9 @@ class FillSchedule:
         }
         self._tails = {p: tail for p, tail in self._tails.items() if start.get(p) == tail.start}
 
+    def _is_stuck(self, partition: Partition) -> bool:
+        return partition in self._tails and self._tails[partition].is_stuck
+
     def _flush_at(self, partition: Partition) -> dt.datetime | None:
         return self._rule.flush_at(self._waits[partition].since) if self._rule.flush_at else None
 
@@ -137,7 +151,11 @@ class FillSchedule:
         if self._looked_at is not None and (now - self._looked_at).total_seconds() < seconds:
             return None
         new = [p for p in self._waits if p not in self._tails or ends[p] > self._tails[p].seen]
-        return Fill(_only(new, start, ends, allowed), may_leave=True) if new else None
+        if not new:
+            return None
+        looked = _only(new, start, ends, allowed)
+        self._cut = frozenset(p for p in new if looked[p] < ends[p])
+        return Fill(looked, may_leave=True)
 
 
 def _filled(start: Offsets, ends: Offsets, some: Mapping[Partition, int]) -> Offsets:

@@ -256,7 +256,6 @@ def test_what_makes_no_store_is_refused(keys: dict[str, str], key: str, message:
         *("max.write.duration.ms", "partitioner.max.open.files", "max.files.scan.limit"),
         *(
             "s3.http.send.expect.continue",
-            "retry.backoff.ms",
             "s3.retry.backoff.ms",
             "schema.generator.class",
         ),

@@ -57,6 +57,8 @@ KINDS: Mapping[str, Callable[[Path], dict[str, str]]] = {
         "s3.bucket.name": "lake",
         "format.class": "io.confluent.connect.s3.format.json.JsonFormat",
         "flush.size": "1000",
+        "partitioner.class": "io.confluent.connect.storage.partitioner.FieldPartitioner",
+        "partition.field.name": "id",
         "icestream.s3.commit.interval.ms": "100",
     },
     "toy": lambda folder: {"connector.class": "JsonFolderSink", "folder": str(folder)},

@@ -42,7 +42,7 @@ class Lake:
         return [one.key for one in self.store.list(f"topics/{self.name}/")]
 
     def waits_for(self) -> str:
-        shown = self.world.client.status(self.name)
+        shown = next(one for one in self.world.client.overview() if one.name == self.name)
         assert shown.progress is not None
         return shown.progress.waits_for
 

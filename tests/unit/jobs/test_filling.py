@@ -91,6 +91,16 @@ def test_records_that_may_end_a_file_by_what_they_are_are_looked_at_now_and_then
     assert next_of(fills, at(0, 0), at(4, 0), NOW + 5 * SECOND) == Fill(at(4, 0), may_leave=True)
 
 
+def test_a_look_that_finds_no_end_in_as_much_as_a_batch_may_have_is_written_as_it_is() -> None:
+    fills = FillSchedule(Filling(1_000_000, "flush.size", look_seconds=5))
+    first = next_of(fills, at(0, 0), at(100, 0), allowed=30)
+    assert first == Fill(at(30, 0), may_leave=True)
+    fills.began(first, NOW)
+    fills.left(Batch("b", at(0, 0), at(30, 0)), {A: Left(0, 30)})
+    assert next_of(fills, at(0, 0), at(100, 0), allowed=30) == Fill(at(30, 0), may_leave=False)
+    assert next_of(fills, at(30, 0), at(100, 0), allowed=30) is None
+
+
 def test_a_batch_that_must_be_smaller_than_a_file_is_taken_whole() -> None:
     fills = FillSchedule(Filling(10, "flush.size"))
     found = fills.next(at(0, 0), at(20, 0), 3, NOW, is_limited=True)
