@@ -15,6 +15,7 @@ import pytest
 from icestream import aws_roles
 from icestream.api.errors import ConfigError, SinkUnavailable
 from icestream.aws_roles import Keys, Role
+from icestream.cluster.allowed_hosts import host_problems
 from icestream.connectors.s3.plugin import S3SinkPlugin
 from icestream.connectors.s3.settings import WITHOUT_EFFECT
 from icestream.connectors.s3.stores.opening import open_store
@@ -97,6 +98,8 @@ def test_a_key_of_the_customer_goes_with_every_part(seen: Seen) -> None:
     for request in (seen.begun, seen.part):
         assert request.headers["x-amz-server-side-encryption-customer-key"] == key
     assert "x-amz-server-side-encryption" not in seen.begun.headers
+    with pytest.raises(ConfigError, match=r"Invalid value \[hidden\] .*: it must be 32 bytes in base64"):
+        open_store({**config, "s3.sse.customer.key": "shorter"})
 
 
 def test_tags_tell_offsets_and_records(seen: Seen) -> None:
@@ -272,6 +275,19 @@ def test_the_first_pause_after_an_error_is_that_of_the_config() -> None:
     config = {**BASE, "s3.bucket.name": "lake"}
     assert S3SinkPlugin().retries({**config, "retry.backoff.ms": "1500"}).first_seconds == 1.5
     assert S3SinkPlugin().retries(config).first_seconds is None
+
+
+def test_hosts_that_the_worker_does_not_allow_are_not_reached() -> None:
+    def refused(**keys: str) -> list[str]:
+        config = {**BASE, "s3.bucket.name": "lake", **keys}
+        worker = {"icestream.allowed.hosts": "*.example.com"}
+        return [one.key for one in host_problems(config, worker, S3SinkPlugin())]
+
+    allowed = {"store.url": "https://store.example.com"}
+    assert refused(**allowed) == []
+    assert refused(**{"store.url": "https://elsewhere.org:9000"}) == ["store.url"]
+    assert refused(**allowed, **{"s3.proxy.url": "elsewhere.org:3128"}) == ["s3.proxy.url"]
+    assert refused() == ["s3.bucket.name"]
 
 
 def test_files_of_the_worker_are_written_only_where_it_says_so(tmp_path: Path) -> None:

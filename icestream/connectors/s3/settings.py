@@ -6,6 +6,7 @@ them in `stores/opening`.
 
 from __future__ import annotations
 
+import base64
 import re
 from collections.abc import Callable, Mapping
 from typing import Any, Final
@@ -46,6 +47,7 @@ FOLDERS: Final = Setting(
 )
 _STRINGS: Final = "org.apache.kafka.connect.storage.StringConverter"
 _SEPARATOR: Final = "format.bytearray.separator"
+_KEY_BYTES: Final = 32
 _LEAST_PART: Final = 5 * 2**20
 _ACLS: Final = (
     *("private", "public-read", "public-read-write", "authenticated-read", "log-delivery-write"),
@@ -69,6 +71,14 @@ def _part_size(value: int) -> str | None:
 
 def _level(value: int) -> str | None:
     return None if -1 <= value <= 9 else "the compression level must be -1 to 9"
+
+
+def _customer_key(value: str) -> str | None:
+    try:
+        size = len(base64.b64decode(value, validate=True))
+    except ValueError:
+        size = 0
+    return None if size == _KEY_BYTES else f"it must be {_KEY_BYTES} bytes in base64"
 
 
 def _one_of(*words: str) -> Callable[[str], str | None]:
@@ -270,7 +280,14 @@ def _of_confluent() -> tuple[Setting, ...]:
             importance=_LOW,
         ),
         Setting("s3.sse.kms.key.id", string, "", "The key of aws:kms.", importance=_LOW),
-        Setting("s3.sse.customer.key", Type.PASSWORD, None, "A key of your own, in base64.", importance=_LOW),
+        Setting(
+            "s3.sse.customer.key",
+            Type.PASSWORD,
+            None,
+            "A key of your own, 32 bytes in base64.",
+            check=_customer_key,
+            importance=_LOW,
+        ),
         Setting(
             "s3.acl.canned",
             string,
