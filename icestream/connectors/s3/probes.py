@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, suppress
 from typing import Final
 from urllib.parse import urlsplit
 
@@ -56,7 +56,9 @@ def keeps_conditions(store: ObjectStore, topics_dir: str) -> bool:
     except Exists:
         return True
     finally:
-        store.remove([key])
+        # Nobody is in the way of what it leaves.
+        with suppress(SinkUnavailable):
+            store.remove([key])
     return False
 
 
