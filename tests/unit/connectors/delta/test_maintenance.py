@@ -6,8 +6,9 @@ from __future__ import annotations
 import datetime as dt
 import json
 import os
+import random
 from collections.abc import Callable
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -283,3 +284,42 @@ BASE: dict[str, Any] = {"delta.tables": "t", "delta.location": "/lake"}
 def test_keys_of_tables_that_mean_nothing_are_told(key: str) -> None:
     (problem,) = [one for one in DeltaPlugin().problems({**BASE, key: "1"}) if one.key == key]
     assert "is not of the form" in problem.message
+
+
+class Killed(BaseException):
+    """A maintenance that ends here and now."""
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_rows_places_and_proof_are_as_in_a_model_whatever_is_done_or_killed(world: World, seed: int) -> None:
+    """Commits, merges of files, kills in the middle of these, vacuums, rows of others, log checkpoints."""
+    chance = random.Random(seed)
+    foreign = 0
+
+    def kill(point: str) -> None:
+        if point == wanted:
+            raise Killed
+
+    world.commit(5)
+    for _ in range(25):
+        act = chance.choice(
+            ["commit", "commit", "commit", "compact", "kill", "vacuum", "theirs", "checkpoint"]
+        )
+        if act == "commit":
+            world.commit(chance.randint(1, 20))
+        elif act == "compact":
+            world.maintainer().compact({"min-files": 2}, dry_run=False)
+        elif act == "kill":
+            wanted = chance.choice(["rewritten", "compacted"])
+            with suppress(Killed):
+                world.maintainer(kill).compact({"min-files": 2}, dry_run=False)
+        elif act == "vacuum":
+            world.maintainer().expire({}, dry_run=False)
+            world.maintainer().orphans({}, dry_run=False)
+        elif act == "theirs":
+            write_deltalake(world.place, foreign_row(10_000 + foreign), mode="append")
+            foreign += 1
+        else:
+            DeltaTable(world.place).create_checkpoint()
+        world.check(foreign)
+        assert world.ids() == [*range(world.next), *range(10_000, 10_000 + foreign)]
