@@ -185,13 +185,13 @@ def converted(values: pa.Array, column: SourceColumn, options: TypeOptions) -> p
             return values if values.type == kind else values.cast(kind)
 
 
-def instants(values: pa.Array, zone: str) -> pa.Array:
+def instants(values: pa.Array, zone: str, nonexistent: str = "latest") -> pa.Array:
     """Timestamps of a wall clock, or with a zone, as such in UTC."""
     if values.type.tz is not None:
         return values
     if zone == "UTC":
         return values.cast(pa.timestamp(values.type.unit, "UTC"))
-    zoned = pc.assume_timezone(values, zone, ambiguous="earliest", nonexistent="earliest")
+    zoned = pc.assume_timezone(values, zone, ambiguous="earliest", nonexistent=nonexistent)
     return zoned.cast(pa.timestamp(values.type.unit, "UTC"))
 
 

@@ -23,7 +23,7 @@ from icestream.connectors.jdbc.source.offsets import Key, Position
 from icestream.connectors.jdbc.source.sessions import Session, SessionStream
 from icestream.connectors.jdbc.source.settings import SourceSettings
 from icestream.connectors.jdbc.source.tables import mapped
-from icestream.connectors.jdbc.source.windows import Cursors, Window, select_newest, select_rows
+from icestream.connectors.jdbc.source.windows import Cursors, Window, select_newest, select_rows, settled
 from icestream.records.schema import ConnectSchema
 
 _log = logging.getLogger(__name__)
@@ -177,7 +177,8 @@ class TableReader:
         before = None
         if cursors.timestamp is not None:
             unit = 10 ** (9 - facts.digits)
-            before = (database.now(connection) - self._settings.delay) // unit * unit
+            now = settled(database.now(connection), cursors.zone)
+            before = (now - self._settings.delay) // unit * unit
         statement = select_newest(self._source, self._position, cursors, before)
         newest = database.newest(connection, statement, cursors)
         if newest is None:
@@ -290,7 +291,13 @@ class TableReader:
                 continue
             if pa.types.is_date(values.type):
                 values = values.cast(pa.timestamp("us"))
-            found.append(instants(values, zone).cast(pa.int64()))
+            try:
+                found.append(instants(values, zone, nonexistent="raise").cast(pa.int64()))
+            except pa.ArrowInvalid as error:
+                raise FatalError(
+                    f"{self.name} has a timestamp that clocks of db.timezone={zone} never showed "
+                    f"({str(error).splitlines()[0]}); set db.timezone to the zone of its writers"
+                ) from error
         return found[0] if len(found) == 1 else pc.coalesce(*found)
 
     def _key(self, rows: pa.RecordBatch, facts: TableFacts, row: int) -> Key | None:

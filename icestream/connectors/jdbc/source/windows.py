@@ -10,7 +10,7 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from icestream.connectors.jdbc.source.offsets import Position
 
@@ -42,6 +42,22 @@ class Window:
     start: Position
     number: int | None = None
     timestamp: int | None = None
+
+
+_QUARTER: Final = dt.timedelta(minutes=15)
+_MICROSECOND: Final = dt.timedelta(microseconds=1)
+_EPOCH: Final = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
+
+
+def settled(nanoseconds: int, zone: dt.tzinfo) -> int:
+    """Before which wall-clock times no new one can come, as of a moment: the moment itself, but in the hour
+    that a clock is about to show again, when its first showing began. Zones change at quarters of an hour."""
+    now = _EPOCH + dt.timedelta(microseconds=nanoseconds // 1000)
+    shown = now.astimezone(zone).replace(tzinfo=None)
+    quarter = now - (now - _EPOCH) % _QUARTER
+    coming = (quarter + step * _QUARTER for step in range(1, 13))
+    least = min((moment.astimezone(zone).replace(tzinfo=None) for moment in coming), default=shown)
+    return nanoseconds if least >= shown else nanoseconds - (shown - least) // _MICROSECOND * 1000
 
 
 def order_by(cursors: Cursors) -> list[str]:

@@ -156,7 +156,7 @@ class PostgreSqlSource(SourceDatabase):
                 return f"TIMESTAMPTZ '{moment:%Y-%m-%d %H:%M:%S.%f}+00'"
             return f"TIMESTAMP '{moment.astimezone(zone):%Y-%m-%d %H:%M:%S.%f}'"
 
-        return Cursors(timestamp=expression, literal=literal, zone=zone)
+        return Cursors(timestamp=expression, literal=literal, zone=dt.UTC if is_instant else zone)
 
     def number_cursor(self, name: str) -> str:
         return name
