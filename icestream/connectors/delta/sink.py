@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
+import pyarrow as pa
+
 from icestream.api.config import Config, subset
 from icestream.api.sink import OpenWriter, Routing, Sink
 from icestream.connectors.delta.named_tables import tables_of_job
@@ -23,6 +25,8 @@ from icestream.tables.last_used import LastUsed
 RESERVED: Final = frozenset({"_change_type", "_commit_version", "_commit_timestamp", "_metadata"})
 """Columns that readers of change data add, or that Spark has of every file."""
 _MERGE_SECONDS: Final = 3600.0
+NOT_IN_DELTA: Final = (pa.time64("us"),)
+"""Types of new columns that Delta has not; records that have them are bad ones, with the reason."""
 _MOST_OPEN: Final = 1_000
 """Tables that only records name and that stay open."""
 
@@ -30,7 +34,10 @@ _MOST_OPEN: Final = 1_000
 def table_from(table: str, job: str, config: Config) -> DeltaSinkTable:
     """One table as a config has it written."""
     settings = DELTA_SINK.parse(config)
-    limit = GrowthLimit.from_config(config, RESERVED | OWN_COLUMNS if is_upsert(config) else RESERVED)
+    limit = replace(
+        GrowthLimit.from_config(config, RESERVED | OWN_COLUMNS if is_upsert(config) else RESERVED),
+        unfit=NOT_IN_DELTA,
+    )
     any_case = settings["delta.tables.schema-case-insensitive"]
     ids = names_in(table_setting(config, table, "id-columns"))
     return DeltaSinkTable(

@@ -8,7 +8,6 @@ versions of transactions, so the check on the handle is ours.
 from __future__ import annotations
 
 import datetime as dt
-import json
 import logging
 import posixpath
 import time
@@ -17,7 +16,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 import pyarrow as pa
-from deltalake import CommitProperties, DeltaTable, Field, Transaction
+from deltalake import CommitProperties, DeltaTable, Transaction
 from deltalake.exceptions import CommitFailedError, DeltaError
 from deltalake.transaction import AddAction, RemoveAction
 
@@ -27,29 +26,26 @@ from icestream.api.errors import (
     CommitConflict,
     CommitUnknown,
     ConfigError,
-    FatalError,
     Problem,
     SinkUnavailable,
 )
 from icestream.api.offsets import NOTHING
 from icestream.api.sink import Commit, Receipt, Target, TargetAudit
 from icestream.connectors.delta.audit import audit
+from icestream.connectors.delta.commits.actions import add_action, add_new_columns, words_about
 from icestream.connectors.delta.commits.finder import RETENTION, Finder, JobState
 from icestream.connectors.delta.commits.log import TableLog
 from icestream.connectors.delta.commits.log_checkpoint import LogCheckpoints
 from icestream.connectors.delta.commits.marks import key_of, mark_of, transactions
 from icestream.connectors.delta.commits.sweep import file_prefix, sweep
 from icestream.connectors.delta.files.live import live_files
-from icestream.connectors.delta.files.partitions import text_problem
-from icestream.connectors.delta.files.stage import StagedFile, TablePlan
+from icestream.connectors.delta.files.stage import TablePlan
 from icestream.connectors.delta.new_table import WITHOUT_HOOKS, NewTable
-from icestream.connectors.delta.opening import delta_errors, open_table
+from icestream.connectors.delta.opening import KeptTable, delta_errors, open_table
 from icestream.connectors.delta.protocol import unfit
 from icestream.connectors.delta.schemas import (
     arrow_schema,
-    changed_columns,
     grown,
-    relaxed_columns,
     same,
 )
 from icestream.connectors.delta.storage import Storage, file_path, told
@@ -103,7 +99,7 @@ class DeltaSinkTable(Target):
         self.name = name
         self._job = job
         self._options = options
-        self._handle: DeltaTable | None = None
+        self._kept = KeptTable(name, options.location, options.storage)
         self._log = TableLog.of(options.location, options.storage)
         self._finder = Finder(job, self._log)
         self._log_checkpoints = LogCheckpoints(self._log)
@@ -136,7 +132,7 @@ class DeltaSinkTable(Target):
     def plan(self, new_fields: NewFields) -> TablePlan | NewTablePlan:
         """How to write files for the table as it is, or as it will be with new fields."""
         options = self._options
-        table = self._handle or self._opened()
+        table = self._kept.table or self._opened()
         if table is None:
             if options.new_table is None:
                 raise self._missing()
@@ -221,7 +217,7 @@ class DeltaSinkTable(Target):
         plan: TablePlan = commit.plan
         if plan.upserts is not None:
             return self._upsert(plan.upserts, commit)
-        actions = [self._add_action(file, plan) for file in commit.staged.payload]
+        actions = [add_action(file, plan) for file in commit.staged.payload]
         for attempt in range(1, _ATTEMPTS + 1):
             table = self._grown(self._there(), commit)
             state = self._state(table)
@@ -247,7 +243,7 @@ class DeltaSinkTable(Target):
             merged = self._merged(table, upserts, commit)
             now = time.time_ns() // 1_000_000
             actions: list[AddAction | RemoveAction] = [
-                *(self._add_action(file, plan) for file in merged.added),
+                *(add_action(file, plan) for file in merged.added),
                 *(RemoveAction(one.path, True, now, one.size, dict(one.partition)) for one in merged.removed),
             ]
             try:
@@ -287,6 +283,8 @@ class DeltaSinkTable(Target):
         before = state.found.lost or state.found.checkpoint or state.found.rolled_back_from
         forgets = RETENTION in table.metadata().configuration
         held = transactions(key, commit.checkpoint, before, every=forgets)
+        if table.version() != state.version:
+            raise CommitConflict(f"{self.name} was opened anew between the check and the commit")
         with waiting_for(f"storage: commit to {self.name}"):
             table.create_write_transaction(
                 list(actions),
@@ -294,7 +292,7 @@ class DeltaSinkTable(Target):
                 table.schema(),
                 table.metadata().partition_columns,
                 commit_properties=CommitProperties(
-                    custom_metadata={key: mark_of(commit.checkpoint), **_told(commit)},
+                    custom_metadata={key: mark_of(commit.checkpoint), **words_about(commit)},
                     max_commit_retries=retries,
                     app_transactions=[
                         Transaction(key, state.sequence + 1, now),
@@ -366,41 +364,13 @@ class DeltaSinkTable(Target):
         if same(before, plan.schema_json):
             return table
         self._refuse_stale(table, commit)
-        try:
-            with waiting_for(f"storage: new columns of {self.name}"):
-                if columns := changed_columns(before, plan.schema_json):
-                    table.alter.add_columns(
-                        [Field.from_json(json.dumps(column)) for column in columns],
-                        post_commithook_properties=WITHOUT_HOOKS,
-                    )
-                for column in relaxed_columns(before, plan.schema_json):
-                    self._there().alter.drop_column_not_null(column, post_commithook_properties=WITHOUT_HOOKS)
-        except CommitFailedError as error:
-            raise CommitConflict(f"{self.name}: {told(error)}") from error
-        except DeltaError as error:
-            wanted = ", ".join(".".join(path) for path in plan.new_fields)
-            raise FatalError(
-                f"{self.name} cannot get the columns {wanted}: {told(error)}; add them by hand, "
-                "or set delta.tables.evolve-schema-enabled=false"
-            ) from error
-        except OSError as error:
-            raise SinkUnavailable(f"{self.name}: new columns: {told(error)}") from error
+        add_new_columns(table, plan, self._there)
         return self._there()
 
     def _refuse_stale(self, table: DeltaTable, commit: Commit) -> None:
         found = self._state(table).found
         if (found.checkpoint.commit if found.checkpoint else None) != commit.checkpoint.previous:
             raise CommitConflict(f"{self.name} has another commit of the job: somebody else committed")
-
-    def _add_action(self, file: StagedFile, plan: TablePlan) -> AddAction:
-        for column, text in file.partition:
-            if (why := text_problem(text, plan.arrow_schema.field(column).type)) is not None:
-                raise FatalError(
-                    f"{self.name} is not committed to: '{text}' cannot be a value of partition column "
-                    f"'{column}', because {why}; this is an error of icestream, please report it"
-                )
-        now = time.time_ns() // 1_000_000
-        return AddAction(file.path, file.size, dict(file.partition), now, True, file.statistics)
 
     def _after_commit(self) -> None:
         """It has landed whatever becomes of this."""
@@ -441,19 +411,10 @@ class DeltaSinkTable(Target):
     # -- the table --
 
     def _opened(self) -> DeltaTable | None:
-        self._handle = open_table(self.name, self._options.location, self._options.storage)
-        return self._handle
+        return self._kept.now()
 
     def _there(self) -> DeltaTable:
         table = self._opened()
         if table is None:
             raise self._missing()
         return table
-
-
-def _told(commit: Commit) -> dict[str, str]:
-    """What else a commit says, for people who read the history of the table."""
-    said = {"icestream.commit": commit.checkpoint.commit}
-    if commit.valid_through is not None:
-        said["icestream.valid-through"] = commit.valid_through.isoformat().replace("+00:00", "Z")
-    return said

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from deltalake import DeltaTable
@@ -22,6 +22,8 @@ class JobState:
     sequence: int
     """Of the job's transaction: how many commits it has made; 0: none."""
     found: FoundCheckpoint
+    version: int = -1
+    """Of the table, when it was asked."""
 
 
 @dataclass(frozen=True)
@@ -43,6 +45,7 @@ class Finder:
         version = table.version()
         table_id = str(table.metadata().id)
         state = self._still(table_id, version) or self._anew(table, version)
+        state = replace(state, version=version)
         self._known = _Known(table_id, version, state)
         return state
 

@@ -40,7 +40,7 @@ class TableLog:
     def entries(self, version: int, down_to: int = 0) -> Iterator[Entry]:
         """The commits from a version back, as far as the log reaches; each is read when it is asked for."""
         for at in range(version, down_to - 1, -1):
-            entry = self._entry(at)
+            entry = self.entry(at)
             if entry is None:
                 return
             yield entry
@@ -49,11 +49,12 @@ class TableLog:
         """The last commits up to a version, newest first, several read at a time."""
         wanted = range(version, max(-1, version - most), -1)
         with ThreadPoolExecutor(_AT_ONCE) as threads:
-            found = list(threads.map(self._entry, wanted))
+            found = list(threads.map(self.entry, wanted))
         reaches = found.index(None) if None in found else len(found)
         return [entry for entry in found[:reaches] if entry is not None]
 
-    def _entry(self, version: int) -> Entry | None:
+    def entry(self, version: int) -> Entry | None:
+        """What one commit says of itself; None if the log has it not, or not any more."""
         try:
             actions = self._actions(f"{version:020}.json", b'"commitInfo"')
         except FileNotFoundError:

@@ -22,8 +22,9 @@ from icestream.api.checkpoint import Checkpoint, TopicIds, checkpoint_moved
 from icestream.api.errors import CommitConflict, CommitUnknown, ConfigError, LostOffsets, SinkUnavailable
 from icestream.api.offsets import NOTHING, Offsets
 from icestream.api.sink import Commit
-from icestream.connectors.delta import table as table_module
+from icestream.connectors.delta.commits.actions import add_action
 from icestream.connectors.delta.commits.log import TableLog
+from icestream.connectors.delta.opening import KeptTable
 from icestream.connectors.delta.table import DeltaSinkTable
 from tests.unit.connectors.delta.lake import IDS, Lake, ids
 from tests.unit.pipeline.batches import SOURCE
@@ -100,7 +101,7 @@ def test_a_request_that_arrives_late_is_met_by_the_next_attempt(
     handle = lake.table()
 
     def arrives() -> None:
-        files = [target._add_action(file, late.plan) for file in late.staged.payload]
+        files = [add_action(file, late.plan) for file in late.staged.payload]
         send(target, handle, target._state(handle), late, files)
 
     around_send(monkeypatch, before=arrives)
@@ -115,7 +116,7 @@ def test_nobody_knows_while_the_storage_is_away(lake: Lake, monkeypatch: pytest.
     first = lake.land(ids(0, 3))
 
     def goes_away() -> None:
-        monkeypatch.setattr(table_module, "open_table", fails(SinkUnavailable("away")))
+        monkeypatch.setattr(KeptTable, "now", fails(SinkUnavailable("away")))
         raise OSError("connection reset")
 
     around_send(monkeypatch, after=goes_away)
@@ -231,6 +232,32 @@ def test_a_table_that_was_made_anew_is_another(lake: Lake) -> None:
         lake.target().commit(commit)
     found = lake.target().found()
     assert found.target_id != id_ and found.checkpoint is None
+
+
+def test_a_manager_that_stays_follows_what_others_do(lake: Lake) -> None:
+    """It opens the table once; all that comes is read from its log."""
+    first = lake.land(ids(0, 2))
+    target = lake.target()
+    kept = target._kept
+    assert target.found().checkpoint == first
+    opened = kept.table
+    reached = first
+    for at, foreign in enumerate((foreign_append, foreign_compaction, foreign_delete, foreign_transaction)):
+        foreign(lake)
+        start = 2 + at
+        commit = lake.commit_of(lake.stage(ids(start, start + 1), start), start, 1, reached)
+        receipt = target.commit(commit)
+        assert receipt.checkpoint is not None
+        reached = receipt.checkpoint
+        assert target.found().checkpoint == reached
+    assert kept.table is opened
+    assert lake.ids() == [1, 2, 3, 4, 5, 100]
+    lake.table().restore(lake.table().version() - 1)
+    assert target.found().lost == reached
+    shutil.rmtree(lake.path)
+    DeltaTable.create(str(lake.path), pa.schema([("id", pa.int64()), ("text", pa.string())]))
+    assert target.found().checkpoint is None
+    assert kept.table is not opened
 
 
 # -- RESTORE --

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import decimal
 import json
+import uuid
 from pathlib import Path
 from typing import Any
 
@@ -269,6 +270,61 @@ def test_free_form_fields_are_columns_of_text(lake: Lake) -> None:
     told = lake.with_config({"icestream.delta.json-columns": "payload"})
     told.land([{"id": 1, "payload": {"any": [1, {"thing": True}]}}])
     assert json.loads(told.rows()[0]["payload"]) == {"any": [1, {"thing": True}]}
+
+
+LOGICAL: list[dict[str, Any]] = [
+    {"field": "day", "type": "int32", "name": "org.apache.kafka.connect.data.Date"},
+    {"field": "moment", "type": "int64", "name": "org.apache.kafka.connect.data.Timestamp"},
+    {"field": "local", "type": "int64", "name": "io.debezium.time.MicroTimestamp"},
+    {"field": "uuid", "type": "string", "name": "io.debezium.data.Uuid"},
+    {
+        "field": "money",
+        "type": "bytes",
+        "name": "org.apache.kafka.connect.data.Decimal",
+        "parameters": {"scale": "2"},
+    },
+    {"field": "small", "type": "int8"},
+    {"field": "bytes", "type": "bytes"},
+    {"field": "inner", "type": "struct", "fields": [{"field": "x", "type": "int64"}]},
+]
+
+
+def described(fields: list[dict[str, Any]], payload: dict[str, Any]) -> dict[str, Any]:
+    optional = [{**one, "version": 1, "optional": True} for one in fields]
+    schema = {"type": "struct", "fields": [{"field": "id", "type": "int64"}, *optional]}
+    return {"schema": schema, "payload": payload}
+
+
+@pytest.mark.parametrize("is_new", [True, False])
+def test_records_with_schemas_bring_columns_of_logical_types(lake: Lake, is_new: bool) -> None:
+    """Of a new table, and of an older one; timestamps without zone need a feature, which it gets."""
+    typed = Lake(lake.folder, {}, {**lake.records, "value.converter.schemas.enable": "true"})
+    before = None if is_new else typed.land([described([], {"id": 0})])
+    moment = dt.datetime(2023, 11, 14, 22, 13, 20, 123000)
+    values = {"day": 20000, "moment": 1700000000123, "local": 1700000000123000, "uuid": str(uuid.UUID(int=7))}
+    values |= {"money": "AQ==", "small": 3, "bytes": "aGk=", "inner": {"x": 5}}
+    nothing = dict.fromkeys(values)
+    typed.land([described(LOGICAL, {"id": 1, **values}), described(LOGICAL, {"id": 2, **nothing})], before)
+    assert typed.rows()[-1] == {"id": 2, **nothing}
+    assert typed.rows()[-2] == {
+        "id": 1,
+        "day": dt.date(2024, 10, 4),
+        "moment": moment.replace(tzinfo=dt.UTC),
+        "local": moment,
+        "uuid": str(uuid.UUID(int=7)),
+        "money": decimal.Decimal("0.01"),
+        "small": 3,
+        "bytes": b"hi",
+        "inner": {"x": 5},
+    }
+
+
+def test_a_time_of_day_makes_no_column(lake: Lake) -> None:
+    typed = Lake(lake.folder, {}, {**lake.records, "value.converter.schemas.enable": "true"})
+    typed.land([described([], {"id": 0})])
+    clock = {"field": "clock", "type": "int32", "name": "org.apache.kafka.connect.data.Time"}
+    batch = typed.stage([described([clock], {"id": 1, "clock": 3_600_000})], 1)
+    assert "a new field of type time64[us], which this table cannot get" in batch.failed[0].reason
 
 
 # -- partitions --
