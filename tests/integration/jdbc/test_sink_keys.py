@@ -11,6 +11,8 @@ from typing import Any
 import pytest
 
 from icestream.api.errors import ConfigError, RecordRejected
+from icestream.connectors.jdbc.connections import connection_to
+from icestream.connectors.jdbc.sink.table import stage_prefix
 from icestream.embedded.kafka import Broker
 from icestream.plugins import find_connector, sink_plugin
 from tests.integration.jdbc.sink_job import AIVEN, CONFLUENT, DEBEZIUM, SinkTest, with_schema
@@ -414,3 +416,22 @@ def test_a_table_that_was_dropped_and_created_again_stops_the_job(job: SinkTest)
     job.sql("DROP TABLE T", "CREATE TABLE T (id BIGINT)")
     with pytest.raises(LostOffsets, match="dropped and created again"):
         job.run({})
+
+
+def test_staging_tables_of_dead_batches_are_swept(job: SinkTest) -> None:
+    """Those of this job that are old; none of another one, and none that may still be in use."""
+    job.sql("CREATE TABLE T (id BIGINT)")
+    now = dt.datetime(2026, 11, 16, 12, tzinfo=dt.UTC)
+    old, young = (int((now - dt.timedelta(minutes=ago)).timestamp()) for ago in (90, 30))
+    mine, other = stage_prefix(job.name, job.name), stage_prefix("another", job.name)
+    names = [f"{prefix}{at:x}_{'0' * 8}_{'0' * 12}" for prefix in (mine, other) for at in (old, young)]
+    job.sql(*(f"CREATE TABLE {name} (id BIGINT)" for name in (*names, f"{mine}notes")))
+    job.produce({"id": 1})
+    job.run({})
+    sink = sink_plugin(CONFLUENT).open(job.name, job.config)
+    (target,) = sink.targets()
+    assert target.sweep("some-commit", now) == 1
+    with connection_to(job.access, "look") as connection:
+        left = {one.name for one in job.access.dialect.tables(connection)}
+    assert left.issuperset([*names[1:], f"{mine}notes"]) and names[0] not in left
+    sink.close()

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 
@@ -171,8 +171,7 @@ def staged_columns(plan: TablePlan, columns: Sequence[str]) -> dict[str, str | N
     return {plan.access.quote(name): declared.get(name) for name in columns}
 
 
-def drop_stages(connection: Connection, quote: object, names: Sequence[str]) -> None:
-    assert callable(quote)
+def drop_stages(connection: Connection, quote: Callable[[str], str], names: Sequence[str]) -> None:
     for name in names:
         execute(connection, f"DROP TABLE IF EXISTS {quote(name)}")
     connection.commit()

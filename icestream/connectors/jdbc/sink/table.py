@@ -289,7 +289,8 @@ class JdbcTable(Target):
             self._add_columns(connection, plan)
         merger = Merger(self._access, connection, plan, self._access.quoted_table(plan.table))
         refused: list[RefusedRow] = []
-        for staged in _in_order(commit.staged.payload):
+        # In the order of the tasks, each of which has the records after those of the one before.
+        for staged in commit.staged.payload:
             refused += merger.merge(staged, self._staged_in(connection, staged, plan))
         if not refused and self._dialect.has_transactional_ddl and self._dialect.stages_in_tasks:
             for staged in commit.staged.payload:
@@ -421,8 +422,3 @@ def stage_prefix(job: str, target: str) -> str:
 
 def _united(one: Mapping[Partition, Mapping[int, str]], other: Mapping[Partition, Mapping[int, str]]) -> Any:
     return {p: {**one.get(p, {}), **other.get(p, {})} for p in {**one, **other}}
-
-
-def _in_order(payload: Sequence[StagedRows]) -> Sequence[StagedRows]:
-    """As the tasks had them, each the records after those of the one before: keys keep their order."""
-    return payload
