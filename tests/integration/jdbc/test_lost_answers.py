@@ -14,7 +14,7 @@ from tests.integration.jdbc.sink_job import SinkTest
 from tests.message_proxy import Fault, Proxy, message_proxy
 
 
-@pytest.mark.parametrize("name", ["postgresql", "mariadb"])
+@pytest.mark.parametrize("name", ["postgresql", pytest.param("mariadb", marks=pytest.mark.long)])
 @pytest.mark.parametrize("is_passed_on", [True, False])
 def test_an_answer_to_commit_that_is_lost(
     broker: Broker, request: pytest.FixtureRequest, name: str, is_passed_on: bool

@@ -29,7 +29,7 @@ def job(broker: Broker, request: pytest.FixtureRequest) -> Iterator[SinkTest]:
     made.close()
 
 
-@pytest.fixture(params=["postgresql", "mariadb", "sqlite"])
+@pytest.fixture(params=["postgresql", pytest.param("mariadb", marks=pytest.mark.long), "sqlite"])
 def anywhere(broker: Broker, request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[SinkTest]:
     """On every database."""
     settings = {"connection.url": f"jdbc:sqlite:{tmp_path}/rows.db"}
