@@ -59,7 +59,7 @@ class RateRun:
     behind_seconds: float
     """From the last record's produce until all were there."""
     cpu_per_million: float
-    """CPU-seconds for a million records, from the creation of the connector on."""
+    """CPU-seconds for a million records that came, from the creation of the connector on."""
     peak_memory_mb: float
     objects: int
     foreign_share: float
@@ -250,7 +250,7 @@ def _result(case: str, side: str, watched: Watched, options: RateOptions) -> Rat
         p99_ms=round(float(np.percentile(waited, 99))),
         worst_ms=round(float(waited.max())),
         behind_seconds=round(latest - float(sent[-1]), 1),
-        cpu_per_million=round(watched.cpu_seconds * 1e6 / len(sent), 1),
+        cpu_per_million=round(watched.cpu_seconds * 1e6 / max(1, visible), 1),
         peak_memory_mb=round(watched.peak_memory / 2**20),
         objects=watched.objects,
         foreign_share=round(watched.foreign_share, 3),

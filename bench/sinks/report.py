@@ -45,7 +45,7 @@ def _rate_row(runs: Sequence[RateRun]) -> list[str]:
         f"{one.rate:,}",
         f"{_median(runs, 'p50_ms'):,.0f}",
         f"{_median(runs, 'p99_ms'):,.0f}",
-        f"{_median(runs, 'behind_seconds'):.1f}",
+        f"{_median(runs, 'behind_seconds'):.1f}" if all(run.keeps_up for run in runs) else "not all came",
         f"{_median(runs, 'cpu_per_million'):.1f}",
         f"{_median(runs, 'peak_memory_mb'):,.0f}",
         f"{_median(runs, 'objects'):,.0f}",
@@ -81,10 +81,11 @@ def section(document: Mapping[str, Any]) -> str:
     every: list[Any] = [*rates, *drains]
     others = max((run.foreign_share for run in every), default=0.0)
     rounds = max((len(group) for group in _groups(every)), default=0)
+    times = "one round" if rounds == 1 else f"medians of {rounds} rounds"
     where, given = document["machine"], document["settings"]
     parts = [
-        f"Measured on {document['measured_on']}, {where['cores']} cores, {where['memory_gb']} GB; medians of "
-        f"{rounds} rounds; others used up to {others:.0%} of the machine."
+        f"Measured on {document['measured_on']}, {where['cores']} cores, {where['memory_gb']} GB; "
+        f"{times}; others used up to {others:.0%} of the machine."
     ]
     if rates:
         parts.append(

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from bench import page
 from bench.sinks import report, rows
 from bench.sinks.databases import DrainOptions, DrainRun
 from bench.sinks.objects import Folder, RateOptions, RateRun, count_records
@@ -66,3 +67,8 @@ def test_the_page_has_medians_by_case_and_side() -> None:
         "| JSON Lines, gzip, to S3 (moto) | Icestream | 35,000 | 5,000 | 9,000 | 1.0 | 18.0 | 900 | 12 |"
         in text
     )
+
+
+def test_the_page_shows_the_results_file() -> None:
+    shown = page.PAGE.read_text()
+    assert page.with_section(shown, "sinks", report.section(json.loads(report.RESULTS.read_text()))) == shown
