@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime as dt
+import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -12,7 +14,14 @@ import pytest
 
 from icestream.api.batch import Batch, Staged
 from icestream.api.checkpoint import Checkpoint, checkpoint_moved
-from icestream.api.errors import CommitConflict, CommitUnknown, ConfigError, FatalError, SinkUnavailable
+from icestream.api.errors import (
+    CommitConflict,
+    CommitUnknown,
+    ConfigError,
+    FatalError,
+    RetriableError,
+    SinkUnavailable,
+)
 from icestream.api.offsets import Offsets
 from icestream.api.sink import Commit, TargetTask, WriterTask
 from icestream.connectors.s3 import ledger
@@ -23,6 +32,8 @@ from icestream.connectors.s3.stores.store import AnswerLost, ObjectStore
 from icestream.connectors.s3.target import S3Plan, S3Target
 from icestream.connectors.s3.writer import ObjectWriter
 from tests.behaviours.test_sinks import IDS, SOURCE, Subject, bucket_config, checkpoint_to, s3_subject
+from tests.http_proxy import proxy
+from tests.integration.s3_faults import Faults
 
 LATER = dt.datetime.now(dt.UTC) + dt.timedelta(days=2)
 PREFIX = "topics/events/partition=0/events+0+000000000"
@@ -294,3 +305,24 @@ def test_at_least_once_commits_without_conditions(s3: Mapping[str, str]) -> None
     assert subject.visible() == list(range(6))
     with pytest.raises(CommitConflict):
         subject.commit(0, 4, None)
+
+
+@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.long) for seed in range(1, 10))])
+def test_a_bucket_with_bad_days_has_each_record_once(s3: Mapping[str, str], seed: int) -> None:
+    config = bucket_config(dict(s3))
+    chances = {"500": 0.05, "503 SlowDown": 0.03, "reset before": 0.05, "reset after": 0.1}
+    faults = Faults(chances, seed)
+    at = 0
+    with proxy(config["store.url"], faults) as address:
+        bad = s3_subject({**config, "store.url": address, "s3.part.retries": "0"})
+        while at < 40:
+            with contextlib.suppress(RetriableError):
+                target = bad.target()
+                before = target.found().checkpoint
+                at = before.offsets[SOURCE] if before else 0
+                plan, staged = bad.stage(at, at + 5)
+                after = replace(checkpoint_to(at, at + 5, before), commit=str(uuid.uuid4()))
+                target.commit(Commit(after, before, plan, staged))
+    there = s3_subject(config).visible()
+    assert there == list(range(len(there)))
+    assert len(there) >= 40 and faults.met["reset after"]

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import gzip
 import json
-import threading
 from collections.abc import Mapping
 
 from confluent_kafka import Producer
@@ -12,8 +10,6 @@ from confluent_kafka import Producer
 from icestream.connectors.s3.stores.opening import open_store
 from icestream.kafka.topics import Topics
 from tests.behaviours.test_sinks import bucket_config
-from tests.http_proxy import Answer, PassOn, Request, proxy
-from tests.integration.s3_faults import Faults
 from tests.integration.worker_world import World, eventually
 
 BASE = {
@@ -71,35 +67,3 @@ def test_objects_are_those_of_flush_size_and_the_rest_waits_until_the_clock_says
     assert told.returncode == 0, told.stdout + told.stderr
     assert "14 in the topic, 14 in the table" in told.stdout
     world.client.delete("lake")
-
-
-def test_a_bucket_with_bad_days_has_each_record_once(world: World, s3: Mapping[str, str]) -> None:
-    bucket = bucket_config(dict(s3))
-    faults = Faults({"500": 0.03, "503 SlowDown": 0.03, "reset before": 0.03, "reset after": 0.08}, seed=4)
-    begun = threading.Event()
-
-    def handle(request: Request, pass_on: PassOn) -> Answer:
-        # Not before `validate` has asked the store: it would refuse one that does not answer.
-        return faults(request, pass_on) if begun.is_set() else pass_on(request)
-
-    with proxy(bucket["store.url"], handle) as address:
-        lake = Lake(
-            world,
-            "badlake",
-            bucket,
-            **{"flush.size": "7", "icestream.s3.commit.interval.ms": "300", "s3.part.retries": "1"},
-        )
-        world.client.create("badlake", {**lake.config, "store.url": address})
-        begun.set()
-        for first in range(0, 300, 50):
-            lake.produce(range(first, first + 50), first // 50 % 3)
-
-        def ids() -> list[int]:
-            texts = [gzip.decompress(lake.store.read(key) or b"") for key in lake.objects()]
-            return sorted(json.loads(line)["id"] for text in texts for line in text.splitlines())
-
-        eventually(lambda: len(ids()) >= 300, 180)
-        assert ids() == list(range(300))
-        assert faults.met["reset after"] > 0
-        faults.end()
-        world.client.delete("badlake")
