@@ -25,10 +25,11 @@ from icestream.api.errors import (
 from icestream.api.offsets import Offsets
 from icestream.api.sink import Commit, TargetTask, WriterTask
 from icestream.connectors.s3 import ledger
+from icestream.connectors.s3.probes import keeps_conditions
 from icestream.connectors.s3.staged import of_payload
 from icestream.connectors.s3.stores.opening import open_store
 from icestream.connectors.s3.stores.s3_store import S3Store
-from icestream.connectors.s3.stores.store import AnswerLost, ObjectStore
+from icestream.connectors.s3.stores.store import AnswerLost, Exists, ObjectStore
 from icestream.connectors.s3.target import S3Plan, S3Target
 from icestream.connectors.s3.writer import ObjectWriter
 from tests.behaviours.test_sinks import IDS, SOURCE, Subject, bucket_config, checkpoint_to, s3_subject
@@ -274,6 +275,15 @@ def test_a_ledger_that_cannot_be_read_is_a_sentence(bucket: Bucket) -> None:
     bucket.store.replace("topics/_icestream/job/00000000000000000001.json", b"{}")
     with pytest.raises(FatalError, match="commit 1 of the ledger cannot be read"):
         bucket.target().found()
+
+
+def test_a_probe_whose_first_answer_is_lost_and_that_the_client_repeats_is_an_answer(bucket: Bucket) -> None:
+    def refused() -> None:
+        raise Exists("it is there")
+
+    store = Faulty(bucket.store, after_put=once(refused))
+    assert keeps_conditions(store, "topics")
+    assert list(bucket.store.list("topics/_icestream/probes/")) == []
 
 
 class Forgetful(S3Store):
