@@ -100,9 +100,9 @@ def spoil_delta(faults: Faults) -> None:
     table: Any = DeltaSinkTable
     send, grow, checkpoint = table._send, table._grown, LogCheckpoints.after_commit
 
-    def spoiled_send(self: DeltaSinkTable, *arguments: Any) -> None:
+    def spoiled_send(self: DeltaSinkTable, *arguments: Any, **named: Any) -> None:
         faults.reached("sending")
-        send(self, *arguments)
+        send(self, *arguments, **named)
         faults.reached("accepted")
 
     def spoiled_grow(self: DeltaSinkTable, opened: Any, commit: Any) -> Any:

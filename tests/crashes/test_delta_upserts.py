@@ -266,7 +266,9 @@ def processes() -> Iterator[list[JobProcess]]:
     "point",
     [
         pytest.param("staged", marks=pytest.mark.long),
-        "committed",
+        "sending",
+        "accepted",
+        pytest.param("committed", marks=pytest.mark.long),
         pytest.param("closing", marks=pytest.mark.long),
     ],
 )
@@ -306,3 +308,24 @@ def test_the_job_maintains_its_table_between_two_merges(make_upserts: MakeUpsert
     assert len(table.file_uris()) < 4
     (verdict,) = verdicts(pipeline)
     assert not verdict.problems
+
+
+def test_topics_that_choose_their_tables_get_their_own_changes(make_upserts: MakeUpserts) -> None:
+    """Tables that are created on the way, with the id columns of all; a tombstone deletes by its topic."""
+    pipeline = make_upserts(
+        **{
+            "delta.tables": "",
+            "delta.tables.route-template": "db.${topic}",
+            "delta.tables.auto-create-enabled": "true",
+            "delta.tables.default-id-columns": "id",
+            "delta.table.db.t.id-columns": "",
+        }
+    )
+    pipeline.change(random_changes(random.Random(8), 20, 100))
+    pipeline.run()
+    pipeline.change([Change(3, "c", "a", 3), Change(4, "c", "a", 4), Change(3, None), Change(4, "u", "b", 5)])
+    pipeline.run()
+    table = DeltaTable(str(pipeline.folder / "db" / pipeline.name)).to_pyarrow_table()
+    names = ("id", "region", "amount")
+    found = sorted(zip(*(table[name].to_pylist() for name in names), strict=True))
+    assert found == sorted(pipeline.model.values())
