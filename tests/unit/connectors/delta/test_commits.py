@@ -39,11 +39,11 @@ def around_send(
     send: Any = DeltaSinkTable._send
     times: list[int] = []
 
-    def spoiled(self: DeltaSinkTable, *arguments: Any) -> None:
+    def spoiled(self: DeltaSinkTable, *arguments: Any, **options: Any) -> None:
         times.append(1)
         if len(times) == 1:
             before()
-        send(self, *arguments)
+        send(self, *arguments, **options)
         if len(times) == 1:
             after()
 
