@@ -21,7 +21,7 @@ _SHORTEST_PAUSE = 0.01
 
 
 @dataclass(frozen=True)
-class Fill:
+class NextBatch:
     """The ends of a batch, and whether its writer may leave what fills no file."""
 
     ends: Offsets
@@ -59,7 +59,7 @@ class FillSchedule:
 
     def next(
         self, start: Offsets, ends: Offsets, allowed: int, now: dt.datetime, *, is_limited: bool
-    ) -> Fill | None:
+    ) -> NextBatch | None:
         """The next batch, if there is one by now. `is_limited`: it has to be smaller than a file."""
         self._note_waits(start, ends, now)
         self._cut = frozenset()
@@ -69,15 +69,15 @@ class FillSchedule:
             if self._is_stuck(p) or ((at := self._flush_at(p)) is not None and at <= now)
         ]
         if overdue:
-            return Fill(_only(overdue, start, ends, allowed), may_leave=False)
+            return NextBatch(_only(overdue, start, ends, allowed), may_leave=False)
         full = {p: end for p in self._waits if (end := self._full_end(p, start[p], ends[p])) > start[p]}
         if full:
             if is_limited:
-                return Fill(_only(full, start, ends, allowed), may_leave=False)
-            return Fill(self._in_blocks(start, ends, full, allowed), may_leave=True)
+                return NextBatch(_only(full, start, ends, allowed), may_leave=False)
+            return NextBatch(self._in_blocks(start, ends, full, allowed), may_leave=True)
         return self._look(start, ends, allowed, now)
 
-    def began(self, fill: Fill, now: dt.datetime) -> None:
+    def began(self, fill: NextBatch, now: dt.datetime) -> None:
         """The batch runs."""
         if fill.may_leave:
             self._looked_at = now
@@ -143,7 +143,7 @@ class FillSchedule:
             found[most] = tail.full_at if tail is not None else start[most] + self._rule.rows
         return _filled(start, ends, found)
 
-    def _look(self, start: Offsets, ends: Offsets, allowed: int, now: dt.datetime) -> Fill | None:
+    def _look(self, start: Offsets, ends: Offsets, allowed: int, now: dt.datetime) -> NextBatch | None:
         """Records may end a file by what they are: now and then they are looked at for that."""
         seconds = self._rule.look_seconds
         if seconds is None:
@@ -155,7 +155,7 @@ class FillSchedule:
             return None
         looked = _only(new, start, ends, allowed)
         self._cut = frozenset(p for p in new if looked[p] < ends[p])
-        return Fill(looked, may_leave=True)
+        return NextBatch(looked, may_leave=True)
 
 
 def _filled(start: Offsets, ends: Offsets, some: Mapping[Partition, int]) -> Offsets:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import datetime as dt
 import functools
 import logging
-import math
 import threading
 import uuid
 from collections.abc import Callable, Mapping, Sequence
@@ -29,28 +28,27 @@ from icestream.api.errors import (
     SourceUnavailable,
 )
 from icestream.api.maintenance import Maintainer
-from icestream.api.offsets import Offsets, Partition
+from icestream.api.offsets import Offsets
 from icestream.api.sink import Commit, Message, Receipt, Sink, Target
 from icestream.api.status import Progress
 from icestream.jobs import creating, planning
 from icestream.jobs.at_once import all_finished
+from icestream.jobs.batch_schedule import schedule_of
 from icestream.jobs.consumed_topics import ConsumedTopics, KafkaFacts
 from icestream.jobs.fenced_publisher import FencedPublisher
-from icestream.jobs.filling import Fill, FillSchedule
 from icestream.jobs.idle import IdleSchedule, TopicWatch
 from icestream.jobs.maintenance import MaintenanceSchedule
-from icestream.jobs.planning import Pace
 from icestream.jobs.publisher import Publisher, log_rejected
 from icestream.jobs.resume import ResumePoint
 from icestream.jobs.resume_finder import ResumeFinder
 from icestream.jobs.routed_commits import checkpoint_of, needs_commit, not_published_yet
 from icestream.jobs.sink_job import SinkJob
 from icestream.jobs.staging import BatchRunner, StagedBatch, stage
+from icestream.jobs.sweeping import SweepSchedule
 from icestream.jobs.valid_through import AskedEnds, ReadTimes
 
 _log = logging.getLogger(__name__)
 
-_SWEEP_SECONDS = 6 * 3600.0
 _MOST_DISCOVERIES = 5
 """Runs of a batch in which its records may name targets that nobody has asked."""
 _LEADER_SECONDS = 5.0
@@ -89,7 +87,6 @@ class SinkManager:
         self._reached = reached
         """Told of each point between two steps; the crash tests end the process there."""
         self._gate = gate or nullcontext()
-        self._aside = aside
         self._idle_schedule = IdleSchedule(job, watch, wake)
         self._topics = ConsumedTopics(job, kafka, clock, self._warn)
         self._publisher = FencedPublisher(job.name, open_publisher, clock)
@@ -98,14 +95,11 @@ class SinkManager:
         """None: it has to be found before anything else."""
         self._failed_commits = 0
         """In a row."""
-        self._swept_at: dict[str, float] = {}
+        self._sweeps = SweepSchedule(job.name, clock, wall, aside)
         self._maintenance = MaintenanceSchedule(
             job.maintenance, maintainer, clock, wall, aside, wake, {"connector": job.name}
         )
-        self._pace = Pace()
-        self._fills = FillSchedule(job.filling) if job.filling is not None else None
-        self._last_turn: Partition | None = None
-        """The last partition of the batch before, if not all had their turn."""
+        self._schedule = schedule_of(job)
         self._read_times = ReadTimes()
         self._asked = AskedEnds()
         self.progress = Progress()
@@ -185,26 +179,24 @@ class SinkManager:
 
     def _turn(self, resume: ResumePoint) -> float:
         now = self._clock()
-        limits = self._job.limits
         asked_at = self._wall()
         ends = self._kafka.ends(list(resume.start))
         self._asked = AskedEnds(ends, asked_at)
         rows = planning.waiting(resume.start, ends)
-        fill = self._next_fill(resume.start, ends, asked_at)
-        wait = self._until_due(now, asked_at)
+        due = self._schedule.next(resume.start, ends, now, asked_at)
+        wait = self._schedule.seconds(now, asked_at)
         self.progress = replace(
             self.progress,
             lag=rows,
             next_commit_in_ms=int(wait * 1000) if rows and wait is not None else None,
-            waits_for=self._fills.told(resume.start, ends) if self._fills and fill is None else "",
+            waits_for=self._schedule.waits_for(resume.start, ends) if due is None else "",
         )
-        is_due = planning.is_due(now, rows, self._pace, limits) if self._fills is None else fill is not None
-        if not is_due:
+        if due is None:
             if self._topics.leaderless and now - self._topics.refreshed_at > _LEADER_SECONDS:
                 self._resume = None
                 return 0.0
             pause = self._idle(resume, ends, rows, now)
-            if self._fills is not None and wait is not None:
+            if rows and wait is not None:
                 pause = min(pause, wait)
             return min(pause, _LEADER_SECONDS) if self._topics.leaderless else pause
         if not self._publisher.is_open:
@@ -221,32 +213,12 @@ class SinkManager:
             # Decided anew by what the targets say: where a job begins that has committed nothing may move.
             self._resume = None
             return 0.0
-        if self._fills is not None and fill is not None:
-            end = fill.ends
-            self._fills.began(fill, asked_at)
-        else:
-            allowed = planning.rows_allowed(self._pace, limits)
-            end = planning.cut(resume.start, ends, allowed, self._last_turn)
-        batch = Batch(str(uuid.uuid4()), resume.start, end)
-        self._last_turn = planning.last_of(batch, self._last_turn)
+        batch = Batch(str(uuid.uuid4()), resume.start, due.ends)
+        self._schedule.began(batch, due, asked_at)
         _log.info("planned %s records", batch.span, extra=self._context(batch))
         self._reached("planned")
-        may_leave = fill is not None and fill.may_leave
-        self._run(batch, resume, started=now, behind=batch.span < rows, may_leave=may_leave)
+        self._run(batch, resume, started=now, behind=batch.span < rows, may_leave=due.may_leave)
         return 0.0
-
-    def _next_fill(self, start: Offsets, ends: Offsets, now: dt.datetime) -> Fill | None:
-        """The next batch of a sink whose files have a size, if one is worth it."""
-        if self._fills is None:
-            return None
-        allowed = planning.rows_allowed(self._pace, self._job.limits)
-        return self._fills.next(start, ends, allowed, now, is_limited=self._pace.rows_limit is not None)
-
-    def _until_due(self, now: float, wall: dt.datetime) -> float | None:
-        """Seconds until a batch is due although no record comes; None: never."""
-        if self._fills is None:
-            return planning.until_due(now, self._pace, self._job.limits)
-        return self._fills.seconds(wall)
 
     def _idle(self, resume: ResumePoint, ends: Offsets, rows: int, now: float) -> float:
         if self._idle_schedule.is_check_due(now, rows):
@@ -254,11 +226,10 @@ class SinkManager:
                 self._resume = None
                 return 0.0
             self._idle_schedule.found_unchanged(now)
-        # What fills no file may wait for days, and is woken by more of it.
-        unhurried = 0 if self._fills is not None else rows
-        if unhurried == 0 and self._idle_schedule.may_close_publisher(now, self._publisher.last_used):
+        looked_after = 0 if self._schedule.holds_back else rows
+        if looked_after == 0 and self._idle_schedule.may_close_publisher(now, self._publisher.last_used):
             self._publisher.close()
-        return self._idle_schedule.pause(now, unhurried, ends)
+        return self._idle_schedule.pause(now, looked_after, ends)
 
     def _run(
         self, batch: Batch, resume: ResumePoint, *, started: float, behind: bool, may_leave: bool = False
@@ -275,7 +246,7 @@ class SinkManager:
         self._reached("staged")
         if staged.result.overflow:
             staged.discard()
-            self._pace = planning.shrunk(self._pace, batch.span, staged.result)
+            self._schedule.was_too_large(batch, staged.result)
             return
         if staged.result.unknown_targets:
             # One of them needs an earlier start: it was rolled back.
@@ -284,8 +255,8 @@ class SinkManager:
             staged.discard()
             self._run_before(staged.batch, resume, staged.result.rejected, started, may_leave=may_leave)
             return
-        if self._fills is not None:
-            self._fills.left(batch, staged.left)
+        if may_leave:
+            self._schedule.left(batch, staged.left)
             batch = staged.batch
             if not batch.span:
                 staged.discard()
@@ -298,7 +269,7 @@ class SinkManager:
         )
         self._reached("published")
         self._note(staged, receipts, resume, started, behind)
-        self._sweep_now_and_then(batch, receipts)
+        self._sweeps.committed(batch.id, self._finder.targets, receipts)
         self._maintenance.committed(name for name, receipt in receipts.items() if receipt.id is not None)
 
     def _create(self, missing: Sequence[Target], batch: Batch, resume: ResumePoint, started: float) -> None:
@@ -308,7 +279,7 @@ class SinkManager:
         others = self._finder.targets if routed is not None else ()
         seen = creating.look_at(batch, self._sink, [*missing, *others], self._runner, absent)
         if seen.overflow:
-            self._pace = planning.shrunk(self._pace, batch.span, seen)
+            self._schedule.was_too_large(batch, seen)
             return
         if seen.rejected and not self._job.tolerates_all:
             self._run_before(batch, resume, seen.rejected, started)
@@ -441,26 +412,6 @@ class SinkManager:
     def _events(self, staged: StagedBatch, receipts: Mapping[str, Receipt]) -> Sequence[Message]:
         return self._sink.events(staged.batch.id, receipts, self._valid_through(staged))
 
-    def _sweep_now_and_then(self, batch: Batch, receipts: Mapping[str, Receipt]) -> None:
-        """Only after a commit: whatever was under way before it, the catalog refuses from now on."""
-        now = self._clock()
-        due = [
-            target
-            for target in self._finder.targets
-            if receipts[target.name].id is not None
-            and now - self._swept_at.get(target.name, -math.inf) >= _SWEEP_SECONDS
-        ]
-        if due:
-            self._swept_at |= dict.fromkeys((target.name for target in due), now)
-            self._aside(functools.partial(self._sweep, due, batch.id, self._wall()))
-
-    def _sweep(self, targets: Sequence[Target], landed: str, now: dt.datetime) -> None:
-        for target in targets:
-            try:
-                target.sweep(landed, now)
-            except Exception as error:  # the edge of its thread; it is tried again, and nothing depends on it
-                _log.warning("%s was not swept: %s", target.name, error, extra=self._context())
-
     # -- what is remembered --
 
     def _note(
@@ -475,13 +426,7 @@ class SinkManager:
         log_rejected(self._job, result.rejected)
         self._read_times.committed(batch, result, self._asked, self._topics.leaderless)
         seconds = max(self._clock() - started, 0.001)
-        self._pace = Pace(
-            last_start=started,
-            behind=behind,
-            rows_a_second=batch.span / seconds,
-            bytes_a_row=result.bytes_read / batch.span if result.bytes_read else self._pace.bytes_a_row,
-            rows_limit=planning.eased(self._pace, self._job.limits),
-        )
+        self._schedule.ended(batch, result, started, seconds, behind)
         if not self._topics.leaderless:
             self._publisher.published_all(batch.id)
         if self._finder.routed is not None:

@@ -9,7 +9,7 @@ import pytest
 from icestream.api.batch import Batch, Left
 from icestream.api.offsets import Offsets, Partition
 from icestream.api.sink import Filling
-from icestream.jobs.filling import Fill, FillSchedule
+from icestream.jobs.filling import FillSchedule, NextBatch
 
 A, B = Partition("t", 0), Partition("t", 1)
 NOW = dt.datetime(2026, 11, 16, 12, tzinfo=dt.UTC)
@@ -27,7 +27,7 @@ def after_a_minute(since: dt.datetime) -> dt.datetime:
 
 def next_of(
     fills: FillSchedule, start: Offsets, ends: Offsets, now: dt.datetime = NOW, allowed: int = MANY
-) -> Fill | None:
+) -> NextBatch | None:
     return fills.next(start, ends, allowed, now, is_limited=False)
 
 
@@ -43,13 +43,13 @@ def test_what_fills_no_file_waits_for_ever() -> None:
 
 def test_a_batch_has_whole_files() -> None:
     fills = FillSchedule(Filling(10, "flush.size"))
-    assert next_of(fills, at(5, 0), at(38, 9)) == Fill(at(35, 0), may_leave=True)
+    assert next_of(fills, at(5, 0), at(38, 9)) == NextBatch(at(35, 0), may_leave=True)
 
 
 def test_a_batch_is_as_small_as_it_must_be_but_one_file() -> None:
     fills = FillSchedule(Filling(10, "flush.size"))
-    assert next_of(fills, at(0, 0), at(100, 100), allowed=50) == Fill(at(20, 20), may_leave=True)
-    assert next_of(fills, at(0, 0), at(90, 100), allowed=3) == Fill(at(0, 10), may_leave=True)
+    assert next_of(fills, at(0, 0), at(100, 100), allowed=50) == NextBatch(at(20, 20), may_leave=True)
+    assert next_of(fills, at(0, 0), at(90, 100), allowed=3) == NextBatch(at(0, 10), may_leave=True)
 
 
 def test_what_waited_long_enough_is_written_whole_and_nothing_else() -> None:
@@ -57,15 +57,15 @@ def test_what_waited_long_enough_is_written_whole_and_nothing_else() -> None:
     assert next_of(fills, at(0, 0), at(3, 0)) is None
     assert next_of(fills, at(0, 0), at(4, 4), NOW + 30 * SECOND) is None
     assert fills.seconds(NOW + 30 * SECOND) == 30
-    assert next_of(fills, at(0, 0), at(5, 5), NOW + 60 * SECOND) == Fill(at(5, 0), may_leave=False)
+    assert next_of(fills, at(0, 0), at(5, 5), NOW + 60 * SECOND) == NextBatch(at(5, 0), may_leave=False)
     assert next_of(fills, at(5, 0), at(6, 6), NOW + 61 * SECOND) is None
 
 
 def test_full_files_of_one_partition_do_not_keep_another_waiting() -> None:
     fills = FillSchedule(Filling(10, "flush.size", after_a_minute))
-    assert next_of(fills, at(0, 0), at(10, 1)) == Fill(at(10, 0), may_leave=True)
-    assert next_of(fills, at(10, 0), at(20, 1), NOW + 40 * SECOND) == Fill(at(20, 0), may_leave=True)
-    assert next_of(fills, at(20, 0), at(30, 1), NOW + 60 * SECOND) == Fill(at(20, 1), may_leave=False)
+    assert next_of(fills, at(0, 0), at(10, 1)) == NextBatch(at(10, 0), may_leave=True)
+    assert next_of(fills, at(10, 0), at(20, 1), NOW + 40 * SECOND) == NextBatch(at(20, 0), may_leave=True)
+    assert next_of(fills, at(20, 0), at(30, 1), NOW + 60 * SECOND) == NextBatch(at(20, 1), may_leave=False)
 
 
 def test_what_a_writer_left_is_not_read_again_before_it_can_be_full() -> None:
@@ -73,38 +73,38 @@ def test_what_a_writer_left_is_not_read_again_before_it_can_be_full() -> None:
     # Of 20 records 4 were bad: one file is full, and 6 are left.
     fills.left(Batch("b", at(0, 0), at(20, 0)), {A: Left(12, 6)})
     assert next_of(fills, at(12, 0), at(23, 0)) is None
-    assert next_of(fills, at(12, 0), at(24, 0)) == Fill(at(24, 0), may_leave=True)
-    assert next_of(fills, at(12, 0), at(37, 0)) == Fill(at(34, 0), may_leave=True)
+    assert next_of(fills, at(12, 0), at(24, 0)) == NextBatch(at(24, 0), may_leave=True)
+    assert next_of(fills, at(12, 0), at(37, 0)) == NextBatch(at(34, 0), may_leave=True)
     # Somebody moved the job: what was left means nothing.
-    assert next_of(fills, at(0, 0), at(10, 0)) == Fill(at(10, 0), may_leave=True)
+    assert next_of(fills, at(0, 0), at(10, 0)) == NextBatch(at(10, 0), may_leave=True)
 
 
 def test_records_that_may_end_a_file_by_what_they_are_are_looked_at_now_and_then() -> None:
     fills = FillSchedule(Filling(10, "flush.size", look_seconds=5))
     first = next_of(fills, at(0, 0), at(3, 0))
-    assert first == Fill(at(3, 0), may_leave=True)
+    assert first == NextBatch(at(3, 0), may_leave=True)
     fills.began(first, NOW)
     fills.left(Batch("b", at(0, 0), at(3, 0)), {A: Left(0, 3)})
     assert next_of(fills, at(0, 0), at(4, 0), NOW + SECOND) is None
     assert fills.seconds(NOW + SECOND) == 4
     assert next_of(fills, at(0, 0), at(3, 0), NOW + 5 * SECOND) is None
-    assert next_of(fills, at(0, 0), at(4, 0), NOW + 5 * SECOND) == Fill(at(4, 0), may_leave=True)
+    assert next_of(fills, at(0, 0), at(4, 0), NOW + 5 * SECOND) == NextBatch(at(4, 0), may_leave=True)
 
 
 def test_a_look_that_finds_no_end_in_as_much_as_a_batch_may_have_is_written_as_it_is() -> None:
     fills = FillSchedule(Filling(1_000_000, "flush.size", look_seconds=5))
     first = next_of(fills, at(0, 0), at(100, 0), allowed=30)
-    assert first == Fill(at(30, 0), may_leave=True)
+    assert first == NextBatch(at(30, 0), may_leave=True)
     fills.began(first, NOW)
     fills.left(Batch("b", at(0, 0), at(30, 0)), {A: Left(0, 30)})
-    assert next_of(fills, at(0, 0), at(100, 0), allowed=30) == Fill(at(30, 0), may_leave=False)
+    assert next_of(fills, at(0, 0), at(100, 0), allowed=30) == NextBatch(at(30, 0), may_leave=False)
     assert next_of(fills, at(30, 0), at(100, 0), allowed=30) is None
 
 
 def test_a_batch_that_must_be_smaller_than_a_file_is_taken_whole() -> None:
     fills = FillSchedule(Filling(10, "flush.size"))
     found = fills.next(at(0, 0), at(20, 0), 3, NOW, is_limited=True)
-    assert found == Fill(at(3, 0), may_leave=False)
+    assert found == NextBatch(at(3, 0), may_leave=False)
 
 
 @pytest.mark.parametrize("ends", [at(0, 0), Offsets({})])
