@@ -116,6 +116,11 @@ class ConnectorPlugin:
         """Why the worker's config does not let this connector run; asked before anything else."""
         return []
 
+    def packages(self, config: Config) -> Mapping[str, str]:
+        """Python modules that this config needs beyond those that every worker has, and the extra of
+        Icestream that brings each: `{"boto3": "s3"}`. The config may be wrong."""
+        return {}
+
     def place_addresses(self, config: Config) -> Iterator[tuple[str, str]]:
         """Keys, and the addresses that their values lead to without being one: folders and buckets.
         `icestream.allowed.hosts` of the worker holds for these as well."""

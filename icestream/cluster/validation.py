@@ -9,6 +9,7 @@ knows besides: it resolves placeholders first and shows none of their values.
 from __future__ import annotations
 
 import functools
+import importlib.util
 import logging
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -186,7 +187,8 @@ def _plugin(candidate: Candidate) -> Findings:
     """A plugin's own bug is told of the config that shows it, and ends nothing."""
     plugin, given = candidate.plugin, candidate.given
     try:
-        return Findings(tuple(plugin.problems(given)), tuple(plugin.warnings(given)))
+        problems = (*_missing_packages(candidate), *plugin.problems(given))
+        return Findings(problems, tuple(plugin.warnings(given)))
     except ConfigError as error:
         return _found(error.problems)
     except Exception as error:  # whatever the code of others raises; its text may quote a secret
@@ -204,6 +206,17 @@ def _plugin(candidate: Candidate) -> Findings:
                 )
             ]
         )
+
+
+def _missing_packages(candidate: Candidate) -> Iterator[Problem]:
+    """What an extra of Icestream would bring. Looked for, not imported: the names are the plugin's own."""
+    for module, extra in candidate.plugin.packages(candidate.given).items():
+        if importlib.util.find_spec(module) is None:
+            yield Problem(
+                "connector.class",
+                f"{candidate.connector.class_name} needs Python's '{module}', which this worker lacks; "
+                f"install it with: pip install 'icestream[{extra}]', and start the worker again",
+            )
 
 
 def _allowed_here(candidate: Candidate) -> Findings:

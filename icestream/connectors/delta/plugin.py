@@ -6,14 +6,14 @@ Read when the worker starts, so delta-rs is imported only by the methods that ne
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import ClassVar, Final
 from urllib.parse import urlsplit
 
 from icestream.api.config import Config, ConfigDef, subset
 from icestream.api.connector import JavaClass, Probe, SparkCatalog
-from icestream.api.errors import ConfigError, Problem
+from icestream.api.errors import Problem
 from icestream.api.maintenance import Maintainer
 from icestream.api.place_addresses import place_address
 from icestream.api.sink import Sink, SinkOptions, SinkPlugin
@@ -57,6 +57,9 @@ class DeltaPlugin(SinkPlugin):
             for key, place in settings.locations(config)
             if is_local(place) and not _is_below(file_path(place), allowed)
         ]
+
+    def packages(self, config: Config) -> Mapping[str, str]:
+        return {"deltalake": "delta"}
 
     def place_addresses(self, config: Config) -> Iterator[tuple[str, str]]:
         has_endpoint = bool(config.get(f"{S3}endpoint", "").strip())
@@ -102,20 +105,8 @@ class DeltaPlugin(SinkPlugin):
         return f"{place.scheme}://{place.netloc}{f' at {host}' if host else ''}"
 
     def open(self, name: str, config: Config) -> Sink:
-        try:
-            from icestream.connectors.delta.sink import DeltaSink
-        except ModuleNotFoundError as error:
-            if error.name != "deltalake":
-                raise
-            raise ConfigError(
-                [
-                    Problem(
-                        "connector.class",
-                        "The Delta sink needs the package deltalake, which this worker has not; install it "
-                        "with: pip install 'icestream[delta]'.",
-                    )
-                ]
-            ) from error
+        from icestream.connectors.delta.sink import DeltaSink
+
         return DeltaSink(name, config)
 
     def probes(self, config: Config, worker: Config) -> Iterator[Probe]:

@@ -31,6 +31,9 @@ _OWN_KEYS: Final = frozenset(
     {"url", "user", "username", "password", "attempts", "backoff.ms", "provider", "restart.on.errors"}
 )
 """Keys under `connection.` that are no parameters of a driver."""
+DRIVERS: Final = {"postgresql": "psycopg2", "mysql": "pymysql"}
+EXTRAS: Final = {"psycopg2": "postgres", "pymysql": "mysql"}
+"""What `pip install 'icestream[…]'` has to name."""
 _LOGIN: Final = frozenset({"user", "password"})
 
 FOLDERS: Final = Setting(
@@ -152,6 +155,17 @@ def file_problem(config: Config, worker: Config) -> Problem | None:
     return Problem(
         URL, f"{URL}: '{path}' is in none of the folders of {FOLDERS.name}; choose a file in one of them."
     )
+
+
+def driver_of(config: Config) -> Mapping[str, str]:
+    """The module of Python that reaches the database, and the extra that brings it; empty for SQLite, and for
+    an address that is wrong."""
+    try:
+        kind = database_address(config).kind
+    except ConfigError:
+        return {}
+    module = DRIVERS.get(kind)
+    return {module: EXTRAS[module]} if module else {}
 
 
 def _problem(key: str, message: str) -> ConfigError:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from icestream.api.config import Config
 from icestream.api.errors import ConfigError, FatalError, Problem, SinkUnavailable
-from icestream.connectors.jdbc.addresses import URL, DatabaseAddress, database_address
+from icestream.connectors.jdbc.addresses import EXTRAS, URL, DatabaseAddress, database_address
 from icestream.connectors.jdbc.dialects import dialect_of
 from icestream.connectors.jdbc.dialects.base import Connection, Dialect, ErrorKind, TableId
 from icestream.waits import waiting_for
@@ -23,7 +23,6 @@ from icestream.waits import waiting_for
 _log = logging.getLogger(__name__)
 
 _PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_$]*")
-_EXTRAS = {"psycopg2": "postgres", "pymysql": "mysql"}
 
 
 @dataclass(frozen=True)
@@ -71,9 +70,9 @@ def connect(access: Access, sleep: Callable[[float], None] = time.sleep) -> Conn
                 return dialect.connect(access.address)
         except ModuleNotFoundError as error:
             missing = (error.name or "").partition(".")[0]
-            if missing not in _EXTRAS:
+            if missing not in EXTRAS:
                 raise
-            remedy = f"pip install 'icestream[{_EXTRAS[missing]}]'"
+            remedy = f"pip install 'icestream[{EXTRAS[missing]}]'"
             raise ConfigError(
                 [Problem(URL, f"{URL}: Python's '{missing}' is missing; install it: {remedy}.")]
             ) from error

@@ -66,6 +66,9 @@ class S3SinkPlugin(SinkPlugin):
             )
         ]
 
+    def packages(self, config: Config) -> Mapping[str, str]:
+        return {} if settings.is_folder(config) else {"boto3": "s3"}
+
     def place_addresses(self, config: Config) -> Iterator[tuple[str, str]]:
         """Without an address the bucket is Amazon's."""
         if not config.get("store.url", "").strip():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import importlib.util
 from collections.abc import Collection
 
 import pytest
@@ -343,3 +344,47 @@ def test_a_place_that_a_job_cannot_have_is_refused(key: str, value: str, said: s
 
 def test_a_process_for_a_job_is_taken() -> None:
     assert validate_connector({**GOOD, "icestream.job.manager": "process"}, WORKER).problems == ()
+
+
+S3 = "io.confluent.connect.s3.S3SinkConnector"
+DELTA = "io.icestream.connect.delta.DeltaSinkConnector"
+JDBC_SINK = "io.confluent.connect.jdbc.JdbcSinkConnector"
+JDBC_SOURCE = "io.confluent.connect.jdbc.JdbcSourceConnector"
+
+
+@pytest.mark.parametrize(
+    ("class_name", "keys", "module", "extra"),
+    [
+        (S3, {}, "boto3", "s3"),
+        (DELTA, {}, "deltalake", "delta"),
+        (JDBC_SINK, {"connection.url": "jdbc:postgresql://h/d"}, "psycopg2", "postgres"),
+        (JDBC_SOURCE, {"connection.url": "jdbc:postgresql://h/d"}, "psycopg2", "postgres"),
+        (JDBC_SOURCE, {"connection.url": "jdbc:mariadb://h/d"}, "pymysql", "mysql"),
+    ],
+)
+def test_a_package_that_the_worker_lacks_is_named_with_its_extra(
+    class_name: str, keys: dict[str, str], module: str, extra: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = importlib.util.find_spec
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == module else real(name))
+    found = validate_connector({"name": "a", "connector.class": class_name, **keys}, {})
+    assert (
+        f"{class_name} needs Python's '{module}', which this worker lacks; install it with: "
+        f"pip install 'icestream[{extra}]', and start the worker again"
+    ) in messages(found)
+
+
+@pytest.mark.parametrize(
+    ("class_name", "keys"),
+    [
+        (S3, {"store.url": "file:///srv/lake"}),
+        (JDBC_SINK, {"connection.url": "jdbc:sqlite:a.db"}),
+        (JDBC_SINK, {"connection.url": "jdbc:oracle:thin"}),
+    ],
+)
+def test_a_config_that_does_without_a_package_does_not_ask_for_it(
+    class_name: str, keys: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    found = validate_connector({"name": "a", "connector.class": class_name, **keys}, {})
+    assert "pip install" not in messages(found)

@@ -12,7 +12,7 @@ from icestream.api.config import Config
 from icestream.api.connector import JavaClass, Probe, Retries
 from icestream.api.errors import ConfigError, Problem
 from icestream.api.sink import Sink, SinkOptions, SinkPlugin
-from icestream.connectors.jdbc.addresses import FOLDERS, file_problem
+from icestream.connectors.jdbc.addresses import FOLDERS, driver_of, file_problem
 from icestream.connectors.jdbc.sink import settings
 from icestream.connectors.jdbc.sink.plans import RECORD_HEADER, RECORD_KEY
 from icestream.connectors.jdbc.sink.settings import (
@@ -59,6 +59,9 @@ class _JdbcSink(SinkPlugin):
         except ConfigError:
             return []  # said by `problems`
         return [problem] if problem else []
+
+    def packages(self, config: Config) -> Mapping[str, str]:
+        return driver_of(config)
 
     def tasks(self, config: Config, most: int) -> list[Config]:
         return [dict(config) for _ in range(most)]

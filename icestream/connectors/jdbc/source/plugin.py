@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import ClassVar, Final
 
 from icestream.api.config import Config
@@ -10,7 +10,7 @@ from icestream.api.connector import JavaClass, Probe, Retries
 from icestream.api.errors import ConfigError, IcestreamError, Problem
 from icestream.api.offset_admin import OffsetEntry
 from icestream.api.source import Source, SourcePlugin
-from icestream.connectors.jdbc.addresses import FOLDERS, URL, file_problem
+from icestream.connectors.jdbc.addresses import FOLDERS, URL, driver_of, file_problem
 from icestream.connectors.jdbc.source import settings as source_settings
 from icestream.connectors.jdbc.source.settings import JDBC_SOURCE, TASK, TASK_TABLES
 
@@ -58,6 +58,9 @@ class JdbcSourcePlugin(SourcePlugin):
         except ConfigError:
             return []  # said by `problems`
         return [problem] if problem else []
+
+    def packages(self, config: Config) -> Mapping[str, str]:
+        return driver_of(config)
 
     def probes(self, config: Config, worker: Config) -> Iterator[Probe]:
         from icestream.connectors.jdbc.connections import access_from
