@@ -42,12 +42,12 @@ from icestream.connectors.delta.opening import delta_errors
 from icestream.connectors.delta.schemas import arrow_schema
 from icestream.connectors.delta.storage import Storage, file_path, storage_errors, told
 from icestream.tables.file_origins import Origins
+from icestream.tables.row_groups import row_groups
 from icestream.tables.small_files import growing, packed
 
 _log = logging.getLogger(__name__)
 
 _ID: Final = "icestream.maintenance.id"
-_ROW_GROUP_BYTES: Final = 64 * 1024 * 1024
 _MOST_BYTES: Final = 4 * 1024 * 1024 * 1024
 """Of files that one commit replaces."""
 _MOST_SECONDS: Final = 1800.0
@@ -251,7 +251,7 @@ class _Rewriter:
         origins: list[Origins] = []
         rows = 0
         with pq.ParquetWriter(stream, self._schema, store_decimal_as_integer=True, **self._options) as writer:
-            for group in _row_groups(self._rows(files, origins)):
+            for group in row_groups(self._rows(files, origins)):
                 writer.write_table(group, row_group_size=max(1, group.num_rows))
                 facts.add(group)
                 rows += group.num_rows
@@ -278,16 +278,3 @@ class _Rewriter:
         for path in self._paths:
             with suppress(Exception):  # it is swept later
                 self._files.delete_file(posixpath.join(self._root, path))
-
-
-def _row_groups(tables: Iterator[pa.Table]) -> Iterator[pa.Table]:
-    held: list[pa.Table] = []
-    size = 0
-    for table in tables:
-        if held and size + table.nbytes > _ROW_GROUP_BYTES:
-            yield pa.concat_tables(held)
-            held, size = [], 0
-        held.append(table)
-        size += table.nbytes
-    if held:
-        yield pa.concat_tables(held)

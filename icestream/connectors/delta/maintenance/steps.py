@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import datetime as dt
 import json
-import logging
 import posixpath
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -18,17 +17,16 @@ from typing import Any, Final
 
 from deltalake import DeltaTable
 
-from icestream.api.errors import CommitConflict, NotFoundError, PreconditionError
+from icestream.api.errors import NotFoundError, PreconditionError
 from icestream.api.maintenance import HistoryEntry, Maintainer, MaintenanceRun, MaintenanceStep
 from icestream.connectors.delta.commits.log import FOLDER, TableLog
 from icestream.connectors.delta.commits.sweep import file_prefix
 from icestream.connectors.delta.maintenance.compaction import Compaction, CompactionLimits
 from icestream.connectors.delta.maintenance.settings import MaintenanceSettings
-from icestream.connectors.delta.maintenance.vacuum import LEAST_AGE, made_by, retention, vacuum
+from icestream.connectors.delta.maintenance.vacuum import made_by, retention, vacuum
 from icestream.connectors.delta.opening import delta_errors, open_table
 from icestream.connectors.delta.storage import Storage, file_path, storage_errors
-
-_log = logging.getLogger(__name__)
+from icestream.tables.maintenance_steps import StepRunner, orphan_age
 
 _MOST_COMMITS: Final = 20_000
 _MOST_READ: Final = 500
@@ -59,6 +57,7 @@ class TableMaintainer(Maintainer):
         self._settings = settings
         self._reached = reached
         self._clock = clock
+        self._steps = StepRunner(place.name, clock)
         self._turn: AbstractContextManager[object] = nullcontext()
 
     def run(
@@ -71,12 +70,12 @@ class TableMaintainer(Maintainer):
             return MaintenanceRun(self._place.name, now)
         self._turn = turn
         if chosen.compaction:
-            steps.append(self._step("compaction", "data files", self._compact))
+            steps.append(self._steps.guarded("compaction", "data files", self._compact))
         if thorough and chosen.expire:
-            steps.append(self._step("vacuum", "removed files", lambda: self._expire(now)))
+            steps.append(self._steps.guarded("vacuum", "removed files", lambda: self._expire(now)))
         if thorough and chosen.orphans:
             age = chosen.orphans_older_than
-            steps.append(self._step("orphans", "orphans", lambda: self._orphans(age, now)))
+            steps.append(self._steps.guarded("orphans", "orphans", lambda: self._orphans(age, now)))
         return MaintenanceRun(self._place.name, now, steps)
 
     # -- by hand --
@@ -88,7 +87,7 @@ class TableMaintainer(Maintainer):
             min_files=options.get("min-files", chosen.min_files),
             target_bytes=options.get("target-bytes", chosen.target_bytes),
         )
-        return [self._timed("compaction", "data files", lambda: self._compact(dry_run=dry_run))]
+        return [self._steps.timed("compaction", "data files", lambda: self._compact(dry_run=dry_run))]
 
     def expire(self, options: Mapping[str, int], *, dry_run: bool) -> Sequence[MaintenanceStep]:
         age = options.get("older-than-ms")
@@ -101,17 +100,14 @@ class TableMaintainer(Maintainer):
                     "earlier versions may need them; name a longer time, or set that property"
                 )
         now = dt.datetime.now(dt.UTC)
-        return [self._timed("vacuum", "removed files", lambda: self._expire(now, dry_run=dry_run))]
+        return [self._steps.timed("vacuum", "removed files", lambda: self._expire(now, dry_run=dry_run))]
 
     def orphans(self, options: Mapping[str, int], *, dry_run: bool) -> Sequence[MaintenanceStep]:
-        age = options.get("older-than-ms")
-        older_than = self._settings.orphans_older_than if age is None else dt.timedelta(milliseconds=age)
-        if older_than < LEAST_AGE:
-            raise PreconditionError(
-                "files of less than a day may be of a commit that is under way; name an age of at least 1d"
-            )
+        older_than = orphan_age(options, self._settings.orphans_older_than)
         now = dt.datetime.now(dt.UTC)
-        return [self._timed("orphans", "orphans", lambda: self._orphans(older_than, now, dry_run=dry_run))]
+        return [
+            self._steps.timed("orphans", "orphans", lambda: self._orphans(older_than, now, dry_run=dry_run))
+        ]
 
     def history(self) -> Sequence[HistoryEntry]:
         table = self._load()
@@ -147,25 +143,6 @@ class TableMaintainer(Maintainer):
         return _Counts.of([json.loads(line) for line in text.splitlines() if line.strip()])
 
     # -- the steps --
-
-    def _step(self, name: str, counted: str, work: Callable[[], MaintenanceStep]) -> MaintenanceStep:
-        """A step whose failure is told."""
-        started = self._clock()
-        try:
-            return self._timed(name, counted, work)
-        except CommitConflict as conflict:
-            _log.info("%s of %s gave way to others: %s", name, self._place.name, conflict)
-            error, is_conflict = str(conflict), True
-        except Exception as failure:  # the edge of maintenance: nothing depends on it, and it is tried again
-            _log.warning("%s of %s failed: %s", name, self._place.name, failure)
-            error, is_conflict = str(failure) or type(failure).__name__, False
-        seconds = self._clock() - started
-        return MaintenanceStep(name, counted, seconds=seconds, error=error, is_conflict=is_conflict)
-
-    def _timed(self, name: str, counted: str, work: Callable[[], MaintenanceStep]) -> MaintenanceStep:
-        started = self._clock()
-        done = work()
-        return replace(done, name=name, counted=counted, seconds=self._clock() - started)
 
     def _compact(self, *, dry_run: bool = False) -> MaintenanceStep:
         place, chosen = self._place, self._settings

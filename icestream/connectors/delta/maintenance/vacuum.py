@@ -26,8 +26,6 @@ from icestream.connectors.delta.storage import Storage, file_path
 
 _log = logging.getLogger(__name__)
 
-LEAST_AGE: Final = dt.timedelta(days=1)
-"""Younger orphans may be of a commit that is under way, whoever makes it."""
 _MOST_COMMITS: Final = 20_000
 _CLOCKS: Final = dt.timedelta(hours=1)
 """By so much the clocks of the writers and of the storage may differ."""

@@ -43,12 +43,11 @@ from icestream.connectors.iceberg.files.stage import (
 from icestream.connectors.iceberg.maintenance.replace_commit import Replacement, replace_files
 from icestream.connectors.iceberg.write_properties import taken_properties
 from icestream.tables.file_origins import Origins
+from icestream.tables.row_groups import row_groups
 from icestream.tables.small_files import growing, packed
 
 _log = logging.getLogger(__name__)
 
-_ROW_GROUP_BYTES: Final = 64 * 1024 * 1024
-"""Of rows in memory. So much is held, and what one file has of it more."""
 _MOST_BYTES: Final = 4 * 1024 * 1024 * 1024
 """Of files that one commit replaces."""
 _MOST_SECONDS: Final = 1800.0
@@ -332,7 +331,7 @@ class _Rewriter:
             store_decimal_as_integer=True,
             **parquet_options(self._plan.properties, self._plan.arrow_schema),
         ) as writer:
-            for group in _row_groups(reader.rows(one.tasks)):
+            for group in row_groups(reader.rows(one.tasks)):
                 writer.write_table(group, row_group_size=max(1, group.num_rows))
                 rows += group.num_rows
             self._refuse_lost(one, rows)
@@ -390,16 +389,3 @@ class _BinReader:
 
     def origins(self, rows: int) -> Origins:
         return Origins.merged(self._origins, rows - self._told)
-
-
-def _row_groups(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
-    held: list[pa.Table] = []
-    size = 0
-    for table in tables:
-        if held and size + table.nbytes > _ROW_GROUP_BYTES:
-            yield pa.concat_tables(held)
-            held, size = [], 0
-        held.append(table)
-        size += table.nbytes
-    if held:
-        yield pa.concat_tables(held)

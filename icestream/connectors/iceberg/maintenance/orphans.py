@@ -28,11 +28,10 @@ from icestream.connectors.iceberg.commits import checkpoints
 from icestream.connectors.iceberg.commits.sweep import file_prefix
 from icestream.connectors.iceberg.maintenance.replace_commit import MADE_BY
 from icestream.connectors.iceberg.write_properties import taken_properties
+from icestream.tables.maintenance_steps import LEAST_ORPHAN_AGE
 
 _log = logging.getLogger(__name__)
 
-LEAST_AGE: Final = dt.timedelta(days=1)
-"""Younger files may be of a commit that is under way, whoever makes it."""
 _CLOCKS: Final = dt.timedelta(hours=1)
 """By so much the clocks of catalog and storage may differ."""
 _KINDS: Final = (".parquet", ".orc", ".avro", ".metadata.json", ".metadata.json.gz", ".stats", ".puffin")
@@ -90,7 +89,7 @@ def remove_orphans(
             f"{'.'.join(table.name())}: none of the files below {metadata.location} is in the table; its "
             "metadata spells their paths otherwise, so nothing was removed"
         )
-    before = now - max(older_than, LEAST_AGE)
+    before = now - max(older_than, LEAST_ORPHAN_AGE)
     live = _LiveBatches(metadata)
     orphans = [
         file

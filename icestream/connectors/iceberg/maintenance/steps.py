@@ -8,7 +8,6 @@ and the next run tries again.
 from __future__ import annotations
 
 import datetime as dt
-import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -20,23 +19,22 @@ from pyiceberg.manifest import ManifestContent
 from pyiceberg.table import Table
 from pyiceberg.table.refs import MAIN_BRANCH
 
-from icestream.api.errors import CommitConflict, NotFoundError, PreconditionError
+from icestream.api.errors import NotFoundError
 from icestream.api.maintenance import HistoryEntry, Maintainer, MaintenanceRun, MaintenanceStep
 from icestream.connectors.iceberg.catalogs.opening import sink_errors
 from icestream.connectors.iceberg.commits import checkpoints
 from icestream.connectors.iceberg.commits.sweep import file_prefix
 from icestream.connectors.iceberg.maintenance.compaction import CompactionLimits, compact
 from icestream.connectors.iceberg.maintenance.expiry import ExpiryLimits, expire
-from icestream.connectors.iceberg.maintenance.orphans import LEAST_AGE, remove_orphans
+from icestream.connectors.iceberg.maintenance.orphans import remove_orphans
 from icestream.connectors.iceberg.maintenance.replace_commit import (
     MADE_BY,
     Replacement,
     replace_files,
 )
 from icestream.connectors.iceberg.maintenance.settings import MaintenanceSettings
+from icestream.tables.maintenance_steps import StepRunner, orphan_age
 from icestream.tables.small_files import growing
-
-_log = logging.getLogger(__name__)
 
 _LEAST_EXPIRED: Final = 20
 """Expiry reads what these snapshots have, and writes all others anew: by itself it waits for so many."""
@@ -65,6 +63,7 @@ class TableMaintainer(Maintainer):
         self._branch = branch
         self._reached = reached
         self._clock = clock
+        self._steps = StepRunner(name, clock)
         self._turn: AbstractContextManager[object] = nullcontext()
         self._known: Table | None = None
         """The table as the step before has left it: to load one with a long history takes its time, and
@@ -80,16 +79,18 @@ class TableMaintainer(Maintainer):
             return MaintenanceRun(self._name, now)
         self._turn = turn
         if chosen.compaction:
-            steps.append(self._step("compaction", "data files", self._compact))
-        steps.append(self._step("manifests", "manifests", self._merge_manifests))
+            steps.append(self._steps.guarded("compaction", "data files", self._compact))
+        steps.append(self._steps.guarded("manifests", "manifests", self._merge_manifests))
         if chosen.expire:
             limits = ExpiryLimits(chosen.older_than, chosen.retain_last, chosen.max_snapshots)
             steps.append(
-                self._step("expiry", "snapshots", lambda: self._expire(limits, now, least=_LEAST_EXPIRED))
+                self._steps.guarded(
+                    "expiry", "snapshots", lambda: self._expire(limits, now, least=_LEAST_EXPIRED)
+                )
             )
         if thorough and chosen.orphans:
             age = chosen.orphans_older_than
-            steps.append(self._step("orphans", "orphans", lambda: self._orphans(age, now)))
+            steps.append(self._steps.guarded("orphans", "orphans", lambda: self._orphans(age, now)))
         return MaintenanceRun(self._name, now, steps)
 
     # -- by hand --
@@ -101,9 +102,9 @@ class TableMaintainer(Maintainer):
             min_files=options.get("min-files", chosen.min_files),
             target_bytes=options.get("target-bytes", chosen.target_bytes),
         )
-        steps = [self._timed("compaction", "data files", lambda: self._compact(dry_run=dry_run))]
+        steps = [self._steps.timed("compaction", "data files", lambda: self._compact(dry_run=dry_run))]
         if not dry_run:
-            steps.append(self._timed("manifests", "manifests", self._merge_manifests))
+            steps.append(self._steps.timed("manifests", "manifests", self._merge_manifests))
         return steps
 
     def expire(self, options: Mapping[str, int], *, dry_run: bool) -> Sequence[MaintenanceStep]:
@@ -115,17 +116,14 @@ class TableMaintainer(Maintainer):
             chosen.max_snapshots,
         )
         now = dt.datetime.now(dt.UTC)
-        return [self._timed("expiry", "snapshots", lambda: self._expire(limits, now, dry_run=dry_run))]
+        return [self._steps.timed("expiry", "snapshots", lambda: self._expire(limits, now, dry_run=dry_run))]
 
     def orphans(self, options: Mapping[str, int], *, dry_run: bool) -> Sequence[MaintenanceStep]:
-        age = options.get("older-than-ms")
-        older_than = self._settings.orphans_older_than if age is None else dt.timedelta(milliseconds=age)
-        if older_than < LEAST_AGE:
-            raise PreconditionError(
-                "files of less than a day may be of a commit that is under way; name an age of at least 1d"
-            )
+        older_than = orphan_age(options, self._settings.orphans_older_than)
         now = dt.datetime.now(dt.UTC)
-        return [self._timed("orphans", "orphans", lambda: self._orphans(older_than, now, dry_run=dry_run))]
+        return [
+            self._steps.timed("orphans", "orphans", lambda: self._orphans(older_than, now, dry_run=dry_run))
+        ]
 
     def history(self) -> Sequence[HistoryEntry]:
         metadata = self._load().metadata
@@ -153,25 +151,6 @@ class TableMaintainer(Maintainer):
         return found
 
     # -- the steps --
-
-    def _step(self, name: str, counted: str, work: Callable[[], MaintenanceStep]) -> MaintenanceStep:
-        """A step whose failure is told."""
-        started = self._clock()
-        try:
-            return self._timed(name, counted, work)
-        except CommitConflict as conflict:
-            _log.info("%s of %s gave way to others: %s", name, self._name, conflict)
-            error, is_conflict = str(conflict), True
-        except Exception as failure:  # the edge of maintenance: nothing depends on it, and it is tried again
-            _log.warning("%s of %s failed: %s", name, self._name, failure)
-            error, is_conflict = str(failure) or type(failure).__name__, False
-        seconds = self._clock() - started
-        return MaintenanceStep(name, counted, seconds=seconds, error=error, is_conflict=is_conflict)
-
-    def _timed(self, name: str, counted: str, work: Callable[[], MaintenanceStep]) -> MaintenanceStep:
-        started = self._clock()
-        done = work()
-        return replace(done, name=name, counted=counted, seconds=self._clock() - started)
 
     def _compact(self, *, dry_run: bool = False) -> MaintenanceStep:
         chosen = self._settings
