@@ -6,6 +6,7 @@ there are is each sink's own.
 
 from __future__ import annotations
 
+import datetime as dt
 import functools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -35,6 +36,53 @@ _OF_A_CONNECTOR: Final = (
         at_least=1,
     ),
 )
+
+TARGET_BYTES: Final = Setting(
+    "compaction.target-bytes",
+    Type.LONG,
+    128 * 1024 * 1024,
+    "The size of merged files, in bytes. A file of three quarters of it is no longer small.",
+    at_least=1024,
+)
+
+
+def orphans_older_than(days: int) -> Setting:
+    return Setting(
+        "orphans.older-than-ms",
+        Type.LONG,
+        days * DAY_MS,
+        f"Orphans are removed at this age, in milliseconds: {days} days. Never at less than a day, nor what "
+        "a live batch has staged.",
+        at_least=DAY_MS,
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class MaintenanceSettings:
+    """What is done to one table, of whatever kind."""
+
+    enabled: bool
+    compaction: bool
+    min_files: int
+    target_bytes: int
+    expire: bool
+    older_than: dt.timedelta
+    orphans: bool
+    orphans_older_than: dt.timedelta
+
+
+def fields_of_settings(value: Callable[[str], Any]) -> dict[str, Any]:
+    """The fields of `MaintenanceSettings`, by what the keys of a table say."""
+    return {
+        "enabled": value("enabled"),
+        "compaction": value("compaction.enabled"),
+        "min_files": value("compaction.min-files"),
+        "target_bytes": value(TARGET_BYTES.name),
+        "expire": value("expire.enabled"),
+        "older_than": dt.timedelta(milliseconds=value("expire.older-than-ms")),
+        "orphans": value("orphans.enabled"),
+        "orphans_older_than": dt.timedelta(milliseconds=value("orphans.older-than-ms")),
+    }
 
 
 @dataclass(frozen=True)

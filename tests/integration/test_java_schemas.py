@@ -15,9 +15,9 @@ from py4j.protocol import Py4JJavaError
 from icestream.api.errors import ConfigError
 from icestream.connectors.iceberg.new_table import NewTable
 from icestream.connectors.iceberg.schemas import new_schema
-from icestream.connectors.iceberg.table_settings import Given
 from icestream.converters.json_converter import JsonConverter
 from icestream.rows.record_shape import WHOLE, RecordShape
+from icestream.tables.given import Given
 from tests.integration.jvm import java_gateway
 from tests.java_workers.running import jars
 

@@ -16,13 +16,13 @@ from deltalake import DeltaTable, PostCommitHookProperties, Schema
 from deltalake.exceptions import DeltaError
 
 from icestream.api.config import Config, subset
-from icestream.api.errors import ConfigError, Problem
 from icestream.connectors.delta.files.partitions import can_partition
 from icestream.connectors.delta.opening import delta_errors, open_table
 from icestream.connectors.delta.schemas import arrow_schema, new_schema
 from icestream.connectors.delta.storage import Storage, table_uri
-from icestream.connectors.delta.table_settings import AUTO_CREATE_PROPS, Given, names_in, table_setting
-from icestream.rows.new_columns import fields_of
+from icestream.connectors.delta.table_settings import AUTO_CREATE_PROPS, table_setting
+from icestream.tables.given import Given, names_in
+from icestream.tables.new_table_columns import named_field, not_created
 
 _log = logging.getLogger(__name__)
 
@@ -50,7 +50,10 @@ class NewTable:
         )
 
     def create(self, name: str, location: str, storage: Storage, record: pa.StructType) -> None:
-        ids = [self._found(column, record, name, self.id_columns) for column in names_in(self.id_columns)]
+        ids = [
+            named_field(column, record, name, self.id_columns, any_case=self.any_case)
+            for column in names_in(self.id_columns)
+        ]
         schema_json = new_schema(record, ids)
         columns = self._partitions(name, record, schema_json)
         try:
@@ -80,34 +83,15 @@ class NewTable:
     def _partitions(self, name: str, record: pa.StructType, schema_json: str) -> list[str]:
         schema = arrow_schema(schema_json)
         columns = [
-            self._found(column, record, name, self.partition_by) for column in names_in(self.partition_by)
+            named_field(column, record, name, self.partition_by, any_case=self.any_case)
+            for column in names_in(self.partition_by)
         ]
         for column in columns:
             kind = schema.field(column).type
             if not can_partition(kind) or pt.is_nested(kind):
-                raise _wrong(self.partition_by, name, f"column '{column}' of type {kind} divides no table")
+                raise not_created(
+                    self.partition_by, name, f"column '{column}' of type {kind} divides no table"
+                )
         if columns and len(columns) == len(schema):
-            raise _wrong(self.partition_by, name, "no column would be left for its files")
+            raise not_created(self.partition_by, name, "no column would be left for its files")
         return columns
-
-    def _found(self, column: str, record: pa.StructType, table: str, given: Given) -> str:
-        names: list[str] = [one.name for one in fields_of(record)]
-        if column in names:
-            return column
-        alike = [name for name in names if name.lower() == column.lower()]
-        if self.any_case and len(alike) == 1:
-            return alike[0]
-        raise _wrong(given, table, f"the records have no field '{column}', only {', '.join(names)}")
-
-
-def _wrong(given: Given, table: str, why: str) -> ConfigError:
-    """Nothing is created: the partition columns of a table cannot be changed."""
-    return ConfigError(
-        [
-            Problem(
-                given.key,
-                f"Invalid value '{given.value}' for {given.key}: table '{table}' is not created, because "
-                f"{why}; correct it, or create the table by hand.",
-            )
-        ]
-    )

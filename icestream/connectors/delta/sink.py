@@ -15,11 +15,12 @@ from icestream.connectors.delta.new_table import NewTable
 from icestream.connectors.delta.settings import CDC_FIELD, DELTA_SINK, ROUTES, is_upsert
 from icestream.connectors.delta.storage import Storage
 from icestream.connectors.delta.table import DeltaSinkTable, TableOptions
-from icestream.connectors.delta.table_settings import WRITE_PROPS, location_of, names_in, table_setting
+from icestream.connectors.delta.table_settings import WRITE_PROPS, location_of, table_setting
 from icestream.connectors.delta.writer import DeltaRoutedWriter, DeltaWriter
 from icestream.rows.free_form import path_of
 from icestream.rows.new_columns import GrowthLimit
 from icestream.tables.changes import OWN_COLUMNS, UpsertPlan
+from icestream.tables.given import names_in
 from icestream.tables.last_used import LastUsed
 
 RESERVED: Final = frozenset({"_change_type", "_commit_version", "_commit_timestamp", "_metadata"})

@@ -29,7 +29,6 @@ from icestream.api.errors import (
     Problem,
     SinkUnavailable,
 )
-from icestream.api.offsets import NOTHING
 from icestream.api.sink import Commit, Receipt, Target, TargetAudit
 from icestream.connectors.delta.audit import audit
 from icestream.connectors.delta.commits.actions import add_action, add_new_columns, words_about
@@ -59,6 +58,7 @@ from icestream.rows.schema_drift import limited_to
 from icestream.tables.changes import StagedChanges, UpsertPlan
 from icestream.tables.kafka_columns import columns_of, with_columns_of
 from icestream.tables.plans import NewFields, NewTablePlan
+from icestream.tables.stale_commits import refuse_other_commit, refuse_other_offsets
 from icestream.waits import waiting_for
 
 _log = logging.getLogger(__name__)
@@ -335,20 +335,10 @@ class DeltaSinkTable(Target):
     def _refuse_moved(self, table: DeltaTable, found: FoundCheckpoint, commit: Commit) -> None:
         """The job's offsets and the table's shape must be what they were when the batch was planned."""
         plan: TablePlan = commit.plan
-        expect = commit.expect.offsets if commit.expect else NOTHING
         metadata = table.metadata()
         if (str(metadata.id), tuple(metadata.partition_columns)) != (plan.table_id, plan.partition_columns):
             raise CommitConflict(f"{self.name} was created anew while a batch was written")
-        if found.offsets != expect:
-            raise CommitConflict(
-                f"{self.name} is at {found.offsets.to_json()}, not at {expect.to_json()}: "
-                "somebody else committed"
-            )
-        # Offsets alone do not tell: after a reset the job comes by the same ones again.
-        if (found.checkpoint.commit if found.checkpoint else None) != commit.checkpoint.previous:
-            raise CommitConflict(f"{self.name} has another commit of the job: somebody else committed")
-        if commit.checkpoint.is_routed and found.lost_commit != commit.expect_lost:
-            raise CommitConflict(f"{self.name} was rolled back while a batch was written")
+        refuse_other_offsets(self.name, found, commit)
         if unfit(table) is not None or not same(table.schema().to_json(), plan.schema_json):
             raise CommitConflict(f"the schema of {self.name} changed while a batch was written")
 
@@ -363,14 +353,9 @@ class DeltaSinkTable(Target):
             raise CommitConflict(f"the schema of {self.name} changed while a batch was written")
         if same(before, plan.schema_json):
             return table
-        self._refuse_stale(table, commit)
+        refuse_other_commit(self.name, self._state(table).found, commit)
         add_new_columns(table, plan, self._there)
         return self._there()
-
-    def _refuse_stale(self, table: DeltaTable, commit: Commit) -> None:
-        found = self._state(table).found
-        if (found.checkpoint.commit if found.checkpoint else None) != commit.checkpoint.previous:
-            raise CommitConflict(f"{self.name} has another commit of the job: somebody else committed")
 
     def _after_commit(self) -> None:
         """It has landed whatever becomes of this."""

@@ -3,25 +3,14 @@ table is. Used by the checks of a config and by whoever opens a table."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
 
 from icestream.api.config import Config
+from icestream.tables.given import Given
 
 LOCATION: Final = "delta.location"
 AUTO_CREATE_PROPS: Final = "delta.tables.auto-create-props."
 WRITE_PROPS: Final = "delta.tables.write-props."
-
-
-@dataclass(frozen=True)
-class Given:
-    """What a config says, and under which key: errors name it."""
-
-    key: str
-    value: str
-
-    def __bool__(self) -> bool:
-        return bool(self.value)
 
 
 def table_setting(config: Config, table: str, name: str) -> Given:
@@ -31,11 +20,6 @@ def table_setting(config: Config, table: str, name: str) -> Given:
         if value := config.get(key, "").strip():
             return Given(key, value)
     return Given(default, "")
-
-
-def names_in(given: Given) -> list[str]:
-    """A list of columns."""
-    return [name.strip() for name in given.value.split(",") if name.strip()]
 
 
 def location_of(config: Config, table: str) -> str:

@@ -38,8 +38,10 @@ from icestream.api.errors import ConfigError, Problem
 from icestream.connectors.iceberg.catalogs.opening import sink_errors
 from icestream.connectors.iceberg.partition_by import Term, terms
 from icestream.connectors.iceberg.schemas import new_schema
-from icestream.connectors.iceberg.table_settings import Given, names_in, table_setting
+from icestream.connectors.iceberg.table_settings import table_setting
 from icestream.rows.new_columns import fields_of
+from icestream.tables.given import Given, names_in
+from icestream.tables.new_table_columns import named_field, not_created
 
 _log = logging.getLogger(__name__)
 
@@ -111,7 +113,10 @@ class NewTable:
 
     def schema(self, name: str, record: pa.StructType) -> Schema:
         """With the columns that identify a row as such: they are required, whatever the records say."""
-        columns = {self._found(column, record, name, self.id_columns) for column in names_in(self.id_columns)}
+        columns = {
+            named_field(column, record, name, self.id_columns, any_case=self.any_case)
+            for column in names_in(self.id_columns)
+        }
         kind = pa.struct(
             [one.with_nullable(one.nullable and one.name not in columns) for one in fields_of(record)]
         )
@@ -120,7 +125,7 @@ class NewTable:
         for column in sorted(columns):
             found = made.find_field(column)
             if isinstance(found.field_type, StructType | ListType | MapType | FloatType | DoubleType):
-                raise _wrong(
+                raise not_created(
                     self.id_columns,
                     name,
                     f"column '{column}' is a {found.field_type}, which identifies no row",
@@ -136,13 +141,13 @@ class NewTable:
             transform = _TRANSFORMS[term.transform](term.size or 0)
             kind = schema.find_type(column)
             if not kind.is_primitive or not transform.can_transform(kind):
-                raise _wrong(
+                raise not_created(
                     self.partition_by,
                     name,
                     f"'{term.transform}' does not go with column '{column}', a {kind}",
                 )
             if term.transform in _PERIODS and column in periods:
-                raise _wrong(self.partition_by, name, f"column '{column}' has more than one period")
+                raise not_created(self.partition_by, name, f"column '{column}' has more than one period")
             periods.update([column] if term.transform in _PERIODS else [])
             fields.append(
                 PartitionField(
@@ -159,34 +164,12 @@ class NewTable:
             found = schema.find_field(term.column, case_sensitive=not self.any_case)
         except ValueError:
             known = ", ".join(schema.column_names)
-            raise _wrong(
+            raise not_created(
                 self.partition_by, table, f"the records have no field '{term.column}', only {known}"
             ) from None
         name = schema.find_column_name(found.field_id)
         assert name is not None
         return name
-
-    def _found(self, column: str, record: pa.StructType, table: str, given: Given) -> str:
-        names: list[str] = [one.name for one in fields_of(record)]
-        if column in names:
-            return column
-        alike = [name for name in names if name.lower() == column.lower()]
-        if self.any_case and len(alike) == 1:
-            return alike[0]
-        raise _wrong(given, table, f"the records have no field '{column}', only {', '.join(names)}")
-
-
-def _wrong(given: Given, table: str, why: str) -> ConfigError:
-    """Nothing is created: a table cannot be partitioned, or get identifiers, for the rows that it has."""
-    return ConfigError(
-        [
-            Problem(
-                given.key,
-                f"Invalid value '{given.value}' for {given.key}: table '{table}' is not created, because "
-                f"{why}; correct it, or create the table by hand.",
-            )
-        ]
-    )
 
 
 def _create_namespaces(catalog: Catalog, table: str) -> None:

@@ -15,8 +15,9 @@ from icestream.connectors.iceberg.catalogs.hadoop_settings import hadoop_problem
 from icestream.connectors.iceberg.catalogs.keys import key_problems, key_warnings, likely_kind
 from icestream.connectors.iceberg.maintenance.settings import MAINTENANCE, maintenance_problems
 from icestream.connectors.iceberg.partition_by import terms
-from icestream.connectors.iceberg.table_settings import BY_BARE_NAME, bare_name, names_in, table_setting
+from icestream.connectors.iceberg.table_settings import BY_BARE_NAME, bare_name, table_setting
 from icestream.connectors.iceberg.write_properties import manifest_problems, write_problems, write_warnings
+from icestream.tables.given import names_in
 from icestream.tables.route_settings import RouteSettings
 
 ROUTES: Final = RouteSettings("iceberg")

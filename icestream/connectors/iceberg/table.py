@@ -39,7 +39,7 @@ from icestream.api.errors import (
     Problem,
     SinkUnavailable,
 )
-from icestream.api.offsets import NOTHING, Partition
+from icestream.api.offsets import Partition
 from icestream.api.sink import Commit, Receipt, RowOffsets, Target, TargetAudit, layered
 from icestream.connectors.iceberg.catalogs.aws_login import runs_out
 from icestream.connectors.iceberg.catalogs.opening import sink_errors
@@ -66,6 +66,7 @@ from icestream.rows.schema_drift import limited_to
 from icestream.tables.file_origins import Origins
 from icestream.tables.kafka_columns import columns_of, with_columns_of
 from icestream.tables.plans import NewFields, NewTablePlan
+from icestream.tables.stale_commits import refuse_other_offsets
 from icestream.waits import waiting_for
 
 _log = logging.getLogger(__name__)
@@ -413,20 +414,10 @@ class IcebergTable(Target):
 
     def _refuse_moved(self, metadata: TableMetadata, commit: Commit) -> None:
         """The job's offsets and the partition spec must be what they were when the batch was planned."""
-        expect = commit.expect.offsets if commit.expect else NOTHING
         if metadata.spec().model_dump_json() != commit.plan.spec_json:
             raise CommitConflict(f"the partition spec of {self.name} changed while a batch was written")
         found = checkpoints.find(metadata, self._job, self._branch)
-        if found.offsets != expect:
-            raise CommitConflict(
-                f"{self.name} is at {found.offsets.to_json()}, not at {expect.to_json()}: "
-                "somebody else committed"
-            )
-        # Offsets alone do not tell: after a reset the job comes by the same ones again.
-        if (found.checkpoint.commit if found.checkpoint else None) != commit.checkpoint.previous:
-            raise CommitConflict(f"{self.name} has another commit of the job: somebody else committed")
-        if commit.checkpoint.is_routed and found.lost_commit != commit.expect_lost:
-            raise CommitConflict(f"{self.name} was rolled back while a batch was written")
+        refuse_other_offsets(self.name, found, commit)
 
 
 def _summary(commit: Commit) -> dict[str, str]:

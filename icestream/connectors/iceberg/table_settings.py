@@ -6,23 +6,12 @@ checks of a config and by whoever opens a table.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
 
 from icestream.api.config import Config
+from icestream.tables.given import Given
 
 BY_BARE_NAME: Final = ("id-columns", "partition-by")
-
-
-@dataclass(frozen=True)
-class Given:
-    """What a config says, and under which key: errors name it."""
-
-    key: str
-    value: str
-
-    def __bool__(self) -> bool:
-        return bool(self.value)
 
 
 def table_setting(config: Config, table: str, name: str) -> Given:
@@ -38,8 +27,3 @@ def table_setting(config: Config, table: str, name: str) -> Given:
 def bare_name(table: str) -> str:
     """Without the namespace."""
     return table.rpartition(".")[2]
-
-
-def names_in(given: Given) -> list[str]:
-    """A list of columns."""
-    return [name.strip() for name in given.value.split(",") if name.strip()]

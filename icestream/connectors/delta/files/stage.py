@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 import pyarrow as pa
-import pyarrow.fs as pf
 
 from icestream.connectors.delta.files.partitions import Partitioner, PartitionValue, folder
 from icestream.connectors.delta.files.statistics import (
@@ -21,8 +20,9 @@ from icestream.connectors.delta.files.statistics import (
     indexed_columns,
     statistics_json,
 )
+from icestream.connectors.delta.files.table_folder import TableFolder
 from icestream.connectors.delta.schemas import arrow_schema
-from icestream.connectors.delta.storage import Storage, file_path, storage_errors
+from icestream.connectors.delta.storage import Storage, storage_errors
 from icestream.rows.new_columns import GrowthLimit, Path
 from icestream.tables.changes import UpsertPlan
 from icestream.tables.data_files import ClosedFile, DataFileWriter, FileLimits, Group
@@ -97,8 +97,7 @@ class StageWriter(DataFileWriter[PartitionValue, StagedFile]):
 
     def __init__(self, plan: TablePlan, batch: str = "", most_open: int = 200) -> None:
         self._partitioner = Partitioner(plan.arrow_schema, plan.partition_columns)
-        self._root = file_path(plan.location)
-        self._files = plan.storage.file_system(plan.location)
+        self._folder = TableFolder(plan.location, plan.storage)
         schema = self._partitioner.file_schema()
         self._indexed = indexed_columns(schema, plan.properties)
         self._floats = float_columns(schema) & self._indexed
@@ -118,13 +117,10 @@ class StageWriter(DataFileWriter[PartitionValue, StagedFile]):
         return posixpath.join(folder(key), name)
 
     def create(self, path: str) -> Any:
-        whole = posixpath.join(self._root, path)
-        if isinstance(self._files, pf.LocalFileSystem):
-            self._files.create_dir(posixpath.dirname(whole), recursive=True)
-        return self._files.open_output_stream(whole)
+        return self._folder.create(path)
 
     def delete(self, path: str) -> None:
-        self._files.delete_file(posixpath.join(self._root, path))
+        self._folder.delete(path)
 
     def errors(self, doing: str) -> AbstractContextManager[None]:
         return storage_errors(doing)

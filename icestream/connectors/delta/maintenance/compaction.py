@@ -18,7 +18,6 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 import pyarrow as pa
-import pyarrow.fs as pf
 import pyarrow.parquet as pq
 from deltalake import CommitProperties, DeltaTable
 from deltalake.exceptions import DeltaError
@@ -37,10 +36,11 @@ from icestream.connectors.delta.files.statistics import (
     indexed_columns,
     statistics_json,
 )
+from icestream.connectors.delta.files.table_folder import TableFolder
 from icestream.connectors.delta.new_table import WITHOUT_HOOKS
 from icestream.connectors.delta.opening import delta_errors
 from icestream.connectors.delta.schemas import arrow_schema
-from icestream.connectors.delta.storage import Storage, file_path, storage_errors, told
+from icestream.connectors.delta.storage import Storage, storage_errors, told
 from icestream.tables.file_origins import Origins
 from icestream.tables.row_groups import row_groups
 from icestream.tables.small_files import growing, packed
@@ -216,8 +216,7 @@ class _Rewriter:
         properties = {**metadata.configuration, **job.write_props}
         self._job = job
         self._reader = FileReader(schema, job.location, job.storage)
-        self._files = job.storage.file_system(job.location)
-        self._root = file_path(job.location)
+        self._folder = TableFolder(job.location, job.storage)
         self._schema = Partitioner(schema, metadata.partition_columns).file_schema()
         self._indexed = indexed_columns(self._schema, properties)
         self._floats = float_columns(self._schema) & self._indexed
@@ -231,7 +230,7 @@ class _Rewriter:
         path = posixpath.join(folder(partition), f"{self._prefix}{uuid.uuid4()}.parquet")
         with storage_errors(f"rewriting files of {self._job.name}"):
             self._paths.append(path)
-            stream = self._created(path)
+            stream = self._folder.create(path)
             facts = FloatFacts(self._floats)
             try:
                 footer = self._written(stream, files, facts)
@@ -240,12 +239,6 @@ class _Rewriter:
                 stream.close()
         statistics = statistics_json(footer, self._schema, self._indexed, facts)
         self.files.append(StagedFile(path, partition, footer.num_rows, size, statistics))
-
-    def _created(self, path: str) -> Any:
-        whole = posixpath.join(self._root, path)
-        if isinstance(self._files, pf.LocalFileSystem):
-            self._files.create_dir(posixpath.dirname(whole), recursive=True)
-        return self._files.open_output_stream(whole)
 
     def _written(self, stream: Any, files: Sequence[LiveFile], facts: FloatFacts) -> pq.FileMetaData:
         origins: list[Origins] = []
@@ -277,4 +270,4 @@ class _Rewriter:
     def discard(self) -> None:
         for path in self._paths:
             with suppress(Exception):  # it is swept later
-                self._files.delete_file(posixpath.join(self._root, path))
+                self._folder.delete(path)

@@ -22,10 +22,10 @@ from icestream.api.maintenance import HistoryEntry, Maintainer, MaintenanceRun, 
 from icestream.connectors.delta.commits.log import FOLDER, TableLog
 from icestream.connectors.delta.commits.sweep import file_prefix
 from icestream.connectors.delta.maintenance.compaction import Compaction, CompactionLimits
-from icestream.connectors.delta.maintenance.settings import MaintenanceSettings
 from icestream.connectors.delta.maintenance.vacuum import made_by, retention, vacuum
 from icestream.connectors.delta.opening import delta_errors, open_table
 from icestream.connectors.delta.storage import Storage, file_path, storage_errors
+from icestream.tables.maintenance_settings import MaintenanceSettings
 from icestream.tables.maintenance_steps import StepRunner, orphan_age
 
 _MOST_COMMITS: Final = 20_000

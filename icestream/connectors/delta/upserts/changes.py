@@ -9,9 +9,9 @@ from contextlib import AbstractContextManager
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.fs as pf
 
 from icestream.connectors.delta.files.stage import TablePlan
+from icestream.connectors.delta.files.table_folder import TableFolder
 from icestream.connectors.delta.storage import Storage, file_path, storage_errors
 from icestream.tables.change_files import ChangeFileWriter
 from icestream.tables.changes import (
@@ -27,20 +27,16 @@ from icestream.tables.changes import (
 class ChangeStage(ChangeFileWriter):
     def __init__(self, plan: TablePlan, batch: str, upserts: UpsertPlan) -> None:
         super().__init__(plan.name, plan.arrow_schema, upserts.ids, f"{plan.file_prefix}{batch}-")
-        self._root = file_path(plan.location)
-        self._files = plan.storage.file_system(plan.location)
+        self._folder = TableFolder(plan.location, plan.storage)
 
     def new_path(self, name: str) -> str:
         return name
 
     def create(self, path: str) -> Any:
-        whole = posixpath.join(self._root, path)
-        if isinstance(self._files, pf.LocalFileSystem):
-            self._files.create_dir(posixpath.dirname(whole), recursive=True)
-        return self._files.open_output_stream(whole)
+        return self._folder.create(path)
 
     def delete(self, path: str) -> None:
-        self._files.delete_file(posixpath.join(self._root, path))
+        self._folder.delete(path)
 
     def errors(self, doing: str) -> AbstractContextManager[None]:
         return storage_errors(doing)

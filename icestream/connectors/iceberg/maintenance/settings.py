@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-import datetime as dt
 from dataclasses import dataclass
 from typing import Final
 
 from icestream.api.config import Config, Setting, Type
-from icestream.tables.maintenance_settings import DAY_MS as _DAY_MS
-from icestream.tables.maintenance_settings import MaintenanceKeys
+from icestream.tables.maintenance_settings import (
+    DAY_MS,
+    TARGET_BYTES,
+    MaintenanceKeys,
+    MaintenanceSettings,
+    fields_of_settings,
+    orphans_older_than,
+)
 
 _OF_A_TABLE: Final = (
     Setting(
@@ -28,13 +33,7 @@ _OF_A_TABLE: Final = (
         "files is written again without the deleted rows.",
         at_least=2,
     ),
-    Setting(
-        "compaction.target-bytes",
-        Type.LONG,
-        128 * 1024 * 1024,
-        "The size of merged files, in bytes. A file of three quarters of it is no longer small.",
-        at_least=1024,
-    ),
+    TARGET_BYTES,
     Setting(
         "compaction.deletes-percent",
         Type.INT,
@@ -51,7 +50,7 @@ _OF_A_TABLE: Final = (
     Setting(
         "expire.older-than-ms",
         Type.LONG,
-        5 * _DAY_MS,
+        5 * DAY_MS,
         "Snapshots expire at this age, in milliseconds: 5 days.",
         at_least=0,
     ),
@@ -71,14 +70,7 @@ _OF_A_TABLE: Final = (
         at_least=1,
     ),
     Setting("orphans.enabled", Type.BOOLEAN, True, "Remove files that no snapshot has, once a day."),
-    Setting(
-        "orphans.older-than-ms",
-        Type.LONG,
-        3 * _DAY_MS,
-        "Orphans are removed at this age, in milliseconds: 3 days. Never at less than a day, nor what a "
-        "live batch has staged.",
-        at_least=_DAY_MS,
-    ),
+    orphans_older_than(days=3),
 )
 
 _KEYS: Final = MaintenanceKeys(_OF_A_TABLE)
@@ -87,37 +79,22 @@ rhythm_of: Final = _KEYS.rhythm
 maintenance_problems: Final = _KEYS.problems
 
 
-@dataclass(frozen=True)
-class MaintenanceSettings:
+@dataclass(frozen=True, kw_only=True)
+class IcebergMaintenance(MaintenanceSettings):
     """What is done to one table."""
 
-    enabled: bool
-    compaction: bool
-    min_files: int
-    target_bytes: int
     deletes_percent: int
     min_manifests: int
-    expire: bool
-    older_than: dt.timedelta
     retain_last: int
     max_snapshots: int
-    orphans: bool
-    orphans_older_than: dt.timedelta
 
 
-def maintenance_of(config: Config, table: str) -> MaintenanceSettings:
+def maintenance_of(config: Config, table: str) -> IcebergMaintenance:
     value = _KEYS.of_table(config, table)
-    return MaintenanceSettings(
-        enabled=value("enabled"),
-        compaction=value("compaction.enabled"),
-        min_files=value("compaction.min-files"),
-        target_bytes=value("compaction.target-bytes"),
+    return IcebergMaintenance(
+        **fields_of_settings(value),
         deletes_percent=value("compaction.deletes-percent"),
         min_manifests=value("manifests.min-count"),
-        expire=value("expire.enabled"),
-        older_than=dt.timedelta(milliseconds=value("expire.older-than-ms")),
         retain_last=value("expire.retain-last"),
         max_snapshots=value("expire.max-snapshots"),
-        orphans=value("orphans.enabled"),
-        orphans_older_than=dt.timedelta(milliseconds=value("orphans.older-than-ms")),
     )

@@ -32,7 +32,7 @@ from icestream.connectors.iceberg.maintenance.replace_commit import (
     Replacement,
     replace_files,
 )
-from icestream.connectors.iceberg.maintenance.settings import MaintenanceSettings
+from icestream.connectors.iceberg.maintenance.settings import IcebergMaintenance
 from icestream.tables.maintenance_steps import StepRunner, orphan_age
 from icestream.tables.small_files import growing
 
@@ -48,7 +48,7 @@ class TableMaintainer(Maintainer):
         load: Callable[[], Table],
         name: str,
         job: str,
-        settings: MaintenanceSettings,
+        settings: IcebergMaintenance,
         *,
         write_props: Mapping[str, str],
         branch: str = MAIN_BRANCH,

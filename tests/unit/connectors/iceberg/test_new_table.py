@@ -11,7 +11,8 @@ from icestream.connectors.iceberg import settings
 from icestream.connectors.iceberg.catalogs.opening import open_catalog
 from icestream.connectors.iceberg.new_table import NewTable
 from icestream.connectors.iceberg.partition_by import Term, terms
-from icestream.connectors.iceberg.table_settings import Given, table_setting
+from icestream.connectors.iceberg.table_settings import table_setting
+from icestream.tables.given import Given
 
 MOMENT = pa.timestamp("us", "UTC")
 RECORD = pa.struct(
