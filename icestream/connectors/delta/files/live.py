@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import posixpath
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Final
 from urllib.parse import unquote, urlsplit
@@ -43,10 +44,7 @@ def live_files(table: DeltaTable, schema: pa.Schema) -> list[LiveFile]:
     columns = list(table.metadata().partition_columns)
     partition = {name: _inner(actions, "partition", name).cast(schema.field(name).type) for name in columns}
     as_text = {name: texts(column) for name, column in partition.items()}
-    low, high = (
-        {name: _inner(actions, which, name).to_pylist() for name in _fields(actions, which)}
-        for which in ("min", "max")
-    )
+    low, high = (_bounds(actions, which) for which in ("min", "max"))
     vectors = _with_vectors(table)
     sizes, counts = actions["size_bytes"].to_pylist(), actions["num_records"].to_pylist()
     found = []
@@ -63,6 +61,15 @@ def live_files(table: DeltaTable, schema: pa.Schema) -> list[LiveFile]:
                 any(one.endswith(f"/{path}") for one in vectors),
             )
         )
+    return found
+
+
+def _bounds(actions: pa.Table, which: str) -> dict[str, list[Any]]:
+    found = {}
+    for name in _fields(actions, which):
+        # Python has no dates after the year 9999, and Arrow has.
+        with suppress(OverflowError, ValueError):
+            found[name] = _inner(actions, which, name).to_pylist()
     return found
 
 

@@ -112,7 +112,12 @@ class _Column:
             # All values are null, or the bounds are too long to be in the footer.
             self.is_bounded = self.is_bounded and statistics.null_count == rows
             return
-        low, high = statistics.min, statistics.max
+        try:
+            low, high = statistics.min, statistics.max
+        except (OverflowError, ValueError):
+            # A date that Arrow has and Python has not, such as one of the year 10000.
+            self.is_bounded = False
+            return
         self.low = low if self.low is None else min(self.low, low)
         self.high = high if self.high is None else max(self.high, high)
 
@@ -207,7 +212,7 @@ def _bound(value: Any, kind: pa.DataType) -> str | None:
         return str(value)
     if isinstance(value, dt.datetime):
         # Cut to milliseconds, which readers know and allow for.
-        shown = f"{value:%Y-%m-%dT%H:%M:%S}.{value.microsecond // 1000:03}"
+        shown = f"{value.year:04}-{value:%m-%dT%H:%M:%S}.{value.microsecond // 1000:03}"
         return json.dumps(f"{shown}Z" if pt.is_timestamp(kind) and kind.tz else shown)
     if isinstance(value, dt.date):
         return json.dumps(value.isoformat())

@@ -19,7 +19,7 @@ from urllib.parse import unquote
 import pyarrow.fs as pf
 from deltalake import DeltaTable
 
-from icestream.connectors.delta.commits.log import TableLog
+from icestream.connectors.delta.commits.log import FOLDER, TableLog
 from icestream.connectors.delta.commits.marks import MADE_BY, key_of
 from icestream.connectors.delta.commits.sweep import file_prefix
 from icestream.connectors.delta.storage import Storage, file_path
@@ -77,9 +77,14 @@ def vacuum(
     gone = found
     if orphans:
         live = _LiveBatches(table, TableLog.of(location, storage))
+        others = _OtherTables(files, root)
         before = now - older_than
         gone = [
-            one for one in found if _written(one) < before and not live.may_have(one.base_name, _written(one))
+            one
+            for one in found
+            if _written(one) < before
+            and not live.may_have(one.base_name, _written(one))
+            and not others.have(one.path)
         ]
     removed = 0
     for one in () if dry_run else gone:
@@ -106,6 +111,23 @@ def _there(files: pf.FileSystem, paths: Sequence[str]) -> Iterator[Any]:
 def _written(info: Any) -> dt.datetime:
     written: dt.datetime = info.mtime
     return written if written.tzinfo else written.replace(tzinfo=dt.UTC)
+
+
+class _OtherTables:
+    """Those in folders below the table's own: records may name both `a` and `a.b`."""
+
+    def __init__(self, files: pf.FileSystem, root: str) -> None:
+        self._files = files
+        self._known = {root: False}
+
+    def have(self, path: str) -> bool:
+        folder = posixpath.dirname(path)
+        if folder not in self._known:
+            if len(folder) <= 1:
+                return False
+            log = self._files.get_file_info(pf.FileSelector(posixpath.join(folder, FOLDER), True))
+            self._known[folder] = posixpath.basename(folder) == FOLDER or bool(log) or self.have(folder)
+        return self._known[folder]
 
 
 class _LiveBatches:

@@ -240,6 +240,20 @@ def test_orphans_go_and_what_a_live_batch_has_staged_stays(tmp_path: Path) -> No
     world.check()
 
 
+def test_a_table_inside_of_the_folder_of_another_is_no_orphan(tmp_path: Path) -> None:
+    """Records may name both `t` and `t.inner`."""
+    world = World(tmp_path, [])
+    world.commit(10)
+    inner = Path(world.place) / "inner" / "most"
+    write_deltalake(inner, foreign_row(1))
+    aged(world.place, 10)
+    for path in inner.rglob("*"):
+        os.utime(path, ((NOW - dt.timedelta(days=10)).timestamp(),) * 2)
+    world.maintainer().orphans({"older-than-ms": 8 * 86_400_000}, dry_run=False)
+    assert DeltaTable(inner).to_pyarrow_table().num_rows == 1
+    world.check()
+
+
 def test_every_key_counts() -> None:
     keys = {
         "enabled": "true",

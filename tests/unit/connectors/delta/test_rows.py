@@ -15,6 +15,8 @@ import pytest
 from deltalake import DeltaTable, QueryBuilder
 
 from icestream.api.errors import ConfigError
+from icestream.connectors.delta.files.stage import StageWriter, TablePlan
+from icestream.connectors.delta.files.statistics import _bound
 from tests.unit.connectors.delta.lake import Lake, ids
 
 EVERY_TYPE = pa.schema(
@@ -133,6 +135,25 @@ def test_statistics_are_exact(lake: Lake) -> None:
     assert low["inner"] == {"x": 5, "y": {"z": "deep"}} and nulls["inner"] == {"x": 0, "y": {"z": 0}}
     assert not {"bytes", "many", "named", "flag"} & low.keys()
     assert high["id"] == 2 and nulls["id"] == 0
+
+
+def test_days_that_python_does_not_know_have_rows_and_no_bounds(lake: Lake) -> None:
+    """A record of the year 10000 must not hold up all others."""
+    schema = pa.schema([("id", pa.int64()), ("day", pa.date32()), ("moment", pa.timestamp("us", "UTC"))])
+    DeltaTable.create(str(lake.path), schema)
+    rows = pa.table(
+        [[1, 2], pa.array([0, 2_932_897]).cast(pa.int32()), pa.array([0, 253_402_300_800_000_000])],
+        names=schema.names,
+    ).cast(schema)
+    plan = lake.target().plan({})
+    assert isinstance(plan, TablePlan)
+    writer = StageWriter(plan, "batch")
+    writer.write(rows, None)
+    (file,) = writer.close()
+    told = json.loads(file.statistics)
+    assert told["minValues"] == {"id": 1} and told["nullCount"] == {"id": 0, "day": 0, "moment": 0}
+    early = _bound(dt.datetime(999, 1, 2, 3, 4, 5, tzinfo=dt.UTC), schema.field("moment").type)
+    assert early == '"0999-01-02T03:04:05.000Z"'
 
 
 def test_a_long_maximum_is_raised_and_a_long_minimum_cut(lake: Lake) -> None:
