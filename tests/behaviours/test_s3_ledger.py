@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import datetime as dt
+import io
 import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -11,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from botocore.exceptions import ClientError
 
 from icestream.api.batch import Batch, Staged
 from icestream.api.checkpoint import Checkpoint, checkpoint_moved
@@ -37,6 +39,7 @@ from tests.http_proxy import proxy
 from tests.integration.s3_faults import Faults
 
 LATER = dt.datetime.now(dt.UTC) + dt.timedelta(days=2)
+LINES = {"format.class": "io.confluent.connect.s3.format.json.JsonFormat", "flush.size": "3"}
 PREFIX = "topics/events/partition=0/events+0+000000000"
 
 
@@ -62,7 +65,7 @@ def bucket(request: pytest.FixtureRequest, tmp_path: Path) -> Bucket:
         config = bucket_config(request.getfixturevalue("s3"))
     else:
         config = {"store.url": f"file://{tmp_path}", "s3.bucket.name": "lake"}
-    config |= {"format.class": "io.confluent.connect.s3.format.json.JsonFormat", "flush.size": "3"}
+    config |= LINES
     return Bucket(config, s3_subject(config), open_store(config))
 
 
@@ -234,6 +237,74 @@ def test_offsets_that_are_moved_back_replace_the_objects_of_their_names(bucket: 
     # The second object is shorter now than it was.
     assert bucket.subject.visible() == [0, 1, 2, 3]
     assert bucket.target().audit().rows is None
+
+
+def test_an_object_to_be_replaced_that_somebody_takes_away_holds_nothing_up(bucket: Bucket) -> None:
+    first = bucket.subject.commit(0, 3, None)
+    moved = checkpoint_moved(first, "22222222-2222-2222-2222-222222222222", {SOURCE: 0}, IDS, Offsets({}))
+    target = bucket.target()
+    target.commit(Commit(moved, first, target.plan({})))
+    again = commit_of(bucket, 0, 3, moved)
+    taken = once(lambda: bucket.store.remove([f"{PREFIX}0.json"]))
+    target = bucket.target(store=Faulty(bucket.store, after_put=taken))
+    target.commit(replace(again, checkpoint=replace(again.checkpoint, commit="again")))
+    assert bucket.subject.visible() == [0, 1, 2]
+
+
+def test_s3_says_not_found_of_a_tag_that_is_gone(s3: Mapping[str, str]) -> None:
+    """moto does not look at tags; AWS answers 404."""
+    store = open_store({**bucket_config(dict(s3)), **LINES})
+    assert isinstance(store, S3Store)
+
+    def refused(**_: object) -> None:
+        said = {"Error": {"Code": "NoSuchKey"}, "ResponseMetadata": {"HTTPStatusCode": 404}}
+        raise ClientError(said, "CompleteMultipartUpload")
+
+    upload = store.upload("topics/x", io.BytesIO(b"x"), {})
+    complete, store._client.complete_multipart_upload = store._client.complete_multipart_upload, refused
+    with pytest.raises(Exists):
+        store.complete(upload, '"tag"')
+    store._client.complete_multipart_upload = complete
+
+
+def test_objects_of_a_topic_that_is_gone_are_not_written_over(bucket: Bucket) -> None:
+    first = bucket.subject.commit(0, 3, None)
+    anew = replace(IDS, topics={SOURCE.topic: "another id"})
+    moved = checkpoint_moved(first, "22222222-2222-2222-2222-222222222222", {SOURCE: 0}, anew, Offsets({}))
+    target = bucket.target()
+    target.commit(Commit(moved, first, target.plan({})))
+    before = bucket.store.read(f"{PREFIX}0.json")
+    plan, staged = bucket.staged(0, 1)
+    mine = [replace(one, batch="again") for one in staged.payload]
+    after = replace(checkpoint_to(0, 1, moved), commit="again")
+    with pytest.raises(FatalError, match=r"existing\.objects=replace"):
+        target.commit(Commit(after, moved, plan, replace(staged, payload=mine)))
+    assert bucket.store.read(f"{PREFIX}0.json") == before
+    # Whoever wants them gone says so, and restarts.
+    bucket.target(**{"icestream.s3.existing.objects": "replace"}).found()
+    assert bucket.subject.visible() == [0]
+
+
+def test_whoever_finishes_a_commit_late_leaves_what_another_has_finished(bucket: Bucket) -> None:
+    commit = commit_of(bucket, 0, 3, None)
+    (gone,) = of_payload(commit.staged.payload)
+    loses = once(lambda: bucket.store.abort(gone.key, gone.upload.id))
+    with pytest.raises(CommitUnknown):
+        bucket.target(store=Faulty(bucket.store, after_put=loses)).commit(commit)
+    managers = [bucket.target(), bucket.target()]
+    staged = []
+    for target in managers:
+        target.found()
+        left = target.unfinished()
+        assert left is not None
+        writer = ObjectWriter(WriterTask([TargetTask(target.name, left.plan)], left.batch.id))
+        bucket.subject.write(writer, 0, 3)
+        staged.append(writer.close()[target.name])
+    managers[0].finish(staged[0])
+    bucket.store.remove([gone.key])  # somebody has read it, and needs it no more
+    with pytest.raises(CommitConflict, match="somebody else has finished"):
+        managers[1].finish(staged[1])
+    assert bucket.objects() == [] and list(bucket.store.open_uploads("topics/")) == []
 
 
 def test_the_sweep_aborts_what_no_commit_can_need_and_nothing_else(bucket: Bucket) -> None:

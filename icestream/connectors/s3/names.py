@@ -54,6 +54,9 @@ class ObjectNames:
         limit = self.longest_step
         if limit is not None and any(len(step.encode()) > limit for step in folder.split("/")):
             return f"the folder '{folder[:100]}…' has a name of more than {limit} bytes in it"
+        longest = self.key("", topic, Partition(topic, 99_999), 10**18, f".headers{extension}")
+        if limit is not None and len(longest.rpartition("/")[2].encode()) > limit:
+            return f"the topic '{topic[:100]}…' makes names of files of more than {limit} bytes"
         return None
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from typing import Final
 
 from icestream.api.errors import FatalError, SinkUnavailable
@@ -42,13 +43,17 @@ def _complete(store: ObjectStore, one: StagedObject) -> bool:
             raise
         if there is None and not is_open:
             return False
+        if there is None and one.replaces is not None and isinstance(error, Exists):
+            # What was to be replaced is gone: nobody is in the way any more.
+            return _complete(store, replace(one, replaces=None))
         if there is not None and there.tag != one.replaces:
             owner = there.metadata.get(BATCH)
             whose = f"batch {owner}" if owner else "somebody else"
             raise FatalError(
                 f"{store.name} has an object '{one.key}' of {whose}, and batch {one.batch} has committed "
                 f"offsets {one.first} to {one.last} of {one.partition} under this name: move the other "
-                "object away and restart the connector, or give connectors prefixes of their own"
+                "object away and restart the connector, or have it replaced with "
+                "icestream.s3.existing.objects=replace; connectors need prefixes of their own"
             ) from error
         if not is_open:
             return False

@@ -88,7 +88,13 @@ class S3Target(Target):
         """Know the newest entry, with its objects visible."""
         self._head, self._lost = newest.entry, ()
         if newest.entry is not None and not newest.is_done:
-            self._publish(newest.entry)
+            # What the config says now counts also for a commit that was stopped by somebody's object.
+            self._publish(replace(newest.entry, objects=self._replacing(newest.entry.objects)))
+
+    def _replacing(self, objects: Sequence[StagedObject]) -> Sequence[StagedObject]:
+        if self._settings[EXISTING] != "replace":
+            return objects
+        return [one if one.replaces else replace(one, replaces=self._tag(one)) for one in objects]
 
     def _publish(self, entry: Entry) -> None:
         lost = complete_all(self._store, entry.objects)
@@ -104,7 +110,7 @@ class S3Target(Target):
         found = FoundCheckpoint(checkpoint, target=self.name, target_id=self._ledger.name)
         if not newest.is_done:
             return TargetAudit(found)
-        return audit_of(self._store, self._layout.names, self._job, found)
+        return audit_of(self._store, self._layout, self._job, found)
 
     # -- what the store has lost --
 
@@ -138,6 +144,11 @@ class S3Target(Target):
                 f"'{missing[0]}' is lost, and its records make other objects now; undo what was changed in "
                 "the config since, and restart the connector"
             )
+        newest = self._ledger.newest()
+        if newest.is_done or newest.entry is None or newest.entry.number != self._head.number:
+            # Readers may have taken away by now what another manager has finished.
+            abort_all(self._store, list(again.values()))
+            raise CommitConflict(f"{self.name}: somebody else has finished commit {self._head.number}")
         left = complete_all(
             self._store, [replace(again[one.key], replaces=one.replaces) for one in self._lost]
         )
@@ -232,4 +243,5 @@ class S3Target(Target):
 def _is_read_again(one: StagedObject, checkpoint: Checkpoint) -> bool:
     """Whether offsets of the object were read before, and moved back by hand since."""
     spans = checkpoint.earlier.get(one.partition, ())
-    return any(span.first <= one.first < span.next for span in spans)
+    # Of a topic that is gone the bucket has the only copy.
+    return any(span.first <= one.first < span.next and not span.is_gone for span in spans)

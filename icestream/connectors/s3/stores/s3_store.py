@@ -114,14 +114,18 @@ class S3Store:
         condition = {"IfNoneMatch": "*"} if replaces is None else {"IfMatch": replaces}
         if not self._objects.on_condition:
             condition = {}
-        self._call(
-            "complete_multipart_upload",
-            upload.key,
-            UploadId=upload.id,
-            MultipartUpload={"Parts": parts},
-            **condition,
-            **self._objects.parts,
-        )
+        try:
+            self._call(
+                "complete_multipart_upload",
+                upload.key,
+                UploadId=upload.id,
+                MultipartUpload={"Parts": parts},
+                **condition,
+                **self._objects.parts,
+            )
+        except _Absent as error:
+            # So S3 says that there is nothing with the tag that was asked for.
+            raise Exists(upload.key) from error
 
     def abort(self, upload_key: str, upload_id: str) -> None:
         with contextlib.suppress(NoSuchUpload):
@@ -233,7 +237,7 @@ class S3Store:
         if code == "NoSuchBucket":
             return ConfigError([Problem("s3.bucket.name", f"{self.name} does not exist; create the bucket")])
         if code in _ABSENT:
-            return _Absent(doing)
+            return _Absent(f"cannot {doing} {self.name}: it says that there is no such thing ({code})")
         reason = f"cannot {doing} {self.name}: {code}, {answer.get('Message', 'no reason given')}"
         if code in _REFUSED:
             return SinkRefused(f"{reason}; correct the login, or give it the right")
@@ -243,5 +247,5 @@ class S3Store:
         return SinkUnavailable(reason)
 
 
-class _Absent(Exception):
+class _Absent(SinkUnavailable):
     """There is no such object."""
