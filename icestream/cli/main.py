@@ -122,7 +122,7 @@ class LazyGroup(click.Group):
 @click.version_option(__version__, prog_name="icestream", message="%(prog)s %(version)s")
 @click.pass_context
 def icestream(ctx: click.Context) -> None:
-    """Kafka Connect, with Spark inside: topics into Iceberg tables, exactly once."""
+    """Kafka Connect, with Spark inside: topics into tables, buckets and databases, exactly once."""
     if os.environ.get("NO_COLOR"):
         ctx.color = False
 

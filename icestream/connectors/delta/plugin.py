@@ -55,7 +55,10 @@ class DeltaPlugin(SinkPlugin):
                 "to the worker's config",
             )
             for key, place in settings.locations(config)
-            if is_local(place) and not _is_below(file_path(place), allowed)
+            # What is no folder at all is said by `problems`, without a login that may be in it.
+            if is_local(place)
+            and settings.location_problem(place) is None
+            and not _is_below(file_path(place), allowed)
         ]
 
     def packages(self, config: Config) -> Mapping[str, str]:

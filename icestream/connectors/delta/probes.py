@@ -32,6 +32,9 @@ def _check(name: str, config: Config) -> Sequence[Problem]:
         return error.problems
     except SinkUnavailable as error:
         key = _key(config)
+        if "HTTP 404" in str(error):  # a table that is missing is no error of the store's
+            place = location_of(config, name)
+            return [Problem(key, f"{key}: {error} for {place}; check the address, or create the bucket.")]
         return [Problem(key, f"{key}: {error}; check the address, the login, and that the storage runs.")]
     return []
 

@@ -299,7 +299,7 @@ def _location_problems(config: Config) -> list[Problem]:
     found = [
         Problem(key, f"'{key}={_without_login(value)}' {why}")
         for key, value in locations(config)
-        if (why := _location_problem(value)) is not None
+        if (why := location_problem(value)) is not None
     ]
     without = [table for table in tables(config) if not config.get(location_key(table), "").strip()]
     if not config.get(LOCATION, "").strip() and (without or ROUTES.names_come_from_records(config)):
@@ -315,18 +315,20 @@ def _without_login(value: str) -> str:
     return re.sub(r"//[^/@]*@", "//", value)
 
 
-def _location_problem(value: str) -> str | None:
+def location_problem(value: str) -> str | None:
     try:
         parts = urlsplit(value)
     except ValueError:
         return "is no address; write s3://bucket/folder or /folder"
+    if parts.scheme not in ("", "file", *S3_SCHEMES):
+        return "is neither a folder of this machine nor S3; write s3://bucket/folder or /folder"
     if parts.query or parts.fragment or "@" in parts.netloc or "\\" in value or "\0" in value:
         return "has parts that a folder has not; write s3://bucket/folder or /folder"
     if any(part == ".." for part in parts.path.split("/")):
         return "leads upwards by '..'; write the folder itself"
     if parts.scheme in S3_SCHEMES:
         return None if parts.netloc and parts.path.strip("/") else "lacks bucket or folder; write both"
-    if parts.scheme not in ("", "file") or parts.netloc:
+    if parts.netloc:
         return "is neither a folder of this machine nor S3; write s3://bucket/folder or /folder"
     if not parts.path.startswith("/") or posixpath.normpath(parts.path) == "/":
         return "is not the whole path of a folder; begin with '/'"

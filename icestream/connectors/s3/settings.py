@@ -58,7 +58,9 @@ _REGION: Final = re.compile(r"[a-z0-9\-]{1,40}")
 
 
 def _bucket(value: str) -> str | None:
-    return None if _BUCKET.fullmatch(value) else "it is no name of a bucket"
+    return (
+        None if _BUCKET.fullmatch(value) else "it is no name of a bucket; write it without s3:// and folders"
+    )
 
 
 def _region(value: str) -> str | None:
@@ -455,10 +457,11 @@ def _address_problems(config: Config) -> list[Problem]:
 
 def _login_problems(config: Config) -> list[Problem]:
     found = []
-    has_id, has_secret = (bool(config.get(f"aws.{one}")) for one in ("access.key.id", "secret.access.key"))
-    if has_id != has_secret:
-        missing = "aws.secret.access.key" if has_id else "aws.access.key.id"
-        found.append(Problem(missing, f"'{missing}' is missing, and the other half of the login is there"))
+    there, missing = "aws.access.key.id", "aws.secret.access.key"
+    if bool(config.get(there)) != bool(config.get(missing)):
+        if config.get(missing):
+            there, missing = missing, there
+        found.append(Problem(missing, f"'{missing}' is missing, and '{there}' is set; set both, or neither"))
     provider = config.get(f"{PROVIDER}class", "").strip()
     if provider == ROLE_PROVIDER and not config.get(f"{PROVIDER}sts.role.arn"):
         found.append(
@@ -483,7 +486,10 @@ def warnings(config: Config) -> list[str]:
     found = [f"'{key}' has no effect: {reason}" for key, reason in WITHOUT_EFFECT.items() if config.get(key)]
     by_time = config.get("partitioner.class", "").strip() in PARTITIONERS[2:]
     if config.get("rotate.interval.ms", "-1").strip() not in ("", "-1") and not by_time:
-        found.append("'rotate.interval.ms' has no effect: it is for partitioners by time")
+        found.append(
+            "'rotate.interval.ms' has no effect with a partitioner that is not by time; write "
+            "rotate.schedule.interval.ms and timezone instead, or take TimeBasedPartitioner"
+        )
     is_text = config.get("value.converter", "").strip() == _STRINGS
     if is_text and config.get("format.class", "").strip() == FORMATS[0]:
         found.append(

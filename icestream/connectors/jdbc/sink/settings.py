@@ -491,7 +491,9 @@ def problems(settings: SinkSettings, mode_key: str, fields_key: str) -> list[Pro
     if rules.mode != INSERT and rules.keys.mode == NONE:
         found.append(
             Problem(
-                mode_key, f"insert.mode={rules.mode} needs a primary key: set {mode_key} to where it is from."
+                mode_key,
+                f"insert.mode={rules.mode} needs a primary key: set {mode_key} to where it is from, such as "
+                f"record_key or record_value.",
             )
         )
     if rules.keys.mode == KAFKA and len(rules.keys.fields) not in (0, 3):

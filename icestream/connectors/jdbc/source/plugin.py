@@ -72,7 +72,8 @@ class JdbcSourcePlugin(SourcePlugin):
             try:
                 source.seek(())
             except IcestreamError as error:
-                return [Problem(URL, f"{URL}: {error}")]
+                key = "connection.password" if "refuses the login" in str(error) else URL
+                return [Problem(key, f"{key}: {error}.")]
             finally:
                 source.close()
             return []

@@ -147,7 +147,10 @@ class JodaPattern:
                 if letter == "z":
                     raise ValueError("names of time zones (z) are not printed here; use Z, ZZ or ZZZ")
                 if letter not in _FIELDS:
-                    raise ValueError(f"Illegal pattern component: {pattern[at:end]}")
+                    raise ValueError(
+                        f"Illegal pattern component: {pattern[at:end]}; words stand in quotation marks, "
+                        "such as 'year'=YYYY"
+                    )
                 parts.append((letter, end - at))
                 at = end
             else:

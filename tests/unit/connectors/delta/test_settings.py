@@ -45,6 +45,7 @@ def test_a_good_config_is_good() -> None:
         ("delta.location", "/lake/../etc", "leads upwards"),
         ("delta.location", "s3://bucket", "lacks bucket or folder"),
         ("delta.location", "gs://bucket/folder", "neither a folder of this machine nor S3"),
+        ("delta.location", "abfss://c@a.net/folder", "neither a folder of this machine nor S3"),
         ("delta.location", "file://host/lake", "neither a folder of this machine nor S3"),
         ("delta.location", "s3://id:secret@bucket/folder", "parts that a folder has not"),
         ("delta.table.a.b.location", "lake", "begin with '/'"),
@@ -168,3 +169,10 @@ def test_validate_opens_the_tables(lake: Lake, tmp_path: Path) -> None:
     ((probe,), expected) = list(DeltaPlugin().probes(missing, {})), "create it first"
     (problem,) = probe.ask(probe)
     assert problem.key == "delta.tables" and expected in problem.message
+
+
+def test_what_is_no_folder_is_said_once_and_without_its_login() -> None:
+    place = "https://me:secret@host/folder"
+    assert DeltaPlugin().not_allowed({**GOOD, "delta.location": place}, {}) == []
+    (one,) = said({"delta.location": place})
+    assert "neither a folder of this machine nor S3" in one and "secret" not in one

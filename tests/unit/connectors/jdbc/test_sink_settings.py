@@ -20,7 +20,7 @@ def problems(**keys: str) -> list[str]:
 
 def test_what_does_not_go_together_is_told() -> None:
     assert problems() == []
-    assert "needs a primary key" in problems(insert_mode="upsert")[0]
+    assert "set pk.mode to where it is from, such as record_key" in problems(insert_mode="upsert")[0]
     assert "needs pk.mode=record_key" in problems(delete_enabled="true")[0]
     assert "three columns" in problems(pk_mode="kafka", pk_fields="a,b")[0]
     assert "is no name of a table" in problems(table_name_format="a..b")[0]

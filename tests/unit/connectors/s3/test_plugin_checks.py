@@ -43,5 +43,37 @@ def test_warnings() -> None:
     """`rotate.interval.ms` without a partitioner by time; texts that come out in quotation marks."""
     texts = {"value.converter": "org.apache.kafka.connect.storage.StringConverter"}
     assert "quotation marks" in S3SinkPlugin().warnings({**CONFIG, **texts})[0]
-    assert "rotate.interval.ms" in S3SinkPlugin().warnings({**CONFIG, "rotate.interval.ms": "5"})[0]
+    assert "rotate.schedule.interval.ms" in S3SinkPlugin().warnings({**CONFIG, "rotate.interval.ms": "5"})[0]
     assert S3SinkPlugin().warnings({**CONFIG, **HOURLY, "rotate.interval.ms": "5"}) == []
+
+
+@pytest.mark.parametrize(
+    ("keys", "said"),
+    [
+        (
+            {"aws.access.key.id": "a"},
+            "'aws.secret.access.key' is missing, and 'aws.access.key.id' is set; set both, or neither",
+        ),
+        (
+            {"aws.secret.access.key": "a"},
+            "'aws.access.key.id' is missing, and 'aws.secret.access.key' is set; set both, or neither",
+        ),
+        (
+            {
+                **HOURLY,
+                "partitioner.class": HOURLY["partitioner.class"].replace("Hourly", "TimeBased"),
+                "partition.duration.ms": "3600000",
+                "path.format": "year=YYYY",
+            },
+            "words stand in quotation marks, such as 'year'=YYYY",
+        ),
+    ],
+)
+def test_problems_say_what_to_write(keys: dict[str, str], said: str) -> None:
+    (problem,) = S3SinkPlugin().problems({**CONFIG, **keys})
+    assert said in problem.message
+
+
+def test_a_bucket_is_named_without_its_scheme() -> None:
+    (problem,) = S3SinkPlugin().settings.problems({**CONFIG, "s3.bucket.name": "s3://lake"})
+    assert "write it without s3:// and folders" in problem.message
