@@ -467,6 +467,39 @@ def test_columns_that_may_be_null_are_refused(sql: Execute, start: Any) -> None:
         assert reader.ids("p-t") == [1]
 
 
+@pytest.mark.parametrize(
+    ("kind", "value", "reason"),
+    [
+        ("text", "'Grace'", "type text has no whole numbers; name another in incrementing.column.name"),
+        ("numeric(10,2)", "1.5", r"type numeric\(10,2\) has no whole numbers"),
+        ("double precision", "1.5", "type double precision has no whole numbers"),
+    ],
+)
+def test_columns_without_whole_numbers_are_refused(
+    sql: Execute, start: Any, kind: str, value: str, reason: str
+) -> None:
+    """Offsets are whole numbers: the row of a fraction came again and again."""
+    sql(f"CREATE TABLE t (id {kind} NOT NULL)")
+    sql(f"INSERT INTO t SELECT unnest(ARRAY[{value}])")
+    with pytest.raises(FatalError, match=reason):
+        start(mode="incrementing", incrementing_column_name="id").turn()
+
+
+@pytest.mark.parametrize("kind", ["date", "bigint", "text"])
+def test_columns_that_tell_no_time_are_refused(sql: Execute, start: Any, kind: str) -> None:
+    sql(f"CREATE TABLE t (id int NOT NULL, at {kind} NOT NULL)")
+    with pytest.raises(FatalError, match=f"'at', whose type {kind} tells no time of day; name a timestamp"):
+        start(mode="timestamp", timestamp_column_name="at").turn()
+
+
+def test_whole_numbers_may_be_decimals(sql: Execute, start: Any) -> None:
+    sql("CREATE TABLE t (id numeric(10) NOT NULL)")
+    sql("INSERT INTO t VALUES (1), (2)")
+    reader = start(mode="incrementing", incrementing_column_name="id")
+    reader.quiet(0.2)
+    assert reader.ids("p-t") == [1, 2]
+
+
 def test_names_in_any_case(sql: Execute, start: Any) -> None:
     sql('CREATE TABLE t ("Id" int NOT NULL)')
     sql("INSERT INTO t VALUES (1)")

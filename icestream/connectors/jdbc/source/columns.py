@@ -51,6 +51,10 @@ class Shape(Enum):
     """That arrives as JSON."""
 
 
+WHOLE: Final = frozenset({Shape.INT8, Shape.INT16, Shape.INT32, Shape.INT64})
+"""Whole numbers."""
+
+
 @dataclass(frozen=True)
 class TypeOptions:
     """What the config says about types."""

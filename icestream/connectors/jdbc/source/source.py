@@ -137,7 +137,12 @@ class JdbcSource:
             if table not in self._tables:
                 self._add(table, self._settings.prefix + table.name, table_partitions(table))
         if not self._tables and self._settings.choice.names:
-            _log.warning("none of the tables of table.whitelist is there; looking again later")
+            _log.warning(
+                "%s has none of the tables of table.whitelist=%s; looking again in %.0f s",
+                self._session.access.address,
+                ",".join(self._settings.choice.names),
+                self._settings.tables_seconds,
+            )
 
     def _listed(self, connection: Connection) -> list[TableId]:
         settings = self._settings

@@ -10,6 +10,7 @@ import dataclasses
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Any, Final
 
 import pyarrow as pa
@@ -245,12 +246,22 @@ class TableReader:
         if cursors.is_bulk:
             key = self._key(rows, facts, count - 1)
             return rows, dataclasses.replace(self._position, dumps=self._position.dumps or 0, dump_key=key)
-        number = None if facts.number is None else int(rows.column(facts.number)[count - 1].as_py())
+        number = None if facts.number is None else self._whole(rows.column(facts.number)[count - 1].as_py())
         if cursors.timestamp is None:
             return rows, Position(incrementing=number)
         if number is not None:
             return rows, Position(number, self._moments(rows.slice(count - 1), facts)[0].as_py() * 1000)
         return self._cut_by_timestamp(page, facts, count, has_more)
+
+    def _whole(self, value: Any) -> int:
+        """Of a NUMERIC without digits, which may hold fractions."""
+        number = Decimal(value.decode() if isinstance(value, bytes) else value)
+        if number % 1:
+            raise FatalError(
+                f"{self.name} has the number {number}, which is no whole one, in the column that it is "
+                "read by; name another in incrementing.column.name"
+            )
+        return int(number)
 
     def _cut_by_timestamp(
         self, page: _Page, facts: TableFacts, count: int, has_more: bool
@@ -355,6 +366,7 @@ class TableReader:
         number = self._number_place(infos, places)
         timestamps = [self._place(name, places, "timestamp") for name in self._timestamp_names()]
         self._validate(infos, number, timestamps)
+        self._check_types(infos, columns, number, timestamps)
         cursors = Cursors()
         digits = 6
         if timestamps:
@@ -409,6 +421,30 @@ class TableReader:
             return places[alike[0]]
         hint = f"; there is '{alike[0]}'" if alike else f"; it has {', '.join(list(places)[:20])}"
         raise FatalError(f"{self.name} has no {what} column '{name}'{hint}")
+
+    def _check_types(
+        self,
+        infos: Sequence[ColumnInfo],
+        columns: Sequence[SourceColumn],
+        number: int | None,
+        timestamps: Sequence[int],
+    ) -> None:
+        """A fraction has no place in an offset: its row would come again and again. Of a day it cannot be
+        told which of its rows are new."""
+        by = f"{self.name} cannot be read by column"
+        if number is not None and not self._session.database.counts(infos[number], columns[number]):
+            info = infos[number]
+            raise FatalError(
+                f"{by} '{info.name}', whose type {info.declared} has no whole numbers; name another in "
+                "incrementing.column.name"
+            )
+        for place in timestamps:
+            if columns[place].shape not in self._session.database.time_shapes:
+                info = infos[place]
+                raise FatalError(
+                    f"{by} '{info.name}', whose type {info.declared} tells no time of day; name a timestamp "
+                    "in timestamp.column.name"
+                )
 
     def _validate(self, infos: Sequence[ColumnInfo], number: int | None, timestamps: Sequence[int]) -> None:
         if not self._settings.validates or self.table is None:

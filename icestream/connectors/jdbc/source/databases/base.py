@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from icestream.api.errors import FatalError
 from icestream.connectors.jdbc.dialects.base import ColumnInfo, Connection, Dialect, TableId
-from icestream.connectors.jdbc.source.columns import SourceColumn, TypeOptions
+from icestream.connectors.jdbc.source.columns import WHOLE, Shape, SourceColumn, TypeOptions
 from icestream.connectors.jdbc.source.windows import Cursors
 
 ROWS_AT_A_TIME: Final = 10_000
@@ -45,6 +45,8 @@ class RowStream(Protocol):
 class SourceDatabase(ABC):
     """Stateless. Connections are given to it by `sessions.py`."""
 
+    time_shapes: ClassVar[frozenset[Shape]] = frozenset({Shape.WALL_CLOCK, Shape.INSTANT})
+    """Of columns that rows may be read by as by their time."""
     unsupported_isolation: ClassVar[frozenset[str]] = frozenset({"SQL_SERVER_SNAPSHOT"})
 
     def __init__(self, dialect: Dialect, options: TypeOptions) -> None:
@@ -58,6 +60,10 @@ class SourceDatabase(ABC):
     @abstractmethod
     def column(self, info: ColumnInfo, name: str) -> SourceColumn:
         """How a column is read and sent; `name` is quoted as statements have it."""
+
+    def counts(self, info: ColumnInfo, column: SourceColumn) -> bool:
+        """Whether rows may be read by the numbers of a column: whole ones, as far as its type tells."""
+        return column.shape in WHOLE or (info.type_name in ("numeric", "decimal") and not info.scale)
 
     @abstractmethod
     def described(self, connection: Connection, query: str) -> list[ColumnInfo]:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from icestream.connectors.jdbc.dialects.base import ColumnInfo, Connection, TableId, execute, rows_of
-from icestream.connectors.jdbc.source.columns import Shape, SourceColumn, source_column
+from icestream.connectors.jdbc.source.columns import WHOLE, Shape, SourceColumn, source_column
 from icestream.connectors.jdbc.source.databases.base import (
     FetchedRows,
     OpenTransactions,
@@ -36,6 +36,9 @@ _DAYS_TO_1970: Final = 2440587.5
 
 
 class SqliteSource(SourceDatabase):
+    # Numbers are milliseconds since 1970, as Java's driver has them.
+    time_shapes = frozenset({Shape.WALL_CLOCK, *WHOLE})
+
     def prepare(self, connection: Any, isolation: str) -> None:
         if isolation == "READ_UNCOMMITTED":
             execute(connection, "PRAGMA read_uncommitted = true")
@@ -65,6 +68,10 @@ class SqliteSource(SourceDatabase):
             precision=info.precision,
             scale=info.scale,
         )
+
+    def counts(self, info: ColumnInfo, column: SourceColumn) -> bool:
+        """By SQLite's own rule for names of types; expressions have none."""
+        return "int" in info.type_name or not info.type_name or super().counts(info, column)
 
     def described(self, connection: Connection, query: str) -> list[ColumnInfo]:
         """By a view of this connection only: SQLite tells of its columns what it tells of a table's."""
