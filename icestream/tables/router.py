@@ -84,7 +84,7 @@ class Router:
 
     def _named(self, value: str) -> tuple[str, ...] | Failure:
         name = value.lower()
-        why = name_problem(name, bare_names=self._plan.bare_names)
+        why = name_problem(name, bare_names=self._plan.bare_names, reserved=self._plan.reserved)
         return (name,) if why is None else Failure(f"no table can have this name: {why}", stage=TASK_PUT)
 
     def _grouped(self, texts: pa.Array, tables: Callable[[str], tuple[str, ...] | Failure]) -> _Groups:

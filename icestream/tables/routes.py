@@ -6,7 +6,7 @@ Names of tables may come from records, which anybody may send: what they may be 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -32,6 +32,8 @@ class RoutePlan:
     """Whether rows have keys: then a record without a value deletes one."""
     bare_names: bool = False
     """Whether a table may have no namespace."""
+    reserved: frozenset[str] = frozenset()
+    """Names that the sink needs beside its tables: no part of a table's name is one of them."""
 
     @property
     def is_by_topic(self) -> bool:
@@ -60,11 +62,16 @@ def parsed_template(text: str, *, bare_names: bool = False) -> list[tuple[str, s
     return [part for part in parts if part != ("text", "")]
 
 
-def name_problem(name: str, *, bare_names: bool = False) -> str | None:
+def name_problem(
+    name: str, *, bare_names: bool = False, reserved: Collection[str] = frozenset()
+) -> str | None:
     """Why this cannot be the name of a table; None if it can."""
     shown = name if len(name) <= _SHOWN else f"{name[:_SHOWN]}…"
     if len(name) > _LONGEST_NAME:
         return f"'{shown}' has {len(name)} characters, and {_LONGEST_NAME} are possible"
+    if len(name.encode()) > _LONGEST_NAME:
+        # Names become those of folders and objects, which are counted in bytes.
+        return f"'{shown}' has {len(name.encode())} bytes, and {_LONGEST_NAME} are possible"
     parts = name.split(".")
     if len(parts) < 2 and not bare_names:
         return f"'{shown}' has no namespace"
@@ -72,4 +79,6 @@ def name_problem(name: str, *, bare_names: bool = False) -> str | None:
         return f"'{shown}' has {len(parts)} parts, and {_DEEPEST} are possible"
     if not all(_PART.fullmatch(part) for part in parts):
         return f"'{shown}' has a part that is not made of letters, digits, '_' and '-'"
+    if taken := [part for part in parts if part in reserved]:
+        return f"'{shown}' has the part '{taken[0]}', which is none for tables"
     return None

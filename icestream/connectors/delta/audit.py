@@ -17,7 +17,7 @@ from icestream.api.checkpoint import FoundCheckpoint
 from icestream.api.offsets import Partition
 from icestream.api.sink import RowOffsets, TargetAudit, layered
 from icestream.connectors.delta.commits.log import TableLog
-from icestream.connectors.delta.commits.marks import MADE_BY
+from icestream.connectors.delta.commits.marks import CHANGES, MADE_BY
 from icestream.connectors.delta.opening import delta_errors
 from icestream.connectors.delta.storage import Storage, file_path, storage_errors
 from icestream.tables.file_origins import Origins
@@ -40,7 +40,7 @@ def audit(
         files = pa.table(table.get_add_actions(flatten=True))
         entries = TableLog.of(location, storage).last_entries(table.version(), _MOST_COMMITS)
         deleted = pa.table(table.deletion_vectors()) if _has_vectors(table) else None
-    if any(key in entry and entry.get("operation") == "MERGE" for entry in entries):
+    if any(key in entry and CHANGES in entry for entry in entries):
         # A change may replace a row, remove one, or come to nothing: rows prove nothing of changes.
         return TargetAudit(found)
     counts = files.column("num_records").to_pylist()

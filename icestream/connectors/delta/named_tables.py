@@ -47,12 +47,12 @@ def tables_of_job(config: Config, job: str) -> list[str]:
 
 
 def _names(files: pf.FileSystem, root: str, above: tuple[str, ...]) -> Iterator[str]:
-    """A folder with a log is a table; what is below it is its own."""
+    """A folder with a log is a table. Below it are folders of its partitions, and perhaps other tables."""
     inside = files.get_file_info(pf.FileSelector(posixpath.join(root, *above), allow_not_found=True))
     folders = [one.base_name for one in inside if one.type is pf.FileType.Directory]
     if FOLDER in folders:
         if above and name_problem(".".join(above), bare_names=True) is None:
             yield ".".join(above)
-        return
+        folders = [name for name in folders if name != FOLDER and "=" not in name]
     for name in folders if len(above) < _DEEPEST else ():
         yield from _names(files, root, (*above, name))

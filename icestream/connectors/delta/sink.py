@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from icestream.api.config import Config, subset
 from icestream.api.sink import OpenWriter, Routing, Sink
+from icestream.connectors.delta.commits.log import FOLDER
 from icestream.connectors.delta.named_tables import tables_of_job
 from icestream.connectors.delta.new_table import NewTable
 from icestream.connectors.delta.settings import CDC_FIELD, DELTA_SINK, ROUTES, is_upsert
@@ -70,7 +71,7 @@ class DeltaSink(Sink):
         plan = ROUTES.plan(config, tables)
         self.writer: OpenWriter = DeltaWriter if plan is None else DeltaRoutedWriter
         if plan is not None:
-            plan = replace(plan, has_keys=is_upsert(config))
+            plan = replace(plan, has_keys=is_upsert(config), reserved=frozenset({FOLDER}))
             grows = ROUTES.names_come_from_records(config)
             self.routing = Routing(plan, grows, settings[ROUTES.most_tables], ROUTES.most_tables)
 

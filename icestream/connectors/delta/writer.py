@@ -63,7 +63,13 @@ class _KeyedWriter(ChangeWriter):
 
 
 def partitioner_of(plan: TablePlan) -> Partitioner:
-    return Partitioner(plan.arrow_schema, plan.partition_columns)
+    schema = plan.arrow_schema
+    if plan.upserts is not None:
+        # A row whose key readers take for null would not be found again.
+        schema = pa.schema(
+            [one.with_nullable(one.nullable and one.name not in plan.always_required) for one in schema]
+        )
+    return Partitioner(schema, plan.partition_columns)
 
 
 def with_partitions(made: TableRows, partitioner: Partitioner) -> TableRows:

@@ -13,6 +13,7 @@ from deltalake.transaction import AddAction
 
 from icestream.api.errors import CommitConflict, FatalError, SinkUnavailable
 from icestream.api.sink import Commit
+from icestream.connectors.delta.commits.marks import CHANGES
 from icestream.connectors.delta.files.partitions import text_problem
 from icestream.connectors.delta.files.stage import StagedFile, TablePlan
 from icestream.connectors.delta.new_table import WITHOUT_HOOKS
@@ -37,6 +38,8 @@ def add_action(file: StagedFile, plan: TablePlan) -> AddAction:
 def words_about(commit: Commit) -> dict[str, str]:
     """What else a commit says, for people who read the history of the table."""
     said = {"icestream.commit": commit.checkpoint.commit}
+    if isinstance(commit.plan, TablePlan) and commit.plan.upserts is not None:
+        said[CHANGES] = "true"
     if commit.valid_through is not None:
         said["icestream.valid-through"] = commit.valid_through.isoformat().replace("+00:00", "Z")
     return said

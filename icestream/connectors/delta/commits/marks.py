@@ -29,6 +29,8 @@ from icestream.api.offsets import Partition
 _PREFIX: Final = "icestream.job."
 MADE_BY: Final = "icestream.maintenance"
 """In the `commitInfo` of maintenance: what was done. Such a commit changes no row."""
+CHANGES: Final = "icestream.changes"
+"""In the `commitInfo` of a batch of changes: its rows are not those that were written."""
 _REMOVED: Final = -1
 """Of a partition's transaction: the job is no longer there. Transactions cannot be removed."""
 _TOTALS: Final = ("read", "written", "rejected", "filtered")

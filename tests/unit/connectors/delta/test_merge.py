@@ -22,6 +22,7 @@ from icestream.connectors.delta.storage import Storage
 from icestream.connectors.delta.upserts.merge import Merge, Merged, Pruning
 from icestream.connectors.delta.upserts.unfit import refuse_unfit_for_upserts
 from icestream.tables.changes import DELETE, KIND, OFFSET, PUT, SOURCE, UpsertPlan, staged_schema
+from tests.unit.connectors.delta.lake import Lake
 
 SCHEMA = pa.schema(
     [
@@ -170,3 +171,24 @@ def test_tables_that_cannot_get_upserts_are_refused(
     table = DeltaTable.create(str(tmp_path / "t"), SCHEMA, configuration=dict(properties))
     with pytest.raises(ConfigError, match=why):
         refuse_unfit_for_upserts("t", table, ids)
+
+
+def test_a_key_that_readers_take_for_null_is_a_bad_record(tmp_path: Path) -> None:
+    """Else it would be in the table once more with every change: nobody finds it again."""
+    lake = keyed(tmp_path)
+    DeltaTable.create(
+        str(lake.path), pa.schema([("id", pa.string()), ("n", pa.int64())]), partition_by=["id"]
+    )
+    assert list(lake.stage([{"id": "", "n": 1}, {"id": "a", "n": 2}]).failed) == [0]
+
+
+def test_rows_prove_nothing_of_changes_also_when_the_job_appends_by_now(tmp_path: Path) -> None:
+    lake = keyed(tmp_path)
+    DeltaTable.create(str(lake.path), pa.schema([("id", pa.string()), ("n", pa.int64())]))
+    lake.land([{"id": "a", "n": 1}, {"id": "a", "n": 2}])
+    appends = Lake(tmp_path)
+    assert appends.target().audit().rows is None
+
+
+def keyed(folder: Path) -> Lake:
+    return Lake(folder, {"delta.tables.upsert-mode-enabled": "true", "delta.table.ns.t.id-columns": "id"})

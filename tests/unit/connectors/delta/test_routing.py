@@ -83,8 +83,36 @@ def test_the_table_may_be_named_by_the_record(lake: Lake) -> None:
     for name in names:
         commit(routed, name, staged[name], 4)
     DeltaTable.create(str(lake.folder / "not" / "ours"), schema_of_values())
+    DeltaTable.create(str(lake.folder / "a" / "not_ours"), schema_of_values())
     assert [target.name for target in routed.sink().known_targets()] == names
     assert (ids_at(lake, "a"), ids_at(lake, "b"), ids_at(lake, "else/where")) == ([1, 3], [2], [4])
+
+
+def test_records_reach_neither_the_log_of_a_table_nor_names_that_no_folder_has(lake: Lake) -> None:
+    """One such record would stop the job for all others."""
+    routed = Lake(
+        lake.folder,
+        {"delta.tables": "", "delta.tables.dynamic-enabled": "true", "delta.tables.route-field": "kind"},
+    )
+    DeltaTable.create(str(lake.folder / "a"), schema_of_values())
+    kinds = ["a", "a._delta_log", "_DELTA_LOG", "é" * 200]
+    found, _ = written(routed, ["a"], [{"id": at, "kind": kind} for at, kind in enumerate(kinds)])
+    assert sorted(found.failed) == [1, 2, 3]
+
+
+def test_tables_inside_of_others_are_found_again(lake: Lake) -> None:
+    routed = Lake(
+        lake.folder,
+        {"delta.tables": "", "delta.tables.dynamic-enabled": "true", "delta.tables.route-field": "kind"},
+    )
+    names = ["a", "a.b"]
+    values = [{"id": 1, "kind": "a"}, {"id": 2, "kind": "a.b"}]
+    for name in names:
+        DeltaTable.create(str(lake.folder / name.replace(".", "/")), schema_of_values())
+    _, staged = written(routed, names, values)
+    for name in names:
+        commit(routed, name, staged[name], 2)
+    assert [target.name for target in routed.sink().known_targets()] == names
 
 
 def test_a_template_names_tables(lake: Lake) -> None:

@@ -142,6 +142,8 @@ def test_a_template_that_names_no_table_is_refused(text: str) -> None:
 def test_long_and_deep_names_are_refused() -> None:
     assert "characters" in (name_problem("a." + "x" * 300) or "")
     assert "parts" in (name_problem(".".join("abcdefghijkl")) or "")
+    assert "bytes" in (name_problem("a." + "é" * 200) or "")
+    assert "none for tables" in (name_problem("a._log", reserved={"_log"}) or "")
     assert name_problem("a.b.c") is None
 
 
