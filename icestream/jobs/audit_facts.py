@@ -59,7 +59,8 @@ def gather(
             sleep(_BETWEEN_LOOKS)
             seen = _seen(job, sink, topics, reader)
         facts = [(one.name, _facts(one, topics, reader, deep)) for one in seen]
-        if deep and sink.routing is not None and facts:
+        # Where a table cannot tell which records its rows are of, all of them would seem to be nowhere.
+        if sink.routing is not None and facts and all(one.deep is not None for _, one in facts):
             facts.append(("all its tables", _whole(job, [one for _, one in facts], topics, reader)))
         return facts
     finally:

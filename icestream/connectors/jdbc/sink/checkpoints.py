@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any
 
 from icestream.api.checkpoint import Checkpoint, from_json, to_json
 from icestream.api.errors import FatalError
@@ -13,8 +13,6 @@ from icestream.api.offsets import Partition
 from icestream.connectors.jdbc.connections import Access
 from icestream.connectors.jdbc.dialects.base import Connection, TableId, execute, rows_of
 from icestream.connectors.jdbc.sink.plans import Refused
-
-DEFAULT_TABLE: Final = "icestream_checkpoints"
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from zoneinfo import ZoneInfo
 from icestream.api.config import Config, ConfigDef, Setting, Type
 from icestream.api.errors import Problem
 from icestream.connectors.jdbc.connections import Access, access_from
-from icestream.connectors.jdbc.sink.checkpoints import DEFAULT_TABLE
+from icestream.connectors.jdbc.own_tables import CHECKPOINTS
 from icestream.connectors.jdbc.sink.plans import (
     INSERT,
     KAFKA,
@@ -107,7 +107,7 @@ CONNECTION: Final = ConfigDef(
 _CHECKPOINTS: Final = Setting(
     "icestream.jdbc.checkpoint.table",
     Type.STRING,
-    DEFAULT_TABLE,
+    CHECKPOINTS,
     "The table that keeps how far the job is, as table or schema.table; created if it is missing.",
     check=name_problem,
     group="Icestream",

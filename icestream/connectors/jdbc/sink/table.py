@@ -34,6 +34,7 @@ from icestream.api.offsets import Partition
 from icestream.api.sink import Commit, Receipt, RowOffsets, Target, TargetAudit, layered
 from icestream.connectors.jdbc.connections import Access, close, connect, database_errors
 from icestream.connectors.jdbc.dialects.base import ColumnInfo, Connection, TableId, execute, rows_of
+from icestream.connectors.jdbc.own_tables import STAGE
 from icestream.connectors.jdbc.sink.checkpoints import CheckpointTable, Stored
 from icestream.connectors.jdbc.sink.merge import Merger, RefusedRow
 from icestream.connectors.jdbc.sink.new_tables import create_statement
@@ -54,7 +55,6 @@ from icestream.rows.new_columns import GrowthLimit
 _log = logging.getLogger(__name__)
 _T = TypeVar("_T")
 
-STAGE: Final = "icestream_stage_"
 _STAGE_NAME: Final = re.compile(rf"{STAGE}[0-9a-f]{{12}}_([0-9a-f]{{1,12}})_[0-9a-f]{{8}}_[0-9a-f]{{12}}")
 _YOUNGEST: Final = dt.timedelta(hours=1)
 """Younger staging tables are left alone: a task that nobody waits for any more may still be at work."""

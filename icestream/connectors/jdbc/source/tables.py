@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from icestream.api.errors import FatalError
 from icestream.api.java_regex import java_pattern
 from icestream.connectors.jdbc.dialects.base import TableId
+from icestream.connectors.jdbc.own_tables import is_own
 
 
 @dataclass(frozen=True)
@@ -27,6 +28,8 @@ class TableChoice:
 
     def has(self, table: TableId) -> bool:
         forms = name_forms(table)
+        if not self.names and is_own(table.name):
+            return False
         if self.names and not any(_plain(name) in forms for name in self.names):
             return False
         if any(_plain(name) in forms for name in self.without):
