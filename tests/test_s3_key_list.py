@@ -130,6 +130,15 @@ TESTED: Final = {
     f"{UNIT}/test_partitioners.py::test_the_name_of_the_schema_in_the_path": (
         "s3.schema.partition.affix.type",
     ),
+    f"{UNIT}/test_clouds.py::test_a_file_with_a_login_is_one_that_the_worker_allows": (
+        "gcs.credentials.path",
+        "gcs.credentials.json",
+    ),
+    f"{UNIT}/test_clouds.py::test_azure_elsewhere_gets_no_login_of_the_worker": (
+        "azblob.sas.token",
+        "icestream.s3.endpoint",
+    ),
+    "clouds.py::cloud_config": ("azblob.account.name", "azblob.account.key"),
     f"{LEDGER}::test_objects_may_be_replaced_where_the_config_says_so": ("icestream.s3.existing.objects",),
     f"{KEYS}::test_the_first_pause_after_an_error_is_that_of_the_config": ("retry.backoff.ms",),
 }

@@ -1,4 +1,5 @@
-"""What can go wrong around a commit of the S3 sink, in a bucket of moto and in a folder."""
+"""What can go wrong around a commit of the S3 sink, in a bucket of moto, in a folder, and in
+stores of Google and Azure."""
 
 from __future__ import annotations
 
@@ -35,6 +36,7 @@ from icestream.connectors.s3.stores.store import AnswerLost, Exists, ObjectStore
 from icestream.connectors.s3.target import S3Plan, S3Target
 from icestream.connectors.s3.writer import ObjectWriter
 from tests.behaviours.test_sinks import IDS, SOURCE, Subject, bucket_config, checkpoint_to, s3_subject
+from tests.clouds import CLOUDS, cloud_config
 from tests.http_proxy import proxy
 from tests.integration.s3_faults import Faults
 
@@ -59,12 +61,14 @@ class Bucket:
         return [one.key for one in self.store.list("topics/") if "_icestream" not in one.key]
 
 
-@pytest.fixture(params=["folder", "moto"])
-def bucket(request: pytest.FixtureRequest, tmp_path: Path) -> Bucket:
+@pytest.fixture(params=["folder", "moto", *CLOUDS])
+def bucket(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Bucket:
     if request.param == "moto":
         config = bucket_config(request.getfixturevalue("s3"))
-    else:
+    elif request.param == "folder":
         config = {"store.url": f"file://{tmp_path}", "s3.bucket.name": "lake"}
+    else:
+        config = cloud_config(request.param, monkeypatch)
     config |= LINES
     return Bucket(config, s3_subject(config), open_store(config))
 

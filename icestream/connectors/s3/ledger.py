@@ -64,7 +64,7 @@ class Newest:
 def open_entries(store: ObjectStore, topics_dir: str) -> list[Entry]:
     """The newest entries of all jobs of a prefix whose objects are not all visible."""
     jobs: dict[str, list[str]] = {}
-    for one in store.list(f"{_top(topics_dir)}{FOLDER}/"):
+    for one in store.list(f"{top_of(topics_dir)}{FOLDER}/"):
         folder, _, name = one.key.rpartition("/")
         jobs.setdefault(folder, []).append(name)
     found = []
@@ -77,7 +77,7 @@ def open_entries(store: ObjectStore, topics_dir: str) -> list[Entry]:
     return found
 
 
-def _top(topics_dir: str) -> str:
+def top_of(topics_dir: str) -> str:
     return f"{topics_dir.strip('/')}/" if topics_dir.strip().strip("/") else ""
 
 
@@ -86,7 +86,7 @@ class Ledger:
         self._store = store
         # A name may have any character, a folder may not.
         folder = quote(job, safe="").replace(".", "%2E") if not job.strip(".") else quote(job, safe="")
-        self.prefix = f"{_top(topics_dir)}{FOLDER}/{folder}/"
+        self.prefix = f"{top_of(topics_dir)}{FOLDER}/{folder}/"
         self.name = f"{store.name}/{self.prefix}"
 
     def newest(self) -> Newest:

@@ -10,12 +10,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import ClassVar, Final
 
-from icestream.api.config import Config
+from icestream.api.config import Config, ConfigDef
 from icestream.api.connector import JavaClass, Probe, Retries
 from icestream.api.errors import ConfigError, Problem
 from icestream.api.sink import Sink, SinkOptions, SinkPlugin
 from icestream.api.topics_file import TopicsFileRules
-from icestream.connectors.s3 import settings
+from icestream.connectors.s3 import clouds, settings
 from icestream.connectors.s3.settings import FOLDERS
 
 _PACKAGE: Final = "io.confluent.connect.s3."
@@ -26,9 +26,12 @@ class S3SinkPlugin(SinkPlugin):
     classes = (JavaClass(f"{_PACKAGE}S3SinkConnector", f"{_PACKAGE}S3SinkTask", _VERSION),)
     settings = settings.S3_SINK
     uses_spark = True
-    address_keys = ("store.url", "s3.proxy.url")
-    worker_settings = (FOLDERS,)
+    address_keys = ("s3.proxy.url", clouds.ENDPOINT)
+    worker_settings = (FOLDERS, clouds.LOGIN_FILES)
     java_loggers: ClassVar = {"io.confluent.connect.s3": ("icestream.connectors.s3", "botocore")}
+
+    def definition(self, config: Config) -> ConfigDef:
+        return settings.definition(config)
 
     def problems(self, config: Config) -> list[Problem]:
         return [*settings.problems(config), *self._layout_problems(config)]
@@ -52,7 +55,7 @@ class S3SinkPlugin(SinkPlugin):
     def not_allowed(self, config: Config, worker: Config) -> list[Problem]:
         """Files of the worker only where its config says so."""
         if not settings.is_folder(config):
-            return []
+            return clouds.login_file_problems(config, worker)
         allowed = FOLDERS.parse(worker.get(FOLDERS.name, ""))
         folder = Path(os.path.realpath(settings.folder_of(config)))
         if any(folder.is_relative_to(os.path.realpath(one)) for one in allowed):
@@ -67,11 +70,19 @@ class S3SinkPlugin(SinkPlugin):
         ]
 
     def packages(self, config: Config) -> Mapping[str, str]:
+        if clouds.is_cloud(config):
+            return {"obstore": "clouds"}
         return {} if settings.is_folder(config) else {"boto3": "s3"}
 
     def place_addresses(self, config: Config) -> Iterator[tuple[str, str]]:
-        """Without an address the bucket is Amazon's."""
-        if not config.get("store.url", "").strip():
+        """Without an address the bucket is Amazon's; those of Google and Azure do not name the host."""
+        if clouds.is_cloud(config):
+            if not any(clouds.problems(config)) and not clouds.place_of(config).is_elsewhere:
+                yield "store.url", clouds.place_of(config).service
+        elif address := config.get("store.url", "").strip():
+            if not settings.is_folder(config):
+                yield "store.url", address
+        else:
             regions = (one.default for one in settings.S3_SINK.settings if one.name == "s3.region")
             region = config.get("s3.region", "").strip() or next(regions)
             yield "s3.bucket.name", f"https://s3.{region}.amazonaws.com"

@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 from icestream.api.config import Config
 from icestream.api.connector import Probe
 from icestream.api.errors import ConfigError, Problem, SinkUnavailable
+from icestream.connectors.s3.clouds import is_cloud, place_of
 from icestream.connectors.s3.ledger import FOLDER
 from icestream.connectors.s3.settings import AT_LEAST_ONCE, is_folder, parsed
 from icestream.connectors.s3.stores.opening import open_store
@@ -28,6 +29,8 @@ def _named(config: Config) -> str:
     address = config.get("store.url", "")
     if is_folder(config):
         return address
+    if is_cloud(config):
+        return place_of(config).name
     place = urlsplit(address if "://" in address else f"https://{address}").netloc if address else "AWS"
     return f"S3 at {place}"
 

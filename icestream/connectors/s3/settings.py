@@ -9,11 +9,13 @@ from __future__ import annotations
 import base64
 import re
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any, Final
 from urllib.parse import urlsplit
 
 from icestream.api.config import REQUIRED, Config, ConfigDef, Setting, Type
 from icestream.api.errors import Problem
+from icestream.connectors.s3 import clouds
 
 STORAGE: Final = "io.confluent.connect.s3.storage.S3Storage"
 _FORMATS: Final = "io.confluent.connect.s3.format."
@@ -100,8 +102,9 @@ def _of_confluent() -> tuple[Setting, ...]:
             "store.url",
             string,
             None,
-            "The address of a store that is not AWS, such as http://minio:9000; or file:///a/folder, in "
-            "which the bucket is a folder.",
+            "The address of a store that is not AWS, such as http://minio:9000; gs://bucket of Google; "
+            "az://container or abfss://container@account.dfs.core.windows.net of Azure; or "
+            "file:///a/folder, in which the bucket is a folder.",
         ),
         Setting("storage.class", Type.CLASS, STORAGE, "Always the one class.", check=_one_of(STORAGE)),
         Setting(
@@ -387,7 +390,17 @@ _OURS: Final = (
     ),
 )
 
-S3_SINK: Final = ConfigDef((*_of_confluent(), *_OURS), (PROVIDER,))
+S3_SINK: Final = ConfigDef((*_of_confluent(), *clouds.settings(), *_OURS), (PROVIDER,))
+_WITHOUT_BUCKET: Final = ConfigDef(
+    tuple(replace(one, default="") if one.name == clouds.BUCKET else one for one in S3_SINK.settings),
+    S3_SINK.prefixes,
+)
+
+
+def definition(config: Config) -> ConfigDef:
+    """An address of Google or Azure has the bucket in it."""
+    return _WITHOUT_BUCKET if clouds.is_cloud(config) else S3_SINK
+
 
 WITHOUT_EFFECT: Final[Mapping[str, str]] = {
     "enable.conditional.writes": "every object is written on condition that its name is free",
@@ -420,6 +433,8 @@ def place(config: Config) -> str:
     """Bucket and store in one text, without any login."""
     if is_folder(config):
         return f"file://{folder_of(config)}"
+    if clouds.is_cloud(config):
+        return clouds.place_of(config).name
     bucket, url = config.get("s3.bucket.name", "").strip(), config.get("store.url", "").strip()
     return f"s3://{bucket} at {urlsplit(url).netloc.rpartition('@')[2]}" if url else f"s3://{bucket}"
 
@@ -434,15 +449,21 @@ def problems(config: Config) -> list[Problem]:
     return found
 
 
+_SCHEMES: Final = ("http", "https", "file", *clouds.SCHEMES)
+
+
 def _is_on(config: Config, key: str, *, default: bool = False) -> bool:
     return config.get(key, str(default)).strip().lower() == "true"
 
 
 def _address_problems(config: Config) -> list[Problem]:
-    found = []
-    for key, schemes in (("store.url", ("http", "https", "file")), ("s3.proxy.url", ("http", "https"))):
+    found: list[Problem] = []
+    for key, schemes in (("store.url", _SCHEMES), ("s3.proxy.url", ("http", "https"))):
         given = config.get(key, "").strip()
         if not given:
+            continue
+        if key == "store.url" and clouds.is_cloud(config):
+            found += clouds.problems(config)
             continue
         address = given if "://" in given or given.startswith("file:") else f"https://{given}"
         parts = urlsplit(address)
@@ -484,6 +505,8 @@ def _rotation_problems(config: Config) -> list[Problem]:
 
 def warnings(config: Config) -> list[str]:
     found = [f"'{key}' has no effect: {reason}" for key, reason in WITHOUT_EFFECT.items() if config.get(key)]
+    other = "it is for another store than that of 'store.url'"
+    found += [f"'{key}' has no effect: {other}" for key in clouds.without_effect(config)]
     by_time = config.get("partitioner.class", "").strip() in PARTITIONERS[2:]
     if config.get("rotate.interval.ms", "-1").strip() not in ("", "-1") and not by_time:
         found.append(
@@ -499,7 +522,9 @@ def warnings(config: Config) -> list[str]:
     return found
 
 
-_NOT_OF_LAYOUT: Final = ("aws.", PROVIDER, "s3.sse", "s3.proxy", "s3.ssea", "store.url", "icestream.")
+_NOT_OF_LAYOUT: Final = (
+    *("aws.", PROVIDER, "s3.sse", "s3.proxy", "s3.ssea", "store.url", "icestream.", "gcs.", "azblob."),
+)
 
 
 def layout_config(config: Config) -> dict[str, str]:
@@ -509,9 +534,10 @@ def layout_config(config: Config) -> dict[str, str]:
         for setting in S3_SINK.settings
         if setting.type is not Type.PASSWORD and not setting.name.startswith(_NOT_OF_LAYOUT)
     }
-    return {key: value for key, value in config.items() if key in kept}
+    bucket = {clouds.BUCKET: clouds.place_of(config).bucket} if clouds.is_cloud(config) else {}
+    return {key: value for key, value in config.items() if key in kept} | bucket
 
 
 def parsed(config: Config) -> dict[str, Any]:
     # A separator may be blank.
-    return S3_SINK.parse(config) | {_SEPARATOR: config.get(_SEPARATOR)}
+    return definition(config).parse(config) | {_SEPARATOR: config.get(_SEPARATOR)}

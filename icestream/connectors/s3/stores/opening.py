@@ -14,6 +14,7 @@ from urllib.parse import quote
 from icestream.api.config import Config
 from icestream.api.errors import ConfigError, Problem
 from icestream.aws_roles import Keys, Role, lasting, login_of
+from icestream.connectors.s3 import clouds
 from icestream.connectors.s3.settings import (
     AT_LEAST_ONCE,
     PROVIDER,
@@ -22,6 +23,7 @@ from icestream.connectors.s3.settings import (
     is_folder,
     parsed,
 )
+from icestream.connectors.s3.stores.cloud_opening import open_cloud
 from icestream.connectors.s3.stores.folder_store import FolderStore
 from icestream.connectors.s3.stores.s3_store import NewObjects, S3Store
 from icestream.connectors.s3.stores.store import ObjectStore
@@ -30,7 +32,8 @@ _ROLE_SECONDS: Final = 3600
 _CONNECT_SECONDS: Final = 10
 _READ_SECONDS: Final = 60
 _CONNECTIONS: Final = 32
-_PREFIXES: Final = ("s3.", "aws.", "store.url")
+_PREFIXES: Final = ("s3.", "aws.", "gcs.", "azblob.")
+_KEYS: Final = ("store.url", "topics.dir", "format.class", "flush.size", AT_LEAST_ONCE, clouds.ENDPOINT)
 _KEPT: Final = 16
 """Stores that a process keeps open."""
 
@@ -39,8 +42,8 @@ def store_settings(config: Config) -> dict[str, str]:
     """What of a config leads to its store: plain data for tasks. Secrets are among it."""
     return {
         key: value
-        for key, value in config.items()
-        if key.startswith(_PREFIXES) or key in ("format.class", "flush.size", AT_LEAST_ONCE)
+        for key, value in clouds.with_login(config).items()
+        if key.startswith(_PREFIXES) or key in _KEYS
     }
 
 
@@ -58,6 +61,8 @@ def open_store(config: Config) -> ObjectStore:
     if is_folder(config):
         return FolderStore(Path(folder_of(config)))
     values = parsed(config)
+    if clouds.is_cloud(config):
+        return open_cloud(config, values, (_proxies(values) or {}).get("https"))
     return S3Store(_client(values), values["s3.bucket.name"], _new_objects(values))
 
 

@@ -1,6 +1,6 @@
-"""What the sink needs of a store of objects. `s3_store` and `folder_store` are such stores.
+"""What the sink needs of a store of objects: `s3_store`, `cloud_store` and `folder_store` are such.
 
-An object is staged as an upload under its final key: nobody sees it. `complete` makes it visible, on
+An object is staged as an upload for its final key: nobody sees it there. `complete` makes it visible, on
 condition of what is there. `writer` stages; `ledger` and `publish` do the rest.
 """
 
