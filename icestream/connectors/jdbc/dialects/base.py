@@ -165,6 +165,10 @@ class Dialect(ABC):
     lock_clause: ClassVar[str] = " FOR UPDATE"
     long_text: ClassVar[str] = "TEXT"
     """A type for long texts of ours."""
+    exact_text: ClassVar[str] = "VARCHAR(255)"
+    """A type for names of ours, which differ if one letter does."""
+    table_options: ClassVar[str] = ""
+    """What ends a `CREATE TABLE`."""
     longest_name: ClassVar[int] = 63
 
     def begin(self, connection: Connection) -> None:
@@ -217,6 +221,10 @@ class Dialect(ABC):
     @abstractmethod
     def delete(self, merge: Merge) -> str: ...
 
+    def engine_without_transactions(self, connection: Connection, table: TableId) -> str | None:
+        """What keeps the table, if it is nothing that can undo a change."""
+        return None
+
     def table_id(self, connection: Connection, table: TableId) -> str:
         """Another one if the table is dropped and created again, where the database can tell."""
         return str(table)
@@ -228,7 +236,7 @@ class Dialect(ABC):
         ]
         if keys:
             parts.append(f"PRIMARY KEY ({', '.join(keys)})")
-        return f"CREATE TABLE {table} ({', '.join(parts)})"
+        return f"CREATE TABLE {table} ({', '.join(parts)}){self.table_options}"
 
     def add_column(self, table: str, name: str, kind: str) -> str:
         return f"ALTER TABLE {table} ADD COLUMN {name} {kind} NULL"

@@ -74,6 +74,10 @@ class MySql(Dialect):
     quote_sign = "`"
     has_transactional_ddl = False
     long_text = "LONGTEXT"
+    # Other collations take `Orders` for `orders`.
+    exact_text = "VARCHAR(255) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin"
+    # The server's own choice may be one without transactions.
+    table_options = " ENGINE=InnoDB"
     longest_name = 64
 
     def connect(self, address: DatabaseAddress) -> Connection:
@@ -230,7 +234,7 @@ class MySql(Dialect):
         own += "".join(f", {name} {kind} NULL" for name, kind in columns.items() if kind is not None)
         execute(
             connection,
-            f"CREATE {how}TABLE {stage} ({own}) SELECT {listed} FROM (SELECT 1 AS one) o "
+            f"CREATE {how}TABLE {stage} ({own}){self.table_options} SELECT {listed} FROM (SELECT 1 AS one) o "
             f"LEFT JOIN {table} t ON 1 = 0 WHERE 1 = 0",
         )
 
@@ -255,6 +259,16 @@ class MySql(Dialect):
     def delete(self, merge: Merge) -> str:
         same = " AND ".join(f"t.{one} = s.{one}" for one in merge.keys)
         return f"DELETE t FROM {merge.table} t JOIN {merge.stage} s ON {same} WHERE {merge.where}"
+
+    def engine_without_transactions(self, connection: Connection, table: TableId) -> str | None:
+        found = rows_of(
+            connection,
+            "SELECT t.engine FROM information_schema.tables t JOIN information_schema.engines e "
+            "ON e.engine = t.engine WHERE t.table_schema = %s AND t.table_name = %s "
+            "AND e.transactions <> 'YES'",
+            (table.catalog, table.name),
+        )
+        return str(found[0][0]) if found else None
 
 
 def _isolation(connection: Connection) -> str:

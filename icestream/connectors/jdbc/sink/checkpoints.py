@@ -42,13 +42,12 @@ class CheckpointTable:
         """If it is missing. Two may try at the same time: one of them fails, and tries again."""
         if self.exists(connection):
             return
-        text = self.access.dialect.long_text
+        text, name = self.access.dialect.long_text, self.access.dialect.exact_text
         execute(
             connection,
-            f"CREATE TABLE IF NOT EXISTS {self._name} (job VARCHAR(255) NOT NULL, "
-            "target VARCHAR(255) NOT NULL, "
+            f"CREATE TABLE IF NOT EXISTS {self._name} (job {name} NOT NULL, target {name} NOT NULL, "
             f"commit_id VARCHAR(64) NOT NULL, table_id VARCHAR(255) NOT NULL, checkpoint {text} NOT NULL, "
-            f"refused {text} NOT NULL, PRIMARY KEY (job, target))",
+            f"refused {text} NOT NULL, PRIMARY KEY (job, target)){self.access.dialect.table_options}",
         )
         connection.commit()
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Final
 
+from icestream.api.errors import SinkUnavailable
 from icestream.api.offsets import Partition
 from icestream.connectors.jdbc.connections import Access
 from icestream.connectors.jdbc.dialects.base import Connection, Dialect, ErrorKind, Merge, execute, rows_of
@@ -53,10 +55,16 @@ class Merger:
 
     def merge(self, staged: StagedRows, stage: str) -> list[RefusedRow]:
         """All rows of a stage, or the rows that the database refuses: then nothing must be committed."""
-        bounds = rows_of(self.connection, f"SELECT MIN({SEQUENCE}), MAX({SEQUENCE}) FROM {stage}")[0]
-        if bounds[0] is None:
+        query = f"SELECT COUNT(*), MIN({SEQUENCE}), MAX({SEQUENCE}) FROM {stage}"
+        ((count, low, high),) = rows_of(self.connection, query)
+        if int(count) != staged.rows:
+            # Of a table that is not logged, a database that crashed or failed over keeps only the name.
+            raise SinkUnavailable(
+                f"{stage} has {count} of the {staged.rows} rows that were staged for {self.plan.table}"
+            )
+        if not count:
             return []
-        return list(self._merged(staged, stage, int(bounds[0]), int(bounds[1]), whole=True))[:_MOST_REFUSED]
+        return list(islice(self._merged(staged, stage, int(low), int(high), whole=True), _MOST_REFUSED))
 
     def _merged(
         self, staged: StagedRows, stage: str, low: int, high: int, *, whole: bool = False

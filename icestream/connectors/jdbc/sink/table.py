@@ -128,6 +128,7 @@ class JdbcTable(Target):
             if table is None:
                 self._refuse_missing()
                 return FoundCheckpoint(None, target=self.name, is_missing=True)
+            self._refuse_engine(connection, table)
             id_ = self._dialect.table_id(connection, table)
             stored = self._stored(connection, id_)
             return FoundCheckpoint(
@@ -152,6 +153,19 @@ class JdbcTable(Target):
                         "auto.create",
                         f"Table '{self.name}' does not exist at {self._access.address}; create it, or set "
                         "auto.create=true.",
+                    )
+                ]
+            )
+
+    def _refuse_engine(self, connection: Connection, table: TableId) -> None:
+        engine = self._dialect.engine_without_transactions(connection, table)
+        if engine is not None:
+            raise ConfigError(
+                [
+                    Problem(
+                        "table.name.format",
+                        f"Table '{self.name}' has the engine {engine}, which cannot undo a change, so rows "
+                        f"could be there twice; ALTER TABLE {table.name} ENGINE=InnoDB.",
                     )
                 ]
             )
@@ -291,7 +305,10 @@ class JdbcTable(Target):
         refused: list[RefusedRow] = []
         # In the order of the tasks, each of which has the records after those of the one before.
         for staged in commit.staged.payload:
-            refused += merger.merge(staged, self._staged_in(connection, staged, plan))
+            stage = self._staged_in(connection, staged, plan)
+            refused += merger.merge(staged, stage)
+            if staged.content is not None:
+                execute(connection, f"DROP TABLE {stage}")
         if not refused and self._dialect.has_transactional_ddl and self._dialect.stages_in_tasks:
             for staged in commit.staged.payload:
                 execute(connection, f"DROP TABLE {self._access.quote(staged.table)}")
