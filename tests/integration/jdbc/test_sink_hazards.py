@@ -1,4 +1,4 @@
-"""What a database can do to a JDBC sink between two of its steps, and settings of servers that nobody expects."""
+"""What a database can do to a JDBC sink between two of its steps, and unexpected settings of servers."""
 
 from __future__ import annotations
 

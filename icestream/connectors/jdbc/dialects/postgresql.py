@@ -154,14 +154,15 @@ class PostgreSql(Dialect):
         return getattr(error, "pgcode", None) == "23505"
 
     def begin(self, connection: Connection) -> None:
-        """With constraints that are checked at each statement: at COMMIT nobody could tell whose row it is."""
+        """Constraints are checked at each statement: at COMMIT nobody could tell whose row it was."""
         execute(connection, "SET CONSTRAINTS ALL IMMEDIATE")
 
     def prepare(self, connection: Connection) -> None:
         execute(
             connection,
             # What is sent is UTF-8, also where the database, or the role, has another encoding.
-            "SET SESSION client_encoding = 'UTF8'; SET SESSION lock_timeout = '60s'; SET SESSION idle_in_transaction_session_timeout = '10min'; "
+            "SET SESSION client_encoding = 'UTF8'; SET SESSION lock_timeout = '60s'; "
+            "SET SESSION idle_in_transaction_session_timeout = '10min'; "
             "SET SESSION TIME ZONE 'UTC'; SET SESSION client_min_messages = error",
         )
         connection.commit()
