@@ -293,7 +293,8 @@ class TableReader:
 
     def _moments(self, rows: pa.RecordBatch, facts: TableFacts) -> pa.Array:
         """The timestamps that rows are read by: microseconds since 1970, as int64."""
-        zone = self._settings.types.zone
+        # As the database compares them: beside one with a zone, a timestamp without one is in UTC there.
+        zone = str(facts.cursors.zone)
         found = []
         for place in facts.timestamps:
             values = rows.column(place)

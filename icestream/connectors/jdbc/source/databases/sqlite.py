@@ -3,10 +3,12 @@ their order; for timestamps it is asked whether somebody writes just now."""
 
 from __future__ import annotations
 
+import datetime as dt
 import sqlite3
 import time
 from collections.abc import Sequence
 from typing import Any, Final
+from zoneinfo import ZoneInfo
 
 from icestream.connectors.jdbc.dialects.base import ColumnInfo, Connection, TableId, execute, rows_of
 from icestream.connectors.jdbc.source.columns import WHOLE, Shape, SourceColumn, source_column
@@ -31,22 +33,25 @@ _SHAPES: Final = {
     "numeric": Shape.NUMERIC,
     "decimal": Shape.DECIMAL,
 }
+_INSTANT: Final = "icestream_instant"
+_EPOCH: Final = dt.datetime(1970, 1, 1)
 _WAIT_MS: Final = 1000
 _DAYS_TO_1970: Final = 2440587.5
 
 
 class SqliteSource(SourceDatabase):
     # Numbers are milliseconds since 1970, as Java's driver has them.
-    time_shapes = frozenset({Shape.WALL_CLOCK, *WHOLE})
+    time_shapes = frozenset({Shape.INSTANT, *WHOLE})
 
     def prepare(self, connection: Any, isolation: str) -> None:
+        connection.create_function(_INSTANT, 1, self._instant, deterministic=True)
         if isolation == "READ_UNCOMMITTED":
             execute(connection, "PRAGMA read_uncommitted = true")
 
     def column(self, info: ColumnInfo, name: str) -> SourceColumn:
         shape, select = _SHAPES.get(info.type_name, Shape.STRING), name
         if shape is Shape.WALL_CLOCK:
-            select = f"{_milliseconds(name)} * 1000"
+            shape, select = Shape.INSTANT, f"{self._moment(name)} * 1000"
         elif shape is Shape.DATE:
             select = f"CAST(floor({_milliseconds(name)} / 86400000.0) AS INTEGER)"
         elif shape is Shape.BOOLEAN:
@@ -73,6 +78,17 @@ class SqliteSource(SourceDatabase):
         """By SQLite's own rule for names of types; expressions have none."""
         return "int" in info.type_name or not info.type_name or super().counts(info, column)
 
+    def _moment(self, name: str) -> str:
+        """In UTC: only texts are of a wall clock, that of `db.timezone`."""
+        return _milliseconds(name, "" if self.options.zone == "UTC" else _INSTANT)
+
+    def _instant(self, milliseconds: int | None) -> int | None:
+        if milliseconds is None:
+            return None
+        clock = _EPOCH + dt.timedelta(milliseconds=milliseconds)
+        shown = clock.replace(tzinfo=ZoneInfo(self.options.zone))
+        return (shown - _EPOCH.replace(tzinfo=dt.UTC)) // dt.timedelta(milliseconds=1)
+
     def described(self, connection: Connection, query: str) -> list[ColumnInfo]:
         """By a view of this connection only: SQLite tells of its columns what it tells of a table's."""
         execute(connection, "DROP VIEW IF EXISTS temp.icestream_query")
@@ -86,9 +102,12 @@ class SqliteSource(SourceDatabase):
         return 0  # those of CURRENT_TIMESTAMP
 
     def timestamp_cursor(self, names: Sequence[str], infos: Sequence[ColumnInfo]) -> Cursors:
-        expressions = [_milliseconds(name) for name in names]
+        expressions = [self._moment(name) for name in names]
         expression = expressions[0] if len(names) == 1 else f"COALESCE({', '.join(expressions)})"
-        return Cursors(timestamp=expression, literal=lambda nanoseconds: str(nanoseconds // 1_000_000))
+        zone = ZoneInfo(self.options.zone)
+        return Cursors(
+            timestamp=expression, literal=lambda nanoseconds: str(nanoseconds // 1_000_000), zone=zone
+        )
 
     def number_cursor(self, name: str) -> str:
         return name
@@ -128,11 +147,13 @@ class SqliteSource(SourceDatabase):
         return FetchedRows(cursor, columns)
 
 
-def _milliseconds(name: str) -> str:
+def _milliseconds(name: str, of_text: str = "") -> str:
     """A timestamp in any of SQLite's forms (text, milliseconds, days of the Julian calendar), in milliseconds
-    since 1970."""
+    since 1970. `of_text` is a function for those of texts."""
     text = (
         f"CAST(strftime('%s', {name}) AS INTEGER) * 1000 + CAST(substr(strftime('%f', {name}), 4) AS INTEGER)"
     )
     julian = f"CAST(round(({name} - {_DAYS_TO_1970}) * 86400000) AS INTEGER)"
-    return f"(CASE typeof({name}) WHEN 'text' THEN {text} WHEN 'real' THEN {julian} ELSE {name} END)"
+    return (
+        f"(CASE typeof({name}) WHEN 'text' THEN {of_text}({text}) WHEN 'real' THEN {julian} ELSE {name} END)"
+    )
