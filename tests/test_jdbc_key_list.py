@@ -11,7 +11,8 @@ from typing import Final
 
 import pytest
 
-from icestream.connectors.jdbc.sink import settings
+from icestream.api.config import ConfigDef
+from icestream.connectors.jdbc.sink import keys
 
 TESTS: Final = Path(__file__).parent
 KEYS: Final = "integration/jdbc/test_sink_keys.py"
@@ -69,7 +70,7 @@ AIVEN: Final = SHARED | {
     "table.name.normalize": OF_AIVEN,
 }
 DEBEZIUM: Final = {
-    **{key: test for key, test in SHARED.items() if key in settings.DEBEZIUM.names},
+    **{key: test for key, test in SHARED.items() if key in keys.DEBEZIUM.names},
     "connection.username": OF_DEBEZIUM,
     "connection.pool.": f"{SETTINGS}::test_a_pool_of_connections_is_taken",
     "primary.key.mode": OF_DEBEZIUM,
@@ -89,10 +90,10 @@ DEBEZIUM: Final = {
 
 @pytest.mark.parametrize(
     ("declared", "listed"),
-    [(settings.CONFLUENT, CONFLUENT), (settings.AIVEN, AIVEN), (settings.DEBEZIUM, DEBEZIUM)],
+    [(keys.CONFLUENT, CONFLUENT), (keys.AIVEN, AIVEN), (keys.DEBEZIUM, DEBEZIUM)],
     ids=["confluent", "aiven", "debezium"],
 )
-def test_every_key_has_a_test(declared: settings.ConfigDef, listed: dict[str, str]) -> None:
+def test_every_key_has_a_test(declared: ConfigDef, listed: dict[str, str]) -> None:
     assert sorted(listed) == sorted([*declared.names, *declared.prefixes])
 
 

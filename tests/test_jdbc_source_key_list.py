@@ -8,7 +8,7 @@ from typing import Final
 
 import pytest
 
-from icestream.connectors.jdbc.source import settings
+from icestream.connectors.jdbc.source.keys import JDBC_SOURCE, WITHOUT_EFFECT
 from tests.test_iceberg_key_list import TESTS, source_of
 
 POSTGRESQL: Final = "integration/jdbc/test_source_postgresql.py"
@@ -79,7 +79,7 @@ ALL: Final = {
 
 
 def test_every_declared_key_is_listed_and_every_listed_key_is_declared() -> None:
-    assert {*settings.JDBC_SOURCE.names, *settings.JDBC_SOURCE.prefixes} == ALL.keys()
+    assert {*JDBC_SOURCE.names, *JDBC_SOURCE.prefixes} == ALL.keys()
 
 
 @pytest.mark.parametrize("key", sorted(ALL))
@@ -96,5 +96,5 @@ def test_a_key_has_a_test_that_sets_it(key: str) -> None:
 
 def test_the_page_on_compatibility_tells_of_each_key_without_effect() -> None:
     page = (TESTS.parent / "docs" / "compatibility.md").read_text()
-    for key in settings._WITHOUT_EFFECT:
+    for key in WITHOUT_EFFECT:
         assert f"`{key}`" in page

@@ -13,14 +13,9 @@ from icestream.api.connector import JavaClass, Probe, Retries
 from icestream.api.errors import ConfigError, Problem
 from icestream.api.sink import Sink, SinkOptions, SinkPlugin
 from icestream.connectors.jdbc.addresses import FOLDERS, driver_of, file_problem
-from icestream.connectors.jdbc.sink import settings
+from icestream.connectors.jdbc.sink import keys, settings
 from icestream.connectors.jdbc.sink.plans import RECORD_HEADER, RECORD_KEY
-from icestream.connectors.jdbc.sink.settings import (
-    WITHOUT_EFFECT,
-    WITHOUT_EFFECT_OF_DEBEZIUM,
-    SinkSettings,
-    warnings,
-)
+from icestream.connectors.jdbc.sink.settings import SinkSettings, warnings
 
 _CONFLUENT: Final = "io.confluent.connect.jdbc."
 _AIVEN: Final = "io.aiven.connect.jdbc."
@@ -38,7 +33,7 @@ class _JdbcSink(SinkPlugin):
     mode_key: ClassVar[str] = "pk.mode"
     fields_key: ClassVar[str] = "pk.fields"
     retry_keys: ClassVar[Sequence[str]] = ("max.retries", "retry.backoff.ms")
-    without_effect: ClassVar[Mapping[str, str]] = WITHOUT_EFFECT
+    without_effect: ClassVar[Mapping[str, str]] = keys.WITHOUT_EFFECT
 
     def meant(self, config: Config) -> SinkSettings:
         raise NotImplementedError
@@ -97,7 +92,7 @@ class _JdbcSink(SinkPlugin):
 
 class JdbcSinkPlugin(_JdbcSink):
     classes = (JavaClass(f"{_CONFLUENT}JdbcSinkConnector", f"{_CONFLUENT}sink.JdbcSinkTask"),)
-    settings = settings.CONFLUENT
+    settings = keys.CONFLUENT
     java_loggers: ClassVar = {"io.confluent.connect.jdbc": ("icestream.connectors.jdbc",)}
 
     def meant(self, config: Config) -> SinkSettings:
@@ -106,7 +101,7 @@ class JdbcSinkPlugin(_JdbcSink):
 
 class AivenJdbcSinkPlugin(_JdbcSink):
     classes = (JavaClass(f"{_AIVEN}JdbcSinkConnector", f"{_AIVEN}sink.JdbcSinkTask"),)
-    settings = settings.AIVEN
+    settings = keys.AIVEN
     java_loggers: ClassVar = {"io.aiven.connect.jdbc": ("icestream.connectors.jdbc",)}
 
     def meant(self, config: Config) -> SinkSettings:
@@ -115,12 +110,12 @@ class AivenJdbcSinkPlugin(_JdbcSink):
 
 class DebeziumJdbcSinkPlugin(_JdbcSink):
     classes = (JavaClass(f"{_DEBEZIUM}JdbcSinkConnector", f"{_DEBEZIUM}JdbcSinkConnectorTask"),)
-    settings = settings.DEBEZIUM
+    settings = keys.DEBEZIUM
     java_loggers: ClassVar = {"io.debezium.connector.jdbc": ("icestream.connectors.jdbc",)}
     mode_key = "primary.key.mode"
     fields_key = "primary.key.fields"
     retry_keys = ("flush.max.retries", "flush.retry.delay.ms")
-    without_effect = WITHOUT_EFFECT_OF_DEBEZIUM
+    without_effect = keys.WITHOUT_EFFECT_OF_DEBEZIUM
 
     def meant(self, config: Config) -> SinkSettings:
         return settings.of_debezium(config)

@@ -11,8 +11,9 @@ from icestream.api.errors import ConfigError, IcestreamError, Problem
 from icestream.api.offset_admin import OffsetEntry
 from icestream.api.source import Source, SourcePlugin
 from icestream.connectors.jdbc.addresses import FOLDERS, URL, driver_of, file_problem
-from icestream.connectors.jdbc.source import settings as source_settings
-from icestream.connectors.jdbc.source.settings import JDBC_SOURCE, TASK, TASK_TABLES
+from icestream.connectors.jdbc.source import checks
+from icestream.connectors.jdbc.source.keys import JDBC_SOURCE
+from icestream.connectors.jdbc.source.settings import TASK, TASK_TABLES
 
 _CONFLUENT: Final = "io.confluent.connect.jdbc."
 _AIVEN: Final = "io.aiven.connect.jdbc."
@@ -33,7 +34,7 @@ class JdbcSourcePlugin(SourcePlugin):
     def problems(self, config: Config) -> list[Problem]:
         from icestream.connectors.jdbc.connections import access_from
 
-        found = source_settings.problems(config)
+        found = checks.problems(config)
         try:
             access_from(config)
         except ConfigError as error:
@@ -41,7 +42,7 @@ class JdbcSourcePlugin(SourcePlugin):
         return found
 
     def warnings(self, config: Config) -> list[str]:
-        return source_settings.warnings(config)
+        return checks.warnings(config)
 
     def destination(self, config: Config) -> str:
         from icestream.connectors.jdbc.connections import access_from

@@ -10,8 +10,9 @@ from icestream.api.errors import BadOffsets
 from icestream.api.offset_admin import OffsetEntry
 from icestream.connectors.jdbc.connections import access_from
 from icestream.connectors.jdbc.dialects.base import TableId
+from icestream.connectors.jdbc.source.keys import JDBC_SOURCE
 from icestream.connectors.jdbc.source.plugin import JdbcSourcePlugin
-from icestream.connectors.jdbc.source.settings import JDBC_SOURCE, settings_from
+from icestream.connectors.jdbc.source.settings import settings_from
 from icestream.connectors.jdbc.source.tables import TaskShare
 
 PLUGIN = JdbcSourcePlugin()
