@@ -97,6 +97,11 @@ class Merge:
         """Columns that are not of the key."""
         return [one for one in self.columns if one not in self.keys]
 
+    @property
+    def is_same_row(self) -> str:
+        """The condition that a row `t` of the table has the key of a staged row `s`."""
+        return " AND ".join(f"t.{one} = s.{one}" for one in self.keys)
+
 
 class Dialect(ABC):
     """Stateless; picklable."""
@@ -212,11 +217,15 @@ class Dialect(ABC):
         names = ", ".join(merge.columns)
         return f"INSERT INTO {merge.table} ({names}) SELECT {names} FROM {merge.stage} s WHERE {merge.where}"
 
-    @abstractmethod
-    def upsert(self, merge: Merge) -> str: ...
+    def upsert(self, merge: Merge) -> str:
+        changes = ", ".join(f"{one} = EXCLUDED.{one}" for one in merge.others)
+        what = f"UPDATE SET {changes}" if changes else "NOTHING"
+        return f"{self.insert(merge)} ON CONFLICT ({', '.join(merge.keys)}) DO {what}"
 
-    @abstractmethod
-    def update(self, merge: Merge) -> str: ...
+    def update(self, merge: Merge) -> str:
+        changes = ", ".join(f"{one} = s.{one}" for one in merge.others)
+        where = f"{merge.is_same_row} AND {merge.where}"
+        return f"UPDATE {merge.table} AS t SET {changes} FROM {merge.stage} AS s WHERE {where}"
 
     @abstractmethod
     def delete(self, merge: Merge) -> str: ...
@@ -240,6 +249,11 @@ class Dialect(ABC):
 
     def add_column(self, table: str, name: str, kind: str) -> str:
         return f"ALTER TABLE {table} ADD COLUMN {name} {kind} NULL"
+
+
+def kinds_of(types: Sequence[str], known: Mapping[str, str]) -> list[str]:
+    """What a database calls these types of tables, which are JDBC's; those that it has not are left out."""
+    return sorted({known[one.replace("_", " ")] for one in types if one.replace("_", " ") in known})
 
 
 def rows_of(connection: Connection, statement: str, parameters: Sequence[Any] = ()) -> list[tuple[Any, ...]]:

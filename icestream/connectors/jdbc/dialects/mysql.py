@@ -18,6 +18,7 @@ from icestream.connectors.jdbc.dialects.base import (
     Merge,
     TableId,
     execute,
+    kinds_of,
     rows_of,
 )
 from icestream.connectors.jdbc.dialects.sql_text import insert_statements
@@ -136,7 +137,7 @@ class MySql(Dialect):
         types: Sequence[str] = ("TABLE",),
     ) -> list[TableId]:
         """What JDBC calls a catalog is a database here; there are no schemas."""
-        kinds = sorted({_KINDS[one.replace("_", " ")] for one in types if one.replace("_", " ") in _KINDS})
+        kinds = kinds_of(types, _KINDS)
         if not kinds:
             return []
         found = rows_of(
@@ -167,7 +168,7 @@ class MySql(Dialect):
     def find(
         self, connection: Connection, table: TableId, types: Sequence[str] = ("TABLE", "PARTITIONED TABLE")
     ) -> TableId | None:
-        kinds = sorted({_KINDS[one.replace("_", " ")] for one in types if one.replace("_", " ") in _KINDS})
+        kinds = kinds_of(types, _KINDS)
         found = rows_of(
             connection,
             "SELECT table_schema, '', table_name FROM information_schema.tables WHERE table_type IN "
@@ -253,12 +254,14 @@ class MySql(Dialect):
 
     def update(self, merge: Merge) -> str:
         changes = ", ".join(f"t.{one} = s.{one}" for one in merge.others)
-        same = " AND ".join(f"t.{one} = s.{one}" for one in merge.keys)
-        return f"UPDATE {merge.table} t JOIN {merge.stage} s ON {same} SET {changes} WHERE {merge.where}"
+        return f"UPDATE {_joined(merge)} SET {changes} WHERE {merge.where}"
 
     def delete(self, merge: Merge) -> str:
-        same = " AND ".join(f"t.{one} = s.{one}" for one in merge.keys)
-        return f"DELETE t FROM {merge.table} t JOIN {merge.stage} s ON {same} WHERE {merge.where}"
+        return f"DELETE t FROM {_joined(merge)} WHERE {merge.where}"
+
+
+def _joined(merge: Merge) -> str:
+    return f"{merge.table} t JOIN {merge.stage} s ON {merge.is_same_row}"
 
     def engine_without_transactions(self, connection: Connection, table: TableId) -> str | None:
         found = rows_of(

@@ -18,6 +18,7 @@ from icestream.connectors.jdbc.dialects.base import (
     Merge,
     TableId,
     execute,
+    kinds_of,
     rows_of,
 )
 from icestream.connectors.jdbc.dialects.csv_text import csv_text
@@ -117,7 +118,7 @@ class PostgreSql(Dialect):
         schema: str | None = None,
         types: Sequence[str] = ("TABLE",),
     ) -> list[TableId]:
-        kinds = [_KINDS[one.replace("_", " ")] for one in types if one.replace("_", " ") in _KINDS]
+        kinds = kinds_of(types, _KINDS)
         found = rows_of(
             connection,
             "SELECT current_database(), n.nspname, c.relname FROM pg_class c "
@@ -138,7 +139,7 @@ class PostgreSql(Dialect):
     def find(
         self, connection: Connection, table: TableId, types: Sequence[str] = ("TABLE", "PARTITIONED TABLE")
     ) -> TableId | None:
-        kinds = [_KINDS[one.replace("_", " ")] for one in types if one.replace("_", " ") in _KINDS]
+        kinds = kinds_of(types, _KINDS)
         found: list[Any] = rows_of(
             connection,
             "SELECT current_database(), n.nspname, c.relname FROM pg_class c "
@@ -204,19 +205,9 @@ class PostgreSql(Dialect):
         finally:
             cursor.close()
 
-    def upsert(self, merge: Merge) -> str:
-        changes = ", ".join(f"{one} = EXCLUDED.{one}" for one in merge.others)
-        what = f"UPDATE SET {changes}" if changes else "NOTHING"
-        return f"{self.insert(merge)} ON CONFLICT ({', '.join(merge.keys)}) DO {what}"
-
-    def update(self, merge: Merge) -> str:
-        changes = ", ".join(f"{one} = s.{one}" for one in merge.others)
-        same = " AND ".join(f"t.{one} = s.{one}" for one in merge.keys)
-        return f"UPDATE {merge.table} t SET {changes} FROM {merge.stage} s WHERE {same} AND {merge.where}"
-
     def delete(self, merge: Merge) -> str:
-        same = " AND ".join(f"t.{one} = s.{one}" for one in merge.keys)
-        return f"DELETE FROM {merge.table} t USING {merge.stage} s WHERE {same} AND {merge.where}"
+        where = f"{merge.is_same_row} AND {merge.where}"
+        return f"DELETE FROM {merge.table} t USING {merge.stage} s WHERE {where}"
 
     def table_id(self, connection: Connection, table: TableId) -> str:
         found = rows_of(

@@ -156,18 +156,6 @@ class Sqlite(Dialect):
         finally:
             cursor.close()
 
-    def upsert(self, merge: Merge) -> str:
-        changes = ", ".join(f"{one} = excluded.{one}" for one in merge.others)
-        what = f"UPDATE SET {changes}" if changes else "NOTHING"
-        return f"{self.insert(merge)} ON CONFLICT ({', '.join(merge.keys)}) DO {what}"
-
-    def update(self, merge: Merge) -> str:
-        changes = ", ".join(f"{one} = s.{one}" for one in merge.others)
-        same = " AND ".join(f"t.{one} = s.{one}" for one in merge.keys)
-        return (
-            f"UPDATE {merge.table} AS t SET {changes} FROM {merge.stage} AS s WHERE {same} AND {merge.where}"
-        )
-
     def delete(self, merge: Merge) -> str:
         same = " AND ".join(f"{merge.table}.{one} = s.{one}" for one in merge.keys)
         there = f"SELECT 1 FROM {merge.stage} s WHERE {same} AND {merge.where}"

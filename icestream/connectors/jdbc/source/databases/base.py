@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from icestream.api.errors import FatalError
 from icestream.connectors.jdbc.dialects.base import ColumnInfo, Connection, Dialect, TableId
-from icestream.connectors.jdbc.source.columns import WHOLE, Shape, SourceColumn, TypeOptions
+from icestream.connectors.jdbc.source.columns import WHOLE, Shape, SourceColumn, TypeOptions, source_column
 from icestream.connectors.jdbc.source.windows import Cursors
 
 ROWS_AT_A_TIME: Final = 10_000
@@ -64,6 +64,19 @@ class SourceDatabase(ABC):
     def counts(self, info: ColumnInfo, column: SourceColumn) -> bool:
         """Whether rows may be read by the numbers of a column: whole ones, as far as its type tells."""
         return column.shape in WHOLE or (info.type_name in ("numeric", "decimal") and not info.scale)
+
+    def _sent(self, info: ColumnInfo, select: str, shape: Shape, item: Shape = Shape.STRING) -> SourceColumn:
+        """A column that statements select so, and that is sent in this shape; `item` is that of a list."""
+        return source_column(
+            info.name,
+            select,
+            shape,
+            self.options,
+            optional=info.is_nullable,
+            precision=info.precision,
+            scale=info.scale,
+            item=item,
+        )
 
     @abstractmethod
     def described(self, connection: Connection, query: str) -> list[ColumnInfo]:

@@ -8,7 +8,7 @@ from typing import Any, Final
 from zoneinfo import ZoneInfo
 
 from icestream.connectors.jdbc.dialects.base import ColumnInfo, Connection, TableId, execute, rows_of
-from icestream.connectors.jdbc.source.columns import Shape, SourceColumn, source_column
+from icestream.connectors.jdbc.source.columns import Shape, SourceColumn
 from icestream.connectors.jdbc.source.databases.base import (
     FetchedRows,
     OpenTransactions,
@@ -70,15 +70,7 @@ class MySqlSource(SourceDatabase):
             select = f"({seconds}) * 1000000 + MICROSECOND({name})"
         elif shape is Shape.STRING:
             select = f"CAST({name} AS CHAR)"
-        return source_column(
-            info.name,
-            select,
-            shape,
-            self.options,
-            optional=info.is_nullable,
-            precision=info.precision,
-            scale=info.scale,
-        )
+        return self._sent(info, select, shape)
 
     def described(self, connection: Connection, query: str) -> list[ColumnInfo]:
         from pymysql.constants import FIELD_TYPE, FLAG

@@ -21,7 +21,7 @@ import pyarrow.csv as csv
 
 from icestream.api.errors import FatalError
 from icestream.connectors.jdbc.dialects.base import ColumnInfo, Connection, TableId, execute, rows_of
-from icestream.connectors.jdbc.source.columns import Shape, SourceColumn, source_column
+from icestream.connectors.jdbc.source.columns import Shape, SourceColumn
 from icestream.connectors.jdbc.source.databases.base import OpenTransactions, RowStream, SourceDatabase
 from icestream.connectors.jdbc.source.windows import Cursors
 
@@ -107,16 +107,7 @@ class PostgreSqlSource(SourceDatabase):
             select = f"encode({name}, 'hex')"
         elif shape is None:
             shape, select = Shape.STRING, f"{name}::text"
-        return source_column(
-            info.name,
-            select,
-            shape,
-            self.options,
-            optional=info.is_nullable,
-            precision=info.precision,
-            scale=info.scale,
-            item=item,
-        )
+        return self._sent(info, select, shape, item)
 
     def described(self, connection: Connection, query: str) -> list[ColumnInfo]:
         cursor = connection.cursor()

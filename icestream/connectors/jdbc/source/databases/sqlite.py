@@ -11,7 +11,7 @@ from typing import Any, Final
 from zoneinfo import ZoneInfo
 
 from icestream.connectors.jdbc.dialects.base import ColumnInfo, Connection, TableId, execute, rows_of
-from icestream.connectors.jdbc.source.columns import WHOLE, Shape, SourceColumn, source_column
+from icestream.connectors.jdbc.source.columns import WHOLE, Shape, SourceColumn
 from icestream.connectors.jdbc.source.databases.base import (
     FetchedRows,
     OpenTransactions,
@@ -64,19 +64,7 @@ class SqliteSource(SourceDatabase):
             select = f"CAST({name} AS TEXT)"
         elif shape is Shape.BYTES:
             select = f"CAST({name} AS BLOB)"
-        return source_column(
-            info.name,
-            select,
-            shape,
-            self.options,
-            optional=info.is_nullable,
-            precision=info.precision,
-            scale=info.scale,
-        )
-
-    def counts(self, info: ColumnInfo, column: SourceColumn) -> bool:
-        """By SQLite's own rule for names of types; expressions have none."""
-        return "int" in info.type_name or not info.type_name or super().counts(info, column)
+        return self._sent(info, select, shape)
 
     def _moment(self, name: str) -> str:
         """In UTC: only texts are of a wall clock, that of `db.timezone`."""
