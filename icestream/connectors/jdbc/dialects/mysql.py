@@ -1,4 +1,4 @@
-"""MySQL and MariaDB, by PyMySQL."""
+"""The dialect of MySQL and MariaDB, by PyMySQL. Chosen by `dialect_of` for both connectors."""
 
 from __future__ import annotations
 

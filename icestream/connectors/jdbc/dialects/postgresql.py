@@ -1,4 +1,4 @@
-"""PostgreSQL, by psycopg2."""
+"""The dialect of PostgreSQL, by psycopg2. Chosen by `dialect_of` for both connectors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""SQLite, by Python's own module."""
+"""The dialect of SQLite, by Python's own module. Chosen by `dialect_of` for both connectors."""
 
 from __future__ import annotations
 

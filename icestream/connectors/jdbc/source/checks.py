@@ -20,11 +20,14 @@ def problems(config: Config) -> list[Problem]:
         found.append(
             Problem(key, f"{key}: tables and a query cannot be read together; remove '{key}' or the query.")
         )
-    for one, other in (("table.blacklist", "table.whitelist"), ("table.exclude.list", "table.include.list")):
-        if {one, other} <= given and one == "table.blacklist":
-            found.append(
-                Problem(one, f"{one}: '{other}' is set, too, and names all tables that are read; remove one.")
+    if {"table.blacklist", "table.whitelist"} <= given:
+        found.append(
+            Problem(
+                "table.blacklist",
+                "table.blacklist: 'table.whitelist' is set, too, and names all tables that are read; "
+                "remove one.",
             )
+        )
     if lists & {"table.include.list", "table.exclude.list"} and lists & {
         "table.whitelist",
         "table.blacklist",

@@ -1,4 +1,5 @@
-"""A task's connections: one to ask by, and those that rows arrive on."""
+"""A task's connections: one to ask by, and those that rows arrive on. Opened by `source`, used by its readers
+of tables."""
 
 from __future__ import annotations
 

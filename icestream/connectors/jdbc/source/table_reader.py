@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, Final
@@ -17,43 +17,20 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from icestream.api.errors import FatalError
-from icestream.connectors.jdbc.dialects.base import ColumnInfo, Connection, TableId
-from icestream.connectors.jdbc.source.columns import SourceColumn, instants, value_schema
+from icestream.connectors.jdbc.dialects.base import Connection, TableId
+from icestream.connectors.jdbc.source.columns import instants
 from icestream.connectors.jdbc.source.commit_order import CommitWait, TransactionAges
 from icestream.connectors.jdbc.source.offsets import Key, Position
-from icestream.connectors.jdbc.source.sessions import Session, SessionStream
+from icestream.connectors.jdbc.source.pages import Page
+from icestream.connectors.jdbc.source.sessions import Session
 from icestream.connectors.jdbc.source.settings import SourceSettings
-from icestream.connectors.jdbc.source.tables import mapped
-from icestream.connectors.jdbc.source.windows import Cursors, Window, select_newest, select_rows, settled
-from icestream.records.schema import ConnectSchema
+from icestream.connectors.jdbc.source.table_facts import TableDescriber, TableFacts
+from icestream.connectors.jdbc.source.windows import Window, select_newest, select_rows, settled
 
 _log = logging.getLogger(__name__)
 
 PAGE_ROWS: Final = 500_000
 MOST_OF_ONE_TIMESTAMP: Final = 1_000_000
-_MOST_BYTES: Final = 64 * 1024 * 1024
-"""Of rows that are held at a time."""
-_KEY_TYPES: Final = frozenset(
-    {
-        *("int2", "int4", "int8", "text", "varchar", "bpchar", "uuid"),
-        *("tinyint", "smallint", "mediumint", "int", "bigint", "char", "integer"),
-    }
-)
-"""Types of key columns whose order statements can go by."""
-
-
-@dataclass(frozen=True)
-class TableFacts:
-    """What a table looks like now."""
-
-    columns: Sequence[SourceColumn]
-    schema: ConnectSchema
-    cursors: Cursors
-    number: int | None
-    """The place of the column that grows."""
-    timestamps: Sequence[int]
-    keys: Sequence[int]
-    digits: int = 6
 
 
 @dataclass(frozen=True)
@@ -77,6 +54,8 @@ class TableReader:
         self.table = table
         self._session = session
         self._settings = settings
+        self._describer = TableDescriber(session.database, settings, table)
+        self.name = self._describer.name
         self._ages = ages
         self._clock = clock
         self._wall_ms = wall_ms
@@ -86,12 +65,8 @@ class TableReader:
         self._facts: TableFacts | None = None
         self._window: Window | None = None
         self._wait: CommitWait | None = None
-        self._page: _Page | None = None
+        self._page: Page | None = None
         self._told_wait = 0.0
-
-    @property
-    def name(self) -> str:
-        return "the query" if self.table is None else str(self.table)
 
     def seek(self, position: Position) -> None:
         self.close()
@@ -113,12 +88,12 @@ class TableReader:
         limit = min(limit, self._settings.most)
         count, has_more = page.fill(limit)
         if count == 0:
-            self._end_page(page, facts)
-            return self._read_on(limit) if self._window is not None else self._ended_dump()
+            self._end_page(page)
+            return self.read(limit) if self._window is not None else self._ended_dump()
         rows, after = self._cut(page, facts, count, has_more)
         page.drop(rows.num_rows)
         if not page.has_rows and page.is_ended:
-            self._end_page(page, facts)
+            self._end_page(page)
             if self._window is None and facts.cursors.is_bulk:
                 after = self._dumped(after)
         self._position = after
@@ -139,9 +114,6 @@ class TableReader:
 
     # -- windows --
 
-    def _read_on(self, limit: int) -> ReadRows | None:
-        return self.read(limit)
-
     def _open(self) -> bool:
         """Whether there is a page to read."""
         now = self._clock()
@@ -157,7 +129,7 @@ class TableReader:
         return True
 
     def _begin(self, now: float) -> None:
-        facts = self._ask(self._described, f"look at {self.name}")
+        facts = self._session.ask(self._describer.facts, f"look at {self.name}")
         if facts is None:
             return
         self._facts = facts
@@ -165,7 +137,7 @@ class TableReader:
             if self._is_dump_due():
                 self._window = Window(self._position)
             return
-        window = self._ask(
+        window = self._session.ask(
             lambda connection: self._newest(connection, facts), f"look for rows of {self.name}"
         )
         if window is None:
@@ -208,7 +180,7 @@ class TableReader:
 
     def _transactions(self) -> Any:
         by_timestamp = self._settings.has_timestamp
-        return self._ask(
+        return self._session.ask(
             lambda connection: self._session.database.open_transactions(
                 connection, self.table, by_timestamp=by_timestamp
             ),
@@ -229,16 +201,16 @@ class TableReader:
             self._settings.suffix,
         )
         doing = f"read {self.name}"
-        self._page = _Page(self._session.stream(statement, facts.columns, doing), most)
+        self._page = Page(self._session.stream(statement, facts.columns, doing), most)
 
-    def _end_page(self, page: _Page, facts: TableFacts) -> None:
+    def _end_page(self, page: Page) -> None:
         self._page = None
         page.close()
         if not page.is_full:
             self._window = None
 
     def _cut(
-        self, page: _Page, facts: TableFacts, count: int, has_more: bool
+        self, page: Page, facts: TableFacts, count: int, has_more: bool
     ) -> tuple[pa.RecordBatch, Position]:
         """At most `count` rows, and the position after them."""
         rows = page.rows(count)
@@ -264,7 +236,7 @@ class TableReader:
         return int(number)
 
     def _cut_by_timestamp(
-        self, page: _Page, facts: TableFacts, count: int, has_more: bool
+        self, page: Page, facts: TableFacts, count: int, has_more: bool
     ) -> tuple[pa.RecordBatch, Position]:
         """Rows of one timestamp belong together: the position is behind all of them, or says which of
         them was sent last."""
@@ -286,8 +258,8 @@ class TableReader:
             if count >= MOST_OF_ONE_TIMESTAMP:
                 raise FatalError(
                     f"{self.name} has more than {MOST_OF_ONE_TIMESTAMP:,} rows of one timestamp, and no "
-                    "primary "
-                    "key by which they could be read in parts; add one, or use mode=timestamp+incrementing"
+                    "primary key by which they could be read in parts; add one, or use "
+                    "mode=timestamp+incrementing"
                 )
             count, has_more = page.fill(count * 2, any_size=True)
 
@@ -344,193 +316,3 @@ class TableReader:
         assert self.table is not None
         # PostgreSQL's statements name no other database than that of the connection.
         return TableId("", self.table.schema, self.table.name) if self.table.schema else self.table
-
-    def _ask(self, question: Callable[[Connection], Any], doing: str) -> Any:
-        return self._session.ask(question, doing)
-
-    def _described(self, connection: Connection) -> TableFacts | None:
-        """None if the table is gone."""
-        database, settings = self._session.database, self._settings
-        dialect = database.dialect
-        if self.table is None:
-            infos, keys = database.described(connection, settings.query), []
-        else:
-            infos = dialect.columns(connection, self.table)
-            keys = dialect.primary_key(connection, self.table)
-        if not infos:
-            return None
-        columns = [database.column(info, dialect.quote(info.name)) for info in infos]
-        places = {info.name: place for place, info in enumerate(infos)}
-        key_places = [places[name] for name in keys]
-        if not all(infos[place].type_name in _KEY_TYPES for place in key_places):
-            key_places = []
-        number = self._number_place(infos, places)
-        timestamps = [self._place(name, places, "timestamp") for name in self._timestamp_names()]
-        self._validate(infos, number, timestamps)
-        self._check_types(infos, columns, number, timestamps)
-        cursors = Cursors()
-        digits = 6
-        if timestamps:
-            names = [dialect.quote(infos[place].name) for place in timestamps]
-            cursors = database.timestamp_cursor(names, [infos[place] for place in timestamps])
-            digits = min(database.timestamp_digits(infos[place]) for place in timestamps)
-        cursors = dataclasses.replace(
-            cursors,
-            number=None if number is None else database.number_cursor(dialect.quote(infos[number].name)),
-            keys=tuple(dialect.quote(infos[place].name) for place in key_places),
-            quote_value=database.quote_value,
-        )
-        schema = value_schema(None if self.table is None else self.table.name, columns)
-        return TableFacts(columns, schema, cursors, number, timestamps, key_places, digits)
-
-    def _number_place(self, infos: Sequence[ColumnInfo], places: dict[str, int]) -> int | None:
-        settings = self._settings
-        if not settings.has_number:
-            return None
-        name = settings.number_column
-        if self.table is not None and settings.number_columns:
-            name = mapped(settings.number_columns, self.table) or ""
-        if name:
-            return self._place(name, places, "incrementing")
-        counted = [place for place, info in enumerate(infos) if info.is_auto_increment]
-        if len(counted) != 1:
-            raise FatalError(
-                f"{self.name} has {len(counted)} columns that the database counts up itself; name the one to "
-                "read by in incrementing.column.name"
-            )
-        return counted[0]
-
-    def _timestamp_names(self) -> Sequence[str]:
-        settings = self._settings
-        if not settings.has_timestamp:
-            return ()
-        if self.table is not None and settings.timestamp_mapping:
-            found = mapped(settings.timestamp_mapping, self.table)
-            if found is None:
-                raise FatalError(
-                    f"timestamp.columns.mapping has no pattern for {self.name}; add one, or leave the "
-                    "table out"
-                )
-            return [name.strip() for name in found.strip("[]").split("|")]
-        return settings.timestamp_columns
-
-    def _place(self, name: str, places: dict[str, int], what: str) -> int:
-        if name in places:
-            return places[name]
-        alike = [known for known in places if known.lower() == name.lower()]
-        if self._settings.any_case and len(alike) == 1:
-            return places[alike[0]]
-        hint = f"; there is '{alike[0]}'" if alike else f"; it has {', '.join(list(places)[:20])}"
-        raise FatalError(f"{self.name} has no {what} column '{name}'{hint}")
-
-    def _check_types(
-        self,
-        infos: Sequence[ColumnInfo],
-        columns: Sequence[SourceColumn],
-        number: int | None,
-        timestamps: Sequence[int],
-    ) -> None:
-        """A fraction has no place in an offset: its row would come again and again. Of a day it cannot be
-        told which of its rows are new."""
-        by = f"{self.name} cannot be read by column"
-        if number is not None and not self._session.database.counts(infos[number], columns[number]):
-            info = infos[number]
-            raise FatalError(
-                f"{by} '{info.name}', whose type {info.declared} has no whole numbers; name another in "
-                "incrementing.column.name"
-            )
-        for place in timestamps:
-            if columns[place].shape not in self._session.database.time_shapes:
-                info = infos[place]
-                raise FatalError(
-                    f"{by} '{info.name}', whose type {info.declared} tells no time of day; name a timestamp "
-                    "in timestamp.column.name"
-                )
-
-    def _validate(self, infos: Sequence[ColumnInfo], number: int | None, timestamps: Sequence[int]) -> None:
-        if not self._settings.validates or self.table is None:
-            return
-        if number is not None and infos[number].is_nullable:
-            raise FatalError(
-                f"{self.name} cannot be read by column '{infos[number].name}', which may be null: such "
-                "rows would "
-                "never be read; make it NOT NULL, or set validate.non.null=false"
-            )
-        if timestamps and all(infos[place].is_nullable for place in timestamps):
-            names = ", ".join(infos[place].name for place in timestamps)
-            raise FatalError(
-                f"{self.name} cannot be read by {names}, which may be null: such rows would never be "
-                "read; make "
-                "it NOT NULL, or set validate.non.null=false"
-            )
-
-
-class _Page:
-    """The rows of one statement that have arrived and were not taken yet."""
-
-    def __init__(self, stream: SessionStream, most: int | None) -> None:
-        self._stream = stream
-        self._most = most
-        self._held: list[pa.RecordBatch] = []
-        self._seen = 0
-        self.is_ended = False
-
-    @property
-    def has_rows(self) -> bool:
-        return bool(self._held)
-
-    @property
-    def is_full(self) -> bool:
-        """Whether there may be more rows behind its own."""
-        return self._most is not None and self._seen >= self._most
-
-    def fill(self, limit: int, *, any_size: bool = False) -> tuple[int, bool]:
-        """How many rows there are to take, at most `limit`, and whether another one is known after them."""
-        while not self.is_ended and self._count <= limit:
-            if not any_size and self._count and sum(one.nbytes for one in self._held) > _MOST_BYTES:
-                break
-            self._more()
-        count = min(limit, self._count)
-        if count == self._count and not self.is_ended:
-            # Whether the next row is of the same timestamp has to be known.
-            count -= 1 if count > 1 else 0
-            if count == self._count:
-                self._more()
-        return count, self._count > count
-
-    def rows(self, count: int) -> pa.RecordBatch:
-        found, left = [], count
-        for batch in self._held:
-            if left <= 0:
-                break
-            found.append(batch.slice(0, left))
-            left -= found[-1].num_rows
-        return found[0] if len(found) == 1 else pa.concat_batches(found)
-
-    def drop(self, count: int) -> None:
-        while count:
-            first = self._held.pop(0)
-            if first.num_rows > count:
-                self._held.insert(0, first.slice(count))
-                return
-            count -= first.num_rows
-
-    def close(self) -> None:
-        self._stream.close()
-
-    @property
-    def _count(self) -> int:
-        return sum(batch.num_rows for batch in self._held)
-
-    def _more(self) -> None:
-        batch = self._stream.read()
-        if batch is None:
-            self.is_ended = True
-            return
-        if self._most is not None and self._seen + batch.num_rows > self._most:
-            batch = batch.slice(0, self._most - self._seen)
-            self._stream.close()
-            self.is_ended = True
-        if batch.num_rows:
-            self._seen += batch.num_rows
-            self._held.append(batch)

@@ -1,5 +1,5 @@
 """What the source needs of a kind of database, besides the dialect: its types, its clock, its rows in Arrow,
-and which transactions are open. One file for each kind; `databases_of` chooses."""
+and which transactions are open. One file for each kind; `source_database` chooses."""
 
 from __future__ import annotations
 
@@ -152,6 +152,5 @@ def _array(values: Sequence[Any], column: SourceColumn) -> pa.Array:
         reason = str(error).splitlines()[0]
         raise FatalError(
             f"column '{column.name}' holds a value that is no {column.raw}: {reason}; correct the row, or "
-            "cast "
-            "the column in a 'query'"
+            "cast the column in a 'query'"
         ) from error
