@@ -14,7 +14,7 @@ from py4j.protocol import Py4JJavaError
 
 from icestream.connectors.s3.partitioners.iso_times import parsed
 from icestream.connectors.s3.partitioners.joda import JodaPattern
-from icestream.connectors.s3.partitioners.zones import zone_of
+from icestream.connectors.s3.zones import zone_of
 from tests.integration.jvm import java_gateway
 
 PATTERNS = [

@@ -4,17 +4,14 @@
 from __future__ import annotations
 
 import datetime as dt
-import re
-import zoneinfo
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from icestream.api.errors import ConfigError, Problem
 from icestream.api.sink import Filling
 from icestream.connectors.s3.settings import COMMIT_INTERVAL, PARTITIONERS
+from icestream.connectors.s3.zones import zone_setting
 
 _Moment = Callable[[dt.datetime], dt.datetime]
-_OFFSET: Final = re.compile(r"(?:UTC|GMT)?([+-])([0-9]{2}):?([0-9]{2})?")
 _BY_TIME: Final = PARTITIONERS[2:]
 _LOOK_SECONDS: Final = (1.0, 300.0)
 """The least and the most between two looks at records whose times may complete objects."""
@@ -40,7 +37,7 @@ def _flush_at(values: Mapping[str, Any]) -> _Moment | None:
     moments: list[_Moment] = []
     schedule, interval = (values[key] for key in _CLOCK_KEYS)
     if schedule > 0:
-        zone = time_zone(values["timezone"])
+        zone = zone_setting(values["timezone"]).tzinfo
         moments.append(lambda since: next_rotation(since, schedule, zone))
     if interval > 0:
         moments.append(lambda since: since + dt.timedelta(milliseconds=interval))
@@ -70,17 +67,3 @@ def _look_seconds(values: Mapping[str, Any]) -> float | None:
     least, most = _LOOK_SECONDS
     seconds: float = values["rotate.interval.ms"] / 1000
     return min(most, max(least, seconds))
-
-
-def time_zone(name: str) -> dt.tzinfo:
-    if name in ("UTC", "Z"):
-        return dt.UTC
-    if fixed := _OFFSET.fullmatch(name):
-        ahead = dt.timedelta(hours=int(fixed[2]), minutes=int(fixed[3] or 0))
-        if ahead < dt.timedelta(hours=24):
-            return dt.timezone(-ahead if fixed[1] == "-" else ahead)
-    # Names of files: nothing but what a list of zones has is looked for.
-    if name not in zoneinfo.available_timezones():
-        message = f"'timezone={name}' is no time zone, such as Europe/Berlin or +01:00"
-        raise ConfigError([Problem("timezone", message)])
-    return zoneinfo.ZoneInfo(name)

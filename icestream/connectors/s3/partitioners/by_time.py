@@ -17,7 +17,7 @@ from icestream.connectors.s3.partitioners.iso_times import milliseconds
 from icestream.connectors.s3.partitioners.joda import JodaPattern
 from icestream.connectors.s3.partitioners.partitioner import Encoded
 from icestream.connectors.s3.partitioners.record_fields import FoundValues, NoSuchField, values_at
-from icestream.connectors.s3.partitioners.zones import Zone
+from icestream.connectors.s3.zones import Zone
 from icestream.records.column import Column
 from icestream.records.java_classes import java_class
 from icestream.records.records import Records

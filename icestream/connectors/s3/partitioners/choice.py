@@ -11,7 +11,7 @@ from icestream.connectors.s3.partitioners.by_field import FieldPartitioner
 from icestream.connectors.s3.partitioners.by_time import Extractor, TimeBasedPartitioner
 from icestream.connectors.s3.partitioners.joda import JodaPattern
 from icestream.connectors.s3.partitioners.partitioner import DefaultPartitioner, Encoded, Partitioner
-from icestream.connectors.s3.partitioners.zones import Zone, zone_of
+from icestream.connectors.s3.zones import Zone, zone_setting
 from icestream.records.column import Column
 from icestream.records.records import Records
 
@@ -110,10 +110,7 @@ def _zone(name: str) -> Zone:
     if not name:
         message = "'timezone' must be set for a time-based partitioner, such as UTC"
         raise ConfigError([Problem("timezone", message)])
-    try:
-        return zone_of(name)
-    except ValueError as error:
-        raise ConfigError([Problem("timezone", f"'timezone={name}' cannot be used: {error}")]) from None
+    return zone_setting(name)
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from typing import Final
 import numpy as np
 
 from icestream.connectors.s3.partitioners.civil import Moment
-from icestream.connectors.s3.partitioners.zones import Zone, shown_offset
+from icestream.connectors.s3.zones import Zone, shown_offset
 
 _DAYS: Final = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 _MONTHS: Final = (

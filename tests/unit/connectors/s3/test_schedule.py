@@ -8,7 +8,8 @@ import pytest
 
 from icestream.api.errors import ConfigError
 from icestream.connectors.s3.plugin import S3SinkPlugin
-from icestream.connectors.s3.schedule import next_rotation, time_zone
+from icestream.connectors.s3.schedule import next_rotation
+from icestream.connectors.s3.zones import zone_setting
 
 HOUR = 3_600_000
 CONFIG = {
@@ -39,12 +40,12 @@ def moment(text: str) -> dt.datetime:
 def test_objects_are_complete_at_multiples_since_midnight(
     since: str, interval: int, zone: str, expected: str
 ) -> None:
-    assert next_rotation(moment(since), interval, time_zone(zone)) == moment(expected)
+    assert next_rotation(moment(since), interval, zone_setting(zone).tzinfo) == moment(expected)
 
 
 def test_a_zone_that_nobody_knows_is_refused() -> None:
     with pytest.raises(ConfigError, match="no time zone"):
-        time_zone("../../etc/passwd")
+        zone_setting("../../etc/passwd")
 
 
 def test_the_keys_of_the_clock_say_when_what_waits_is_written() -> None:

@@ -1,4 +1,5 @@
-"""Time zones as Joda names them, and how far their clocks are from UTC. Used by `by_time` and `joda`."""
+"""Time zones as Joda names them, and how far their clocks are from UTC. Used by the partitioner by time, and
+by the schedule."""
 
 from __future__ import annotations
 
@@ -12,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from icestream.api.errors import ConfigError, Problem
 from icestream.records.rows import Indexes
 
 _OFFSET: Final = re.compile(
@@ -37,6 +39,13 @@ class Zone:
     id: str
     """As Joda prints it."""
     offset_ms: int | None = None
+
+    @property
+    def tzinfo(self) -> dt.tzinfo:
+        """The same for Python's datetimes."""
+        if self.offset_ms is None:
+            return zoneinfo.ZoneInfo(self.id)
+        return dt.timezone(self.offset_ms * _MILLISECOND) if self.offset_ms else dt.UTC
 
     def offsets(self, moments: Indexes) -> Indexes:
         """How many milliseconds its clocks are ahead of UTC at these moments."""
@@ -78,6 +87,14 @@ class Zone:
             offsets[doubtful[in_gap]] = near[doubtful[in_gap]]
         found: Indexes = local - offsets
         return found
+
+
+def zone_setting(name: str) -> Zone:
+    """What `timezone` names. ConfigError if Joda knows no such zone."""
+    try:
+        return zone_of(name)
+    except ValueError as error:
+        raise ConfigError([Problem("timezone", f"'timezone={name}' cannot be used: {error}")]) from None
 
 
 def zone_of(name: str) -> Zone:
