@@ -69,7 +69,7 @@ class ResumeFinder:
         if self.routed is not None:
             return self._find_routed(self.routed)
         found: Sequence[FoundCheckpoint] = [target.found() for target in self.targets]
-        if self._finish_commits():
+        if self._finish_commits(found):
             found = [target.found() for target in self.targets]
         for target in self.targets:
             # What cannot be written is told now, and not with the first record.
@@ -108,9 +108,14 @@ class ResumeFinder:
                 self._publisher.publish(checkpoints[0].commit, [], [], resume.start)
         return resume
 
-    def _finish_commits(self) -> bool:
+    def _finish_commits(self, found: Sequence[FoundCheckpoint]) -> bool:
         """Whether something that a target had lost of its last commit was written again."""
         left = [(target, one) for target in self.targets if (one := target.unfinished()) is not None]
+        if left:
+            # What another topic of the name has at these offsets are other records.
+            self._topics.note_targets(found)
+            self._topics.refresh()
+            self._topics.refuse_others([item.checkpoint for item in found if item.checkpoint])
         for target, one in left:
             pieces = one.batch.slices()
             beginnings = self._kafka.beginnings([piece.partition for piece in pieces])
@@ -124,7 +129,13 @@ class ResumeFinder:
             _log.warning("%s; it is written again", one.lost, extra={"connector": self._job.name})
             task = TargetTask(target.name, one.plan, one.batch.start)
             plan = SinkPlan(self._sink.writer, [task], whole_partitions=self._sink.whole_partitions)
-            target.finish(self._runner.run(one.batch, plan).staged[target.name])
+            staged = self._runner.run(one.batch, plan).staged[target.name]
+            try:
+                self._topics.refuse_recreated_since(sorted({piece.partition.topic for piece in pieces}))
+            except SourceUnavailable:
+                target.discard(staged)
+                raise
+            target.finish(staged)
         return bool(left)
 
     def _find_routed(self, routed: RoutedTargets) -> ResumePoint:

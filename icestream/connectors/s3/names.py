@@ -10,6 +10,8 @@ from icestream.api.offsets import Partition
 
 LONGEST_KEY: Final = 1024
 """Bytes of a key, in S3."""
+HIDDEN: Final = ".icestream"
+"""The folder in which a folder of objects has what is not visible."""
 _CONTROLS: Final = re.compile(r"[\x00-\x1f\x7f]")
 _STEPS: Final = re.compile(r"(?:^|[/\\])\.\.?(?:[/\\]|$)")
 
@@ -54,6 +56,12 @@ class ObjectNames:
         limit = self.longest_step
         if limit is not None and any(len(step.encode()) > limit for step in folder.split("/")):
             return f"the folder '{folder[:100]}…' has a name of more than {limit} bytes in it"
+        delim = re.escape(self.file_delim)
+        file = rf"{re.escape(topic)}{delim}[0-9]+{delim}[0-9]{{{self.offset_width},}}.*"
+        if limit is not None and any(
+            step == HIDDEN or re.fullmatch(file, step) is not None for step in folder.split("/")
+        ):
+            return f"the folder '{folder[:100]}' has a step in it that is a name for files"
         longest = self.key("", topic, Partition(topic, 99_999), 10**18, f".headers{extension}")
         if limit is not None and len(longest.rpartition("/")[2].encode()) > limit:
             return f"the topic '{topic[:100]}…' makes names of files of more than {limit} bytes"

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from icestream.api.batch import Batch, Counts
+from icestream.api.batch import Batch, Counts, Staged
 from icestream.api.checkpoint import TopicIds, checkpoint_after
 from icestream.api.errors import (
     Fenced,
@@ -17,6 +17,7 @@ from icestream.api.errors import (
     SourceUnavailable,
 )
 from icestream.api.offsets import Offsets, Partition
+from icestream.api.sink import Unfinished
 from icestream.jobs.sink_job import DeadLetterSettings
 from icestream.jobs.sink_manager import SinkManager
 from icestream.kafka.topics import GroupOffset
@@ -166,6 +167,26 @@ def test_a_topic_created_anew_stops_the_job() -> None:
     with pytest.raises(SourceRecreated, match="created again"):
         world.tick(2.0)
     assert world.table.rows == 10
+
+
+def test_what_a_target_has_lost_is_not_written_again_from_another_topic_of_the_name(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    world = World({0: 10})
+    world.tick()
+    finished: list[Staged] = []
+    first = Partition("t", 0)
+    lost = Unfinished(Batch("lost", Offsets({first: 0}), Offsets({first: 10})), None, "an upload is lost")
+    monkeypatch.setattr(world.table, "unfinished", lambda: None if finished else lost, raising=False)
+    monkeypatch.setattr(world.table, "finish", finished.append, raising=False)
+    world.kafka.id = "id-2"
+    world.manager = world.new_manager()
+    with pytest.raises(SourceRecreated, match="created again"):
+        world.tick(2.0)
+    assert finished == []
+    world.kafka.id = "id-1"
+    world.tick(2.0)
+    assert len(finished) == 1
 
 
 def test_a_topic_created_anew_while_a_batch_is_staged_is_not_committed() -> None:

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import IO, Final
 
 from icestream.api.errors import SinkUnavailable
+from icestream.connectors.s3.names import HIDDEN
 from icestream.connectors.s3.stores.store import (
     Exists,
     NoSuchUpload,
@@ -27,7 +28,6 @@ from icestream.connectors.s3.stores.store import (
     Upload,
 )
 
-HIDDEN: Final = ".icestream"
 _UPLOADS: Final = "uploads"
 _FACTS: Final = "facts"
 _BLOCK: Final = 2**20

@@ -52,3 +52,12 @@ def test_a_topic_whose_files_no_folder_can_have_is_refused_before_anything_is_co
     assert refusal is not None and "more than 255 bytes" in refusal
     assert ObjectNames().refusal(names.folder(topic, "partition=0"), topic, ".json") is None
     assert names.refusal(names.folder("t" * 200, "partition=0"), "t" * 200, ".json") is None
+
+
+@pytest.mark.parametrize("value", ["a/.icestream/b", "1/events+0+0000000000.json"])
+def test_a_value_that_takes_the_place_of_a_file_is_refused_where_files_are(value: str) -> None:
+    """Its object could never be completed, nor any after it."""
+    names = ObjectNames(longest_step=255)
+    folder = names.folder("events", f"f={value}")
+    assert "a name for files" in (names.refusal(folder, "events", ".json") or "")
+    assert ObjectNames().refusal(folder, "events", ".json") is None
