@@ -51,22 +51,27 @@ class JsonWriter:
         """The bytes of each value; raises ConversionError if there are some that Java would not write."""
         if value is None:
             return [None] * length
-        texts = self._payloads(value)
+        before, after = "", ""
         if self.has_schemas:
             schema = value.schema if isinstance(value, Column) else None
-            before = '{"schema":' + self._schema_text(schema) + ',"payload":'
-            texts = pc.binary_join_element_wise(before, texts, "}", "")
-        found: Sequence[bytes | None] = texts.cast(pa.binary()).to_pylist()
+            before, after = '{"schema":' + self._schema_text(schema) + ',"payload":', "}"
+        found: Sequence[bytes | None] = self._payloads(value, before, after).cast(pa.binary()).to_pylist()
         return found
 
-    def _payloads(self, value: Typed) -> pa.Array:
+    def _payloads(self, value: Typed, before: str, after: str) -> pa.Array:
+        """JSON of each value, between these two."""
         if isinstance(value, Column) and value.schema is not None:
             failed = np.zeros(len(value), np.bool_)
-            texts = self._texts(value.values, value.schema, failed)
+            if value.schema.kind is Kind.STRUCT and not value.values.null_count:
+                # All in one go: a schema may be much longer than the values after it.
+                texts = self._structs(value.values, value.schema, failed, before, after)
+            else:
+                texts = _between(before, self._texts(value.values, value.schema, failed), after)
             if failed.any():
                 raise ConversionError(dict.fromkeys(np.flatnonzero(failed).tolist(), _REQUIRED))
             return texts
-        return pa.array(plain_texts(plain(value, len(value), self._leaves)), pa.string())
+        texts = pa.array(plain_texts(plain(value, len(value), self._leaves)), pa.string())
+        return _between(before, texts, after)
 
     def _schema_text(self, schema: ConnectSchema | None) -> str:
         if schema is None:
@@ -110,16 +115,24 @@ class JsonWriter:
             return _base64_decimals(values, int(schema.parameter(SCALE) or 0))
         return _scalars(values)
 
-    def _structs(self, values: pa.Array, schema: ConnectSchema, failed: Flags) -> pa.Array:
+    def _structs(
+        self, values: pa.Array, schema: ConnectSchema, failed: Flags, before: str = "", after: str = ""
+    ) -> pa.Array:
         parts: list[Any] = []
+        between = before + "{"
         for name, child in children(Column(values, schema)).items():
             assert child.schema is not None
-            texts = self._texts(child.values, child.schema, failed)
-            comma = "," if parts else "{"
-            parts += [f"{comma}{object_text(name)}:", texts]
+            between += f"{object_text(name)}:"
+            if child.schema.kind is Kind.STRING and not child.values.null_count:
+                # Its quotation marks go with the name, which saves a copy of each text.
+                parts += [between + '"', json_escaped(child.values)]
+                between = '",'
+            else:
+                parts += [between, self._texts(child.values, child.schema, failed)]
+                between = ","
         if not parts:
-            return pa.array(["{}"] * len(values), pa.string())
-        return pc.binary_join_element_wise(*parts, "}", "")
+            return pa.array([f"{before}{{}}{after}"] * len(values), pa.string())
+        return pc.binary_join_element_wise(*parts, between[:-1] + "}" + after, "")
 
     def _lists(self, values: pa.Array, of: ConnectSchema, failed: Flags) -> pa.Array:
         items = values.flatten()
@@ -139,6 +152,10 @@ class JsonWriter:
             return _joined(pairs, lengths, inner, failed, "{}")
         pairs = pc.binary_join_element_wise("[", pc.binary_join_element_wise(shown, texts, ","), "]", "")
         return _joined(pairs, lengths, inner, failed, "[]")
+
+
+def _between(before: str, texts: pa.Array, after: str) -> pa.Array:
+    return pc.binary_join_element_wise(before, texts, after, "") if before or after else texts
 
 
 def _joined(texts: pa.Array, lengths: Any, inner: Flags, failed: Flags, brackets: str) -> pa.Array:
@@ -204,20 +221,32 @@ def _unscaled(value: Decimal, scale: int) -> str:
 
 def json_escaped(column: pa.Array) -> pa.Array:
     """Escaped as Jackson does by default: quotation marks, backslashes and control characters."""
-    text = b"" if column.buffers()[2] is None else column.buffers()[2].to_pybytes()
+    text = _letters(column)
+    if not text:
+        return column
     for letter in ("\\", '"'):
         if letter.encode() in text:
             column = pc.replace_substring(column, letter, "\\" + letter)
-    if len(text.translate(None, _CONTROLS)) != len(text):
+    if np.frombuffer(text, np.uint8).min() < len(_CONTROLS):
         for code in sorted(set(text) & set(_CONTROLS)):
             column = pc.replace_substring(column, chr(code), _SHORT_ESCAPES.get(code, f"\\u{code:04X}"))
-    if _BEYOND_BMP.search(text):
+    if not text.isascii() and _BEYOND_BMP.search(text):
         # What Java keeps as two characters, such as emoji, is escaped too, and nothing else beyond ASCII.
         column = pa.array(
             [None if line is None else _TWO_UNITS.sub(_escaped, line) for line in column.to_pylist()],
             pa.string(),
         )
     return column
+
+
+def _letters(column: pa.Array) -> bytes:
+    """All texts of a column in one: of a slice, those of the slice."""
+    _, bounds, held = column.buffers()
+    if held is None or not len(column):
+        return b""
+    offsets = np.frombuffer(bounds, np.int32)
+    first, last = int(offsets[column.offset]), int(offsets[column.offset + len(column)])
+    return bytes(held.slice(first, last - first).to_pybytes())
 
 
 def _escaped(found: re.Match[str]) -> str:

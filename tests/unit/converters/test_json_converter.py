@@ -251,6 +251,46 @@ def test_strings_are_escaped_as_jackson_does() -> None:
         assert plain in written
 
 
+ODD_TEXTS = ["", "plain", 'a "quoted" \\ one', "line\nbreak\x01", "é ✓", "smile \U0001f642", "NULL"]
+
+
+@pytest.mark.parametrize("has_schemas", ["true", "false"])
+@pytest.mark.parametrize("first", range(len(ODD_TEXTS)))
+@pytest.mark.parametrize("has_null", [True, False])
+def test_texts_of_records_are_written_as_by_themselves(has_schemas: str, first: int, has_null: bool) -> None:
+    """Whatever stands beside them, and in the part of a column that is not asked for."""
+    optional = ConnectSchema(Kind.STRING, optional=True)
+    schema = struct(("a", STRING), ("n", ConnectSchema(Kind.INT32)), ("b", optional), ("c", STRING))
+    rows = pa.array(
+        [
+            {"a": text, "n": place, "b": None if has_null and place == len(ODD_TEXTS) - 1 else text, "c": text}
+            for place, text in enumerate(ODD_TEXTS)
+        ],
+        schema.arrow_type,
+    ).slice(first)
+    converter = JsonConverter.configured({"schemas.enable": has_schemas}, False)
+    alone = JsonConverter.configured(PLAIN, False)
+    written = converter.from_connect("t", Column(rows, schema), len(rows))
+    for row, found in zip(rows.to_pylist(), written, strict=True):
+        a, b, c = (
+            (alone.from_connect("t", Column(pa.array([row[name]], pa.string()), optional), 1)[0] or b"").decode()
+            for name in "abc"
+        )
+        payload = f'{{"a":{a},"n":{row["n"]},"b":{b},"c":{c}}}'
+        assert found is not None
+        if has_schemas == "false":
+            assert found == payload.encode()
+        else:
+            assert found.endswith(f',"payload":{payload}}}'.encode())
+            assert json.loads(found)["payload"] == row
+
+
+def test_records_without_fields_carry_their_schema() -> None:
+    nothing = Column(pa.array([{}, {}], pa.struct([])), struct())
+    written = JsonConverter.configured({}, False).from_connect("t", nothing, 2)
+    assert written == [b'{"schema":{"type":"struct","fields":[],"optional":false},"payload":{}}'] * 2
+
+
 def test_strings_carry_their_schema_unless_told_otherwise() -> None:
     text = Column(pa.array(["a", ""]), STRING)
     assert JsonConverter.configured({}, False).from_connect("t", text, 2) == [

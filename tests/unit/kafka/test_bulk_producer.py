@@ -46,3 +46,14 @@ def test_a_record_that_kafka_does_not_take_is_told() -> None:
     with pytest.raises(SourceUnavailable, match="1 were not delivered"):
         producer.flush(60)
     producer.close()
+
+
+def test_records_wait_for_room_and_none_is_left_out() -> None:
+    """The queue has room for ten; those that no broker takes make room in the end, and each is told of."""
+    settings = {"bootstrap.servers": "127.0.0.1:1", "queue.buffering.max.messages": "10"}
+    producer = BulkProducer({**settings, "message.timeout.ms": "100"})
+    with pytest.raises(SourceUnavailable, match=r"(1\d|20) were not delivered"):
+        producer.send(OutgoingColumns("t", [b"v"] * 20, partitions=[0] * 20))
+    with pytest.raises(SourceUnavailable, match="10 were not delivered"):
+        producer.flush(60)
+    producer.close()
