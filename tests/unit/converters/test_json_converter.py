@@ -263,7 +263,12 @@ def test_texts_of_records_are_written_as_by_themselves(has_schemas: str, first: 
     schema = struct(("a", STRING), ("n", ConnectSchema(Kind.INT32)), ("b", optional), ("c", STRING))
     rows = pa.array(
         [
-            {"a": text, "n": place, "b": None if has_null and place == len(ODD_TEXTS) - 1 else text, "c": text}
+            {
+                "a": text,
+                "n": place,
+                "b": None if has_null and place == len(ODD_TEXTS) - 1 else text,
+                "c": text,
+            }
             for place, text in enumerate(ODD_TEXTS)
         ],
         schema.arrow_type,
@@ -273,7 +278,9 @@ def test_texts_of_records_are_written_as_by_themselves(has_schemas: str, first: 
     written = converter.from_connect("t", Column(rows, schema), len(rows))
     for row, found in zip(rows.to_pylist(), written, strict=True):
         a, b, c = (
-            (alone.from_connect("t", Column(pa.array([row[name]], pa.string()), optional), 1)[0] or b"").decode()
+            (
+                alone.from_connect("t", Column(pa.array([row[name]], pa.string()), optional), 1)[0] or b""
+            ).decode()
             for name in "abc"
         )
         payload = f'{{"a":{a},"n":{row["n"]},"b":{b},"c":{c}}}'
