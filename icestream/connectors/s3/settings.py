@@ -60,8 +60,11 @@ _REGION: Final = re.compile(r"[a-z0-9\-]{1,40}")
 
 
 def _bucket(value: str) -> str | None:
+    if _BUCKET.fullmatch(value):
+        return None
     return (
-        None if _BUCKET.fullmatch(value) else "it is no name of a bucket; write it without s3:// and folders"
+        "it is no name of a bucket; write 3 to 255 letters, digits, dots and dashes, "
+        "without s3:// and folders"
     )
 
 
