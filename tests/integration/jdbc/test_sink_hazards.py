@@ -11,7 +11,7 @@ from icestream.api.errors import ConfigError, SinkUnavailable
 from icestream.connectors.jdbc.dialects.base import rows_of
 from icestream.embedded.kafka import Broker
 from tests.databases import Server
-from tests.integration.jdbc.sink_job import SinkTest
+from tests.integration.jdbc.sink_job import SinkTest, with_schema
 
 
 @pytest.fixture
@@ -102,3 +102,31 @@ def test_sqlite_keeps_no_staged_rows(broker: Broker, tmp_path: Path) -> None:
     connection = job.manager._sink._sink._session._connection  # type: ignore[attr-defined]
     assert rows_of(connection, "SELECT count(*) FROM sqlite_temp_master") == [(0,)]
     job.close()
+
+
+@pytest.mark.parametrize("mode", ["upsert", "insert"])
+def test_two_schemas_in_turns_are_two_staging_tables_and_keys_keep_their_order(
+    job: SinkTest, mode: str
+) -> None:
+    """One table for each turn would be more than a database can lock."""
+    tables: list[int] = []
+
+    def reached(point: str) -> None:
+        if point == "staged":
+            tables.append(len(job.rows("SELECT 1 FROM pg_class WHERE relname LIKE 'icestream_stage_%'")))
+
+    job.reached = reached
+    fields = ("a", "b")
+    of_key = 4 if mode == "upsert" else 1
+    rows = [(at // of_key, fields[at // 2 % 2], at) for at in range(400)]
+    is_key = "PRIMARY KEY" if mode == "upsert" else ""
+    job.sql(f"CREATE TABLE T (id BIGINT {is_key}, a BIGINT, b BIGINT)")
+    before = len(job.rows("SELECT 1 FROM pg_class WHERE relname LIKE 'icestream_stage_%'"))
+    job.produce(*(with_schema({"id": "int64", name: "int64"}, {"id": key, name: n}) for key, name, n in rows))
+    keys = {"insert.mode": "upsert", "pk.mode": "record_value", "pk.fields": "id"}
+    job.run({"value.converter.schemas.enable": "true", **(keys if mode == "upsert" else {})})
+    assert max(tables) - before <= 4
+    expected: dict[int, dict[str, int]] = {}
+    for key, name, n in rows:
+        expected.setdefault(key, {})[name] = n
+    assert job.rows() == [(key, held.get("a"), held.get("b")) for key, held in sorted(expected.items())]

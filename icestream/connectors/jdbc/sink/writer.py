@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.types as pt
 
 from icestream.api.batch import Failure, Staged
 from icestream.api.errors import FatalError
@@ -176,7 +178,7 @@ class _Table:
     ) -> None:
         """Stage what is new to the table, in the order of the records; adds to `failed`."""
         fresh = origins.at_or_after(self._start)
-        for kinds, rows, index in _in_order(made, fresh, failed):
+        for kinds, rows, index in _in_order(made, fresh, failed, self._plan.keys):
             refused = self._stage.add(rows, kinds, origins.take(index))
             failed |= {int(index[at]): _sql_failure(why) for at, why in refused.items()}
 
@@ -193,10 +195,10 @@ def _sql_failure(reason: str) -> Failure:
 
 
 def _in_order(
-    made: Sequence[tuple[int, Made]], fresh: Flags, failed: dict[int, Failure]
+    made: Sequence[tuple[int, Made]], fresh: Flags, failed: dict[int, Failure], keys: Sequence[str]
 ) -> list[tuple[Indexes, pa.Table, Indexes]]:
     """Kinds, rows and rows of the chunk, in runs of rows that have the same columns. A deletion has none but
-    its key, and goes with any."""
+    its key, and goes with any. Rows of one key keep their order."""
     kept: list[tuple[int, Made]] = []
     for kind, one in made:
         mine = one.without(failed) if failed else one
@@ -225,14 +227,44 @@ def _in_order(
         ]
     )[order]
     which = _filled_forward(which)
-    bounds = [0, *(np.flatnonzero(np.diff(which)) + 1).tolist(), len(which)]
+    # Each run is a staging table. Two producers with two schemas make as many runs as records, so rows are
+    # put together as far as the order of each key allows.
+    tables = [one.rows for _, one in kept]
+    known = [name for name in keys if any(name in table.column_names for table in tables)]
+    rounds = _rounds(_together(tables, known).take(pa.array(order)), which)
+    together = np.lexsort((which, rounds))
+    order, which, rounds = order[together], which[together], rounds[together]
+    changes = (np.diff(which) != 0) | (np.diff(rounds) != 0)
+    bounds = [0, *(np.flatnonzero(changes) + 1).tolist(), len(which)]
+    wholes = [_together(tables, columns) for columns in sets]
     runs = []
     for low, high in itertools.pairwise(bounds):
-        columns = sets[int(which[low])]
         positions = order[low:high]
-        whole = _together([one.rows for _, one in kept], columns)
-        runs.append((kinds[positions], whole.take(pa.array(positions)), index[positions]))
+        rows = wholes[int(which[low])].take(pa.array(positions))
+        runs.append((kinds[positions], rows, index[positions]))
     return runs
+
+
+def _rounds(keys: pa.Table, which: Indexes) -> Indexes:
+    """For rows in their order, in which round of all sets of columns, each in its turn, a row may be staged:
+    the first, unless one of its key was before it in a set that comes later."""
+    number = np.zeros(len(which), np.int64)
+    for column in keys.itercolumns():
+        values = column.combine_chunks()
+        if pt.is_string(values.type):
+            # Databases may take these for one key.
+            values = pc.utf8_lower(pc.utf8_rtrim_whitespace(values))
+        codes = values.dictionary_encode("encode").indices.to_numpy()
+        number = np.unique(number * (int(codes.max()) + 1) + codes, return_inverse=True)[1]
+    if not keys.num_columns:
+        return number  # no row counts for another
+    by_key = np.argsort(number, kind="stable")
+    new_key = np.diff(number[by_key]) != 0
+    steps = np.concatenate(([0], np.cumsum((np.diff(which[by_key]) < 0) & ~new_key)))
+    first = np.concatenate(([0], np.where(new_key, steps[1:], 0)))
+    found = np.empty(len(which), np.int64)
+    found[by_key] = steps - np.maximum.accumulate(first)
+    return found
 
 
 def _filled_forward(which: Indexes) -> Indexes:
