@@ -10,7 +10,7 @@ from typing import Final
 
 import pytest
 
-from icestream.connectors.s3.settings import S3_SINK, WITHOUT_EFFECT
+from icestream.connectors.s3.keys import S3_SINK, WITHOUT_EFFECT
 from tests.test_iceberg_key_list import TESTS, mentions, source_of
 
 KEYS: Final = "behaviours/test_s3_keys.py"

@@ -16,8 +16,8 @@ from icestream import aws_roles
 from icestream.api.errors import ConfigError, SinkUnavailable
 from icestream.aws_roles import Keys, Role
 from icestream.cluster.allowed_hosts import host_problems
+from icestream.connectors.s3.keys import WITHOUT_EFFECT
 from icestream.connectors.s3.plugin import S3SinkPlugin
-from icestream.connectors.s3.settings import WITHOUT_EFFECT
 from icestream.connectors.s3.stores.opening import open_store
 from icestream.connectors.s3.target import S3Target
 from tests.behaviours.test_sinks import bucket_config, s3_subject

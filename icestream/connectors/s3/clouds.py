@@ -1,6 +1,6 @@
 """Which store of Google or Azure a config means, and its login. Nothing is opened here.
 
-`settings` and `plugin` ask for the place, `stores/cloud_opening` opens it.
+`keys`, `checks`, `settings` and `plugin` ask for the place, `stores/cloud_opening` opens it.
 """
 
 from __future__ import annotations

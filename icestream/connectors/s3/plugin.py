@@ -15,8 +15,8 @@ from icestream.api.connector import JavaClass, Probe, Retries
 from icestream.api.errors import ConfigError, Problem
 from icestream.api.sink import Sink, SinkOptions, SinkPlugin
 from icestream.api.topics_file import TopicsFileRules
-from icestream.connectors.s3 import clouds, settings
-from icestream.connectors.s3.settings import FOLDERS
+from icestream.connectors.s3 import checks, clouds, settings
+from icestream.connectors.s3.keys import FOLDERS, S3_SINK, definition
 
 _PACKAGE: Final = "io.confluent.connect.s3."
 _VERSION: Final = "12.1.9"
@@ -24,17 +24,17 @@ _VERSION: Final = "12.1.9"
 
 class S3SinkPlugin(SinkPlugin):
     classes = (JavaClass(f"{_PACKAGE}S3SinkConnector", f"{_PACKAGE}S3SinkTask", _VERSION),)
-    settings = settings.S3_SINK
+    settings = S3_SINK
     uses_spark = True
     address_keys = ("s3.proxy.url", clouds.ENDPOINT)
     worker_settings = (FOLDERS, clouds.LOGIN_FILES)
     java_loggers: ClassVar = {"io.confluent.connect.s3": ("icestream.connectors.s3", "botocore")}
 
     def definition(self, config: Config) -> ConfigDef:
-        return settings.definition(config)
+        return definition(config)
 
     def problems(self, config: Config) -> list[Problem]:
-        return [*settings.problems(config), *self._layout_problems(config)]
+        return [*checks.problems(config), *self._layout_problems(config)]
 
     def _layout_problems(self, config: Config) -> Sequence[Problem]:
         from icestream.connectors.s3.layout import layout_of
@@ -50,7 +50,7 @@ class S3SinkPlugin(SinkPlugin):
         return ()
 
     def warnings(self, config: Config) -> list[str]:
-        return settings.warnings(config)
+        return checks.warnings(config)
 
     def not_allowed(self, config: Config, worker: Config) -> list[Problem]:
         """Files of the worker only where its config says so."""
@@ -83,7 +83,7 @@ class S3SinkPlugin(SinkPlugin):
             if not settings.is_folder(config):
                 yield "store.url", address
         else:
-            regions = (one.default for one in settings.S3_SINK.settings if one.name == "s3.region")
+            regions = (one.default for one in S3_SINK.settings if one.name == "s3.region")
             region = config.get("s3.region", "").strip() or next(regions)
             yield "s3.bucket.name", f"https://s3.{region}.amazonaws.com"
 

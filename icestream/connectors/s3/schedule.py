@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from icestream.api.sink import Filling
-from icestream.connectors.s3.settings import COMMIT_INTERVAL, PARTITIONERS
+from icestream.connectors.s3.keys import COMMIT_INTERVAL, PARTITIONERS
 from icestream.connectors.s3.zones import zone_setting
 
 _Moment = Callable[[dt.datetime], dt.datetime]

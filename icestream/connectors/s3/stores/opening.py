@@ -15,14 +15,8 @@ from icestream.api.config import Config
 from icestream.api.errors import ConfigError, Problem
 from icestream.aws_roles import Keys, Role, lasting, login_of
 from icestream.connectors.s3 import clouds
-from icestream.connectors.s3.settings import (
-    AT_LEAST_ONCE,
-    PROVIDER,
-    ROLE_PROVIDER,
-    folder_of,
-    is_folder,
-    parsed,
-)
+from icestream.connectors.s3.keys import AT_LEAST_ONCE, PROVIDER, ROLE_PROVIDER
+from icestream.connectors.s3.settings import folder_of, is_folder, parsed
 from icestream.connectors.s3.stores.cloud_opening import open_cloud
 from icestream.connectors.s3.stores.folder_store import FolderStore
 from icestream.connectors.s3.stores.s3_store import NewObjects, S3Store
