@@ -17,6 +17,7 @@ from icestream.connectors.s3.keys import (
     WITHOUT_EFFECT,
 )
 
+_JSON: Final = "org.apache.kafka.connect.json.JsonConverter"
 _STRINGS: Final = "org.apache.kafka.connect.storage.StringConverter"
 
 
@@ -93,6 +94,14 @@ def warnings(config: Config) -> list[str]:
         found.append(
             "'rotate.interval.ms' has no effect with a partitioner that is not by time; write "
             "rotate.schedule.interval.ms and timezone instead, or take TimeBasedPartitioner"
+        )
+    converter = config.get("value.converter", "").strip()
+    has_schemas = config.get("value.converter.schemas.enable", "true").strip().lower() != "false"
+    if converter == _JSON and not has_schemas and config.get("format.class", "").strip() in FORMATS[1:3]:
+        found.append(
+            "AvroFormat and ParquetFormat need values with a schema, which "
+            "value.converter.schemas.enable=false does not make: such records are refused; take a converter "
+            "with schemas, or JsonFormat"
         )
     is_text = config.get("value.converter", "").strip() == _STRINGS
     if is_text and config.get("format.class", "").strip() == FORMATS[0]:

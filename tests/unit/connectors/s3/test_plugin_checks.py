@@ -43,6 +43,11 @@ def test_warnings() -> None:
     """`rotate.interval.ms` without a partitioner by time; texts that come out in quotation marks."""
     texts = {"value.converter": "org.apache.kafka.connect.storage.StringConverter"}
     assert "quotation marks" in S3SinkPlugin().warnings({**CONFIG, **texts})[0]
+    json = {"value.converter": "org.apache.kafka.connect.json.JsonConverter"}
+    plain = {**json, "value.converter.schemas.enable": "false"}
+    parquet = {**CONFIG, "format.class": f"{FORMATS}parquet.ParquetFormat"}
+    assert "need values with a schema" in S3SinkPlugin().warnings({**parquet, **plain})[0]
+    assert S3SinkPlugin().warnings({**parquet, **json}) == S3SinkPlugin().warnings({**CONFIG, **plain}) == []
     assert "rotate.schedule.interval.ms" in S3SinkPlugin().warnings({**CONFIG, "rotate.interval.ms": "5"})[0]
     assert S3SinkPlugin().warnings({**CONFIG, **HOURLY, "rotate.interval.ms": "5"}) == []
 
