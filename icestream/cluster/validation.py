@@ -184,11 +184,20 @@ def _converters(candidate: Candidate) -> Findings:
 
 
 def _plugin(candidate: Candidate) -> Findings:
-    """A plugin's own bug is told of the config that shows it, and ends nothing."""
     plugin, given = candidate.plugin, candidate.given
-    try:
+
+    def ask() -> Findings:
         problems = (*_missing_packages(candidate), *plugin.problems(given))
         return Findings(problems, tuple(plugin.warnings(given)))
+
+    return _asked(candidate, ask)
+
+
+def _asked(candidate: Candidate, ask: Callable[[], Findings]) -> Findings:
+    """A plugin's own bug is told of the config that shows it, and ends nothing."""
+    plugin = candidate.plugin
+    try:
+        return ask()
     except ConfigError as error:
         return _found(error.problems)
     except Exception as error:  # whatever the code of others raises; its text may quote a secret
@@ -223,8 +232,15 @@ def _allowed_here(candidate: Candidate) -> Findings:
     """Whether the worker lets the connector run, and with these settings of Kafka's clients."""
     plugin, given, worker = candidate.plugin, candidate.given, candidate.worker
     # Kafka's client is not even asked about a setting that nobody may override.
-    refused = plugin.not_allowed(given, worker) or policy_problems(worker, given, plugin.client_prefixes)
+    own = _asked(candidate, lambda: _found(plugin.not_allowed(given, worker))).problems
+    refused = own or policy_problems(worker, given, plugin.client_prefixes)
     return _found(refused) if refused else override_findings(worker, given, plugin.client_prefixes)
+
+
+def _hosts(candidate: Candidate) -> Findings:
+    return _asked(
+        candidate, lambda: _found(host_problems(candidate.given, candidate.worker, candidate.plugin))
+    )
 
 
 CHECKS: Final[Sequence[Callable[[Candidate], Findings]]] = (
@@ -238,7 +254,7 @@ CHECKS: Final[Sequence[Callable[[Candidate], Findings]]] = (
     _plugin,
     lambda candidate: _found(null_problems(candidate.config)),
     lambda candidate: _found(place_problems(candidate.given)),
-    lambda candidate: _found(host_problems(candidate.given, candidate.worker, candidate.plugin)),
+    _hosts,
     _allowed_here,
 )
 """All are asked, and open nothing. Of two that blame one key, the first is told first."""

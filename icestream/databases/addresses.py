@@ -14,6 +14,10 @@ from urllib.parse import parse_qsl, urlsplit
 
 FORMS: Final = "jdbc:sqlite:PATH, jdbc:postgresql://HOST/DB, jdbc:mysql://HOST/DB or jdbc:mariadb://HOST/DB"
 
+FILES: Final = ("sslrootcert", "sslcert", "sslkey", "ssl_ca")
+"""Parameters of the Python drivers that name files."""
+_MOST_SECONDS: Final = 3600
+
 Translation = Callable[[str], Mapping[str, str]]
 
 
@@ -51,7 +55,17 @@ def _whole(value: str, what: str) -> int:
 
 
 def _milliseconds(*names: str) -> Translation:
-    return lambda value: dict.fromkeys(names, str(max(1, _whole(value, "milliseconds") // 1000)))
+    return lambda value: dict.fromkeys(names, _limited(_whole(value, "milliseconds") // 1000 or 1))
+
+
+def _limited(seconds: int) -> str:
+    """None waits for ever."""
+    return str(min(seconds, _MOST_SECONDS))
+
+
+def _postgresql_connect_timeout(value: str) -> Mapping[str, str]:
+    seconds = _whole(value, "seconds")
+    return {"connect_timeout": _limited(seconds)} if seconds else {}
 
 
 def _postgresql_socket_timeout(value: str) -> Mapping[str, str]:
@@ -88,14 +102,14 @@ def _mysql_tls(value: str) -> Mapping[str, str]:
     raise ValueError("write DISABLED, REQUIRED, VERIFY_CA or VERIFY_IDENTITY")
 
 
-_POSTGRESQL_FILES: Final = ("sslrootcert", "sslcert", "sslkey")
+_POSTGRESQL_FILES: Final = FILES[:3]
 POSTGRESQL: Final = Database(
     "postgresql",
     5432,
     {
         **{name: _named(name) for name in ("sslmode", *_POSTGRESQL_FILES, "options")},
-        "connectTimeout": _named("connect_timeout"),
-        "loginTimeout": _named("connect_timeout"),
+        "connectTimeout": _postgresql_connect_timeout,
+        "loginTimeout": _postgresql_connect_timeout,
         "socketTimeout": _postgresql_socket_timeout,
         "ApplicationName": _named("application_name"),
         "ssl": _postgresql_tls,
@@ -157,7 +171,13 @@ take parameters, and of `h:1/x@evil/db` the host behind the sign."""
 
 def reading_problem(uri: str, database: Database) -> str | None:
     """Why drivers would not agree on what an address without `jdbc:` says; None if they do."""
-    if database.has_one_host and not _ONE_HOST.fullmatch(urlsplit(uri).netloc):
+    if not _ONE_READING.fullmatch(uri) and not database.has_one_host:
+        return "drivers would read it in more than one way"
+    try:
+        netloc = urlsplit(uri).netloc
+    except ValueError:
+        return "the brackets of the host do not match"
+    if database.has_one_host and not _ONE_HOST.fullmatch(netloc):
         return "the address must have one host, as HOST or HOST:PORT; write it so"
     return None if _ONE_READING.fullmatch(uri) else "drivers would read it in more than one way"
 

@@ -219,35 +219,41 @@ def _wrapped(rest: Path, kind: pa.DataType, around: pa.DataType) -> pa.DataType:
     return pa.struct([pa.field(rest[0], _wrapped(rest[1:], kind, inside))])
 
 
-def clash(fields: Mapping[Path, pa.DataType], table: Iterable[pa.Field] = ()) -> Path | None:
+def clash(
+    fields: Mapping[Path, pa.DataType], table: Iterable[pa.Field] = (), any_case: int = 0
+) -> Path | None:
     """A field that tables would take for another one: to them `{"a.b": 1}` and `{"a": {"b": 1}}` are the same
-    column. The last that is given is to blame."""
+    column, and so are `a` and `A`, down to the level `any_case`. The last that is given is to blame."""
     held = {spelled: path for one in table for spelled, path in _spellings((one.name,), one.type)}
     for top, kind in fields.items():
         for spelled, path in _spellings(top, kind) if not pt.is_null(kind) else ():
             other = held.setdefault(spelled, path)
-            if other != path and any("." in name for name in (*other, *path)):
+            dotted = any("." in name for name in (*other, *path))
+            if other != path and (dotted or len(path) == len(other) <= any_case):
                 return top
     return None
 
 
 def without_clashes(
-    fields: Mapping[Path, pa.DataType], table: Iterable[pa.Field] = ()
+    fields: Mapping[Path, pa.DataType], table: Iterable[pa.Field] = (), any_case: int = 0
 ) -> dict[Path, pa.DataType]:
     """As many of the fields as can be columns of one table; always the same ones."""
     held = list(table)
-    if clash(fields, held) is None:
+    if clash(fields, held, any_case) is None:
         return dict(fields)
     kept: dict[Path, pa.DataType] = {}
     for path in sorted(fields):
-        if clash({**kept, path: fields[path]}, held) is None:
+        if clash({**kept, path: fields[path]}, held, any_case) is None:
             kept[path] = fields[path]
     return kept
 
 
 def clash_reason(path: Path) -> str:
     name = ".".join(path)
-    return f"the record has a field '{name[:80]}', by its dots the same column as another one; rename it"
+    return (
+        f"the record has a field '{name[:80]}', by its dots the same column as another one, or but for its "
+        "case; rename it"
+    )
 
 
 def _spellings(path: Path, kind: pa.DataType) -> Iterator[tuple[str, Path]]:
@@ -277,6 +283,10 @@ class GrowthLimit:
     """Columns that the tables have by themselves: no other may have their names."""
     unfit: tuple[pa.DataType, ...] = ()
     """Types whose values cannot be written to these tables."""
+    any_case: int = 0
+    """How many levels of names are the same whatever their case."""
+    longest_column: int | None = None
+    """Bytes of the name of a column, without those inside of it."""
 
     @classmethod
     def from_config(cls, config: Config, reserved: frozenset[str] = frozenset()) -> GrowthLimit:
@@ -294,6 +304,12 @@ class GrowthLimit:
             return (
                 f"the name of the field '{long[:40]}…' has {len(long)} characters, and a new column may have "
                 f"{self.longest_name} ({NEW_NAMES.name})"
+            )
+        most = self.longest_column
+        tops = [path[0] for path in fields if len(path) == 1]
+        if most is not None and (over := [name for name in tops if len(name.encode()) > most]):
+            return (
+                f"the field '{over[0][:40]}…' is named in more than the {most} bytes that a column may have"
             )
         if (strange := next(_strange_names(fields, self.reserved), None)) is not None:
             return strange

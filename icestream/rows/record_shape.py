@@ -105,7 +105,7 @@ class RecordShape:
         if not kind.num_fields:
             return
         after = kind if self.kind is None else merged(self.kind, kind)
-        double = clash(_by_name(after))
+        double = clash(_by_name(after), any_case=self.limit.any_case)
         reason = (
             self.limit.refusal(_by_name(kind), column_count(_by_name(after)))
             if double is None
@@ -123,9 +123,9 @@ class RecordShape:
         return self._takes[1]
 
 
-def one_table(kind: pa.StructType) -> pa.StructType:
+def one_table(kind: pa.StructType, any_case: int = 0) -> pa.StructType:
     """What several tasks have found, as far as one table can have it."""
-    kept = without_clashes(_by_name(kind))
+    kept = without_clashes(_by_name(kind), any_case=any_case)
     return pa.struct([one for one in fields_of(kind) if (one.name,) in kept])
 
 

@@ -189,7 +189,7 @@ class SchemaDrift:
         after = {path: kind for path, kind in combined(self.found, fields).items() if not self._has(path)}
         if not new:
             return None
-        if (double := clash(after, self.schema)) is not None:
+        if (double := clash(after, self.schema, self.limit.any_case)) is not None:
             return clash_reason(double)
         return self.limit.refusal(new, column_count(after))
 
@@ -214,7 +214,8 @@ def limited_to(
     """New fields of several tasks, no more than a table may get; what changes a field that it has stays."""
     table = SchemaDrift(schema)
     changes = {path: kind for path, kind in fields.items() if table._has(path) or pt.is_null(kind)}
-    new = without_clashes({path: kind for path, kind in fields.items() if path not in changes}, schema)
+    others = {path: kind for path, kind in fields.items() if path not in changes}
+    new = without_clashes(others, schema, limit.any_case)
     return {**changes, **(new if column_count(new) <= limit.columns else trimmed(new, limit.columns))}
 
 

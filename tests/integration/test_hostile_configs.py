@@ -6,6 +6,7 @@ After each attack the worker answers, and nothing has been loaded, run, created 
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 import threading
@@ -60,7 +61,9 @@ class Attacked:
     def validate(self, config: dict[str, str]) -> dict[str, list[str]]:
         """The errors by key."""
         answer = httpx.put(
-            f"{self.url}/connector-plugins/IcebergSink/config/validate", json=config, timeout=60
+            f"{self.url}/connector-plugins/{config['connector.class']}/config/validate",
+            json=config,
+            timeout=60,
         )
         assert answer.status_code == 200, answer.text
         values = [one["value"] for one in answer.json()["configs"]]
@@ -183,6 +186,8 @@ class Inner(BaseHTTPRequestHandler):
         body = json.dumps(
             {"message": "inner-secret", "error": {"message": "inner-secret", "type": "inner-secret"}}
         )
+        if "xml" in self.path:
+            body = "<Error><Code>inner-secret</Code><Message>inner-secret</Message></Error>"
         self.send_response(403 if "config" in self.path else 500)
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
@@ -223,3 +228,121 @@ def test_no_file_of_the_worker_is_read(worker: Attacked) -> None:
     answer = httpx.post(f"{worker.url}/connectors", json={"name": "f", "config": config}, timeout=60)
     assert answer.status_code == 400
     assert "is switched off" in answer.json()["message"]
+
+
+# -- S3, Delta and JDBC --
+
+S3 = {
+    "name": "attack",
+    "connector.class": "io.confluent.connect.s3.S3SinkConnector",
+    "topics": "t",
+    "s3.bucket.name": "bucket",
+    "format.class": "io.confluent.connect.s3.format.json.JsonFormat",
+    "flush.size": "3",
+    "store.url": "http://127.0.0.1:1",
+    "aws.access.key.id": "a",
+    "aws.secret.access.key": "hush",
+}
+ROLE = {
+    "s3.credentials.provider.class": "io.confluent.connect.s3.auth.AwsAssumeRoleCredentialsProvider",
+    "s3.credentials.provider.sts.role.arn": "arn:aws:iam::123456789012:role/x",
+}
+DELTA = {
+    "name": "attack",
+    "connector.class": "io.icestream.connect.delta.DeltaSinkConnector",
+    "topics": "t",
+    "delta.tables": "t",
+    "delta.location": "s3://bucket/lake",
+}
+JDBC = {
+    "name": "attack",
+    "connector.class": "io.confluent.connect.jdbc.JdbcSinkConnector",
+    "topics": "t",
+    "auto.create": "true",
+}
+SOURCE = {
+    "name": "attack",
+    "connector.class": "io.confluent.connect.jdbc.JdbcSourceConnector",
+    "mode": "bulk",
+    "topic.prefix": "t",
+}
+
+
+@pytest.fixture(scope="module")
+def walled(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Attacked]:
+    """A worker whose connectors reach few hosts."""
+    hosts = {"icestream.allowed.hosts": "s3.amazonaws.com,s3.us-west-2.amazonaws.com,127.0.0.1"}
+    yield from _started(tmp_path_factory.mktemp("walled"), **hosts)
+
+
+@pytest.mark.parametrize(
+    ("key", "config"),
+    [
+        ("s3.bucket.name", {**S3, "store.url": "", "s3.region": "cn-north-1"}),
+        ("s3.credentials.provider.sts.region", {**S3, **ROLE}),
+        ("delta.storage.s3.region", {**DELTA, "delta.storage.s3.region": "evil.com:1/"}),
+        ("delta.storage.s3.endpoint", {**DELTA, "delta.storage.s3.endpoint": "http://127.0.0.1@evil.com"}),
+        ("delta.location", {**DELTA, "delta.location": "s3://evil.com:1/x"}),
+        ("connection.url", {**JDBC, "connection.url": "jdbc:postgresql://127.0.0.1,evil.com/db"}),
+        ("connection.url", {**SOURCE, "connection.url": "jdbc:mysql://evil.com/db"}),
+    ],
+)
+def test_no_host_is_reached_by_another_way(walled: Attacked, key: str, config: dict[str, str]) -> None:
+    assert key in walled.validate(config)
+
+
+@pytest.mark.parametrize(
+    ("key", "config"),
+    [
+        ("filename.offset.zero.pad.width", {**S3, "filename.offset.zero.pad.width": "2147483647"}),
+        ("timezone", {**S3, "timezone": "../../etc/passwd", "rotate.schedule.interval.ms": "1"}),
+        ("store.url", {**S3, "store.url": "http://["}),
+        ("store.url", {**S3, "store.url": "file:///x\0"}),
+        ("s3.proxy.url", {**S3, "s3.proxy.url": "http://["}),
+        ("aws.access.key.id", {**S3, "aws.access.key.id": "a\r\nX-Header: b"}),
+        ("delta.location", {**DELTA, "delta.location": "s3://["}),
+        ("delta.storage.s3.endpoint", {**DELTA, "delta.storage.s3.endpoint": "u:hush@h"}),
+        ("delta.storage.s3.endpoint", {**DELTA, "delta.storage.s3.endpoint": "http://u:hush@h"}),
+        ("connection.url", {**JDBC, "connection.url": "jdbc:mysql://[/db"}),
+        ("connection.url", {**JDBC, "connection.url": "jdbc:postgresql://h/db?connectTimeout=x"}),
+    ],
+)
+def test_strange_values_are_told_by_their_keys(worker: Attacked, key: str, config: dict[str, str]) -> None:
+    errors = worker.validate(config)
+    assert key in errors
+    assert "hush" not in str(errors)
+
+
+def test_absurd_times_and_tries_keep_nobody(worker: Attacked) -> None:
+    longest = str(2**63 - 1)
+    absurd = {
+        "rotate.schedule.interval.ms": longest,
+        "icestream.s3.commit.interval.ms": longest,
+        "retry.backoff.ms": longest,
+        "s3.part.retries": "2147483647",
+    }
+    (told,) = worker.validate({**S3, **absurd, "timezone": "UTC"})["store.url"]
+    assert "Could not connect" in told
+
+
+def test_a_certificate_that_is_a_pipe_is_not_waited_for(worker: Attacked, tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    url = f"jdbc:mysql://127.0.0.1:1/db?sslMode=VERIFY_CA&serverSslCert={pipe}"
+    for config in (JDBC, SOURCE):
+        (told,) = worker.validate({**config, "connection.url": url})["connection.url"]
+        assert "is not a regular file" in told
+
+
+def test_validate_creates_no_sqlite_database(worker: Attacked) -> None:
+    before = worker.files()
+    url = {"connection.url": f"jdbc:sqlite:{worker.folder}/new.db"}
+    worker.validate({**JDBC, **url})
+    assert "there is no database" in worker.validate({**SOURCE, **url})["connection.url"][0]
+    assert worker.files() == before
+
+
+def test_what_an_inner_store_answers_is_not_told(worker: Attacked, inner: str) -> None:
+    errors = worker.validate({**S3, "store.url": f"{inner}/xml"})
+    assert "store.url" in errors
+    assert "inner-secret" not in str(errors)

@@ -203,6 +203,11 @@ _TABLE_SETTINGS: Final = (
     ("partition-by", "Partition columns, if we create the table."),
     ("route-regex", "Records whose route field it matches as a whole go to this table."),
 )
+_BUCKET: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._\-]*")
+_REGION: Final = re.compile(r"[a-z0-9\-]{1,40}")
+_ENDPOINT: Final = re.compile(
+    r"https?://(?:[A-Za-z0-9._\-]+|\[[0-9a-fA-F:.]+\])(?::[0-9]{1,5})?(?:/[\w./\-]*)?"
+)
 _TABLE_KEY: Final = re.compile(rf"delta\.table\.(.+)\.(?:{'|'.join(name for name, _ in _TABLE_SETTINGS)})")
 
 
@@ -327,7 +332,9 @@ def location_problem(value: str) -> str | None:
     if any(part == ".." for part in parts.path.split("/")):
         return "leads upwards by '..'; write the folder itself"
     if parts.scheme in S3_SCHEMES:
-        return None if parts.netloc and parts.path.strip("/") else "lacks bucket or folder; write both"
+        if not _BUCKET.fullmatch(parts.netloc):
+            return "has no name of a bucket; write s3://bucket/folder"
+        return None if parts.path.strip("/") else "lacks bucket or folder; write both"
     if parts.netloc:
         return "is neither a folder of this machine nor S3; write s3://bucket/folder or /folder"
     if not parts.path.startswith("/") or posixpath.normpath(parts.path) == "/":
@@ -336,12 +343,19 @@ def location_problem(value: str) -> str | None:
 
 
 def _storage_problems(config: Config) -> list[Problem]:
-    endpoint = config.get(f"{S3}endpoint", "").strip()
+    endpoint, region = (config.get(f"{S3}{name}", "").strip() for name in ("endpoint", "region"))
     found = []
-    if endpoint and urlsplit(endpoint).scheme not in ("http", "https"):
+    if endpoint and not _ENDPOINT.fullmatch(endpoint):
+        # Not shown: it may hold a password.
         found.append(
-            Problem(f"{S3}endpoint", f"'{S3}endpoint={endpoint}' lacks its scheme; write http:// or https://")
+            Problem(
+                f"{S3}endpoint",
+                f"'{S3}endpoint' lacks its scheme or is no address; write it as https://host:port",
+            )
         )
+    if region and not _REGION.fullmatch(region):
+        # It is part of the name of a host.
+        found.append(Problem(f"{S3}region", f"'{S3}region' is no region of AWS, such as eu-central-1"))
     given = [bool(config.get(f"{S3}{name}", "").strip()) for name in ("access-key-id", "secret-access-key")]
     if any(given) and not all(given):
         key = f"{S3}{'secret-access-key' if given[0] else 'access-key-id'}"

@@ -29,6 +29,8 @@ RESERVED: Final = frozenset({"_change_type", "_commit_version", "_commit_timesta
 _MERGE_SECONDS: Final = 3600.0
 NOT_IN_DELTA: Final = (pa.time64("us"),)
 """Types of new columns that Delta has not; records that have them are bad ones, with the reason."""
+ALL_LEVELS: Final = 1_000
+"""Delta has no two fields whose names differ in case only, at any level."""
 _MOST_OPEN: Final = 1_000
 """Tables that only records name and that stay open."""
 
@@ -39,6 +41,7 @@ def table_from(table: str, job: str, config: Config) -> DeltaSinkTable:
     limit = replace(
         GrowthLimit.from_config(config, RESERVED | OWN_COLUMNS if is_upsert(config) else RESERVED),
         unfit=NOT_IN_DELTA,
+        any_case=ALL_LEVELS,
     )
     any_case = settings["delta.tables.schema-case-insensitive"]
     ids = names_in(table_setting(config, table, "id-columns"))

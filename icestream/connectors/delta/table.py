@@ -172,7 +172,8 @@ class DeltaSinkTable(Target):
     def create(self, fields: NewFields) -> None:
         options = self._options
         assert options.new_table is not None
-        record = one_table(folded(fields[WHOLE]) if options.any_case else fields[WHOLE])
+        kind = folded(fields[WHOLE]) if options.any_case else fields[WHOLE]
+        record = one_table(kind, options.limit.any_case)
         record = with_columns_of(record, options.kafka_columns)
         options.new_table.create(self.name, options.location, options.storage, record)
 

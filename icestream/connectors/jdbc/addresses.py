@@ -168,5 +168,12 @@ def driver_of(config: Config) -> Mapping[str, str]:
     return {module: EXTRAS[module]} if module else {}
 
 
+def missing_file(address: DatabaseAddress) -> str | None:
+    """Why a SQLite database is not there yet; None if it is. To open one makes it."""
+    if address.kind != "sqlite" or Path(address.database).exists():
+        return None
+    return f"there is no database '{address.database}'"
+
+
 def _problem(key: str, message: str) -> ConfigError:
     return ConfigError([Problem(key, f"{key}: {message}.")])

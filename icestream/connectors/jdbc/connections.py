@@ -12,12 +12,15 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 
+from icestream import named_files
 from icestream.api.config import Config
 from icestream.api.errors import ConfigError, FatalError, Problem, SinkUnavailable
 from icestream.connectors.jdbc.addresses import EXTRAS, URL, DatabaseAddress, database_address
 from icestream.connectors.jdbc.dialects import dialect_of
 from icestream.connectors.jdbc.dialects.base import Connection, Dialect, ErrorKind, TableId
+from icestream.databases.addresses import FILES
 from icestream.waits import waiting_for
 
 _log = logging.getLogger(__name__)
@@ -64,6 +67,7 @@ def connect(access: Access, sleep: Callable[[float], None] = time.sleep) -> Conn
 
     SinkUnavailable after the last attempt; FatalError at once if the login is refused."""
     dialect = access.dialect
+    _refuse_strange_files(access.address)
     for attempt in range(1, access.attempts + 1):
         try:
             with waiting_for(f"database: connecting to {access.address}"):
@@ -91,6 +95,17 @@ def connect(access: Access, sleep: Callable[[float], None] = time.sleep) -> Conn
                 ) from error
             sleep(access.backoff_seconds)
     raise AssertionError("there is at least one attempt")
+
+
+def _refuse_strange_files(address: DatabaseAddress) -> None:
+    """Drivers wait for ever at a pipe, and not all of them stop at the end of a large file."""
+    for name in FILES:
+        if file := address.parameters.get(name):
+            try:
+                named_files.content(Path(file))
+            except OSError as error:
+                why = f"the file '{file}' cannot be read ({error.strerror}); correct it"
+                raise ConfigError([Problem(URL, f"{URL}: parameter '{name}': {why}.")]) from None
 
 
 @contextmanager

@@ -48,12 +48,18 @@ def _address_problems(config: Config) -> list[Problem]:
             found += clouds.problems(config)
             continue
         address = given if "://" in given or given.startswith("file:") else f"https://{given}"
-        parts = urlsplit(address)
+        try:
+            parts = urlsplit(address)
+        except ValueError:
+            found.append(Problem(key, f"'{key}' is no address; write it as http://host:port"))
+            continue
         if parts.scheme.lower() not in schemes or (parts.scheme != "file" and not parts.hostname):
             found.append(Problem(key, f"'{key}' is no address that begins with {' or '.join(schemes)}"))
         elif parts.username or parts.password:
             found.append(Problem(key, f"'{key}' has a login in it; use the keys that are for logins"))
-        elif parts.scheme == "file" and (parts.netloc or not parts.path.startswith("/")):
+        elif parts.scheme == "file" and (
+            parts.netloc or not parts.path.startswith("/") or parts.query or parts.fragment
+        ):
             found.append(Problem(key, f"'{key}' must be an absolute path, such as file:///var/lake"))
     return found
 

@@ -51,6 +51,8 @@ _ACLS: Final = (
 )
 _BUCKET: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9.\-_]{1,253}[A-Za-z0-9]")
 _REGION: Final = re.compile(r"[a-z0-9\-]{1,40}")
+_KEY_ID: Final = re.compile(r"[!-~]*")
+_WIDEST: Final = 255
 
 
 def _bucket(value: str) -> str | None:
@@ -64,6 +66,14 @@ def _bucket(value: str) -> str | None:
 
 def _region(value: str) -> str | None:
     return None if _REGION.fullmatch(value) else "it is no region of AWS, such as eu-central-1"
+
+
+def _key_id(value: str) -> str | None:
+    return None if _KEY_ID.fullmatch(value) else "it is no id of a key of AWS"
+
+
+def _width(value: int) -> str | None:
+    return None if value <= _WIDEST else f"no name of an object takes more than {_WIDEST} digits"
 
 
 def _part_size(value: int) -> str | None:
@@ -172,6 +182,7 @@ def _of_confluent() -> tuple[Setting, ...]:
             10,
             "Digits of the offset in the name of an object.",
             at_least=0,
+            check=_width,
             importance=_LOW,
         ),
         Setting("s3.part.size", number, 26_214_400, "Bytes of a part of an upload.", check=_part_size),
@@ -268,7 +279,12 @@ def _of_confluent() -> tuple[Setting, ...]:
         Setting(f"{PROVIDER}sts.role.external.id", Type.PASSWORD, None, "Its external id.", importance=_LOW),
         Setting(f"{PROVIDER}sts.region", string, None, "The region of STS.", check=_region, importance=_LOW),
         Setting(
-            "aws.access.key.id", string, "", "The id of a key; else the provider's login.", importance=_HIGH
+            "aws.access.key.id",
+            string,
+            "",
+            "The id of a key; else the provider's login.",
+            check=_key_id,
+            importance=_HIGH,
         ),
         Setting("aws.secret.access.key", Type.PASSWORD, None, "The secret of the key.", importance=_HIGH),
         Setting("s3.path.style.access.enabled", boolean, True, "Whether the bucket is part of the path."),

@@ -16,7 +16,7 @@ from icestream.api.errors import ConfigError, Problem
 from icestream.api.sink import Sink, SinkOptions, SinkPlugin
 from icestream.api.topics_file import TopicsFileRules
 from icestream.connectors.s3 import checks, clouds, settings
-from icestream.connectors.s3.keys import FOLDERS, S3_SINK, definition
+from icestream.connectors.s3.keys import FOLDERS, PROVIDER, ROLE_PROVIDER, S3_SINK, definition
 
 _PACKAGE: Final = "io.confluent.connect.s3."
 _VERSION: Final = "12.1.9"
@@ -38,6 +38,7 @@ class S3SinkPlugin(SinkPlugin):
 
     def _layout_problems(self, config: Config) -> Sequence[Problem]:
         from icestream.connectors.s3.layout import layout_of
+        from icestream.connectors.s3.schedule import filling_of
 
         try:
             values = settings.parsed(config)
@@ -45,6 +46,7 @@ class S3SinkPlugin(SinkPlugin):
             return ()  # which is said of every setting by itself
         try:
             layout_of(values)
+            filling_of(values)
         except ConfigError as error:
             return error.problems
         return ()
@@ -75,7 +77,10 @@ class S3SinkPlugin(SinkPlugin):
         return {} if settings.is_folder(config) else {"boto3": "s3"}
 
     def place_addresses(self, config: Config) -> Iterator[tuple[str, str]]:
-        """Without an address the bucket is Amazon's; those of Google and Azure do not name the host."""
+        """Without an address the bucket is Amazon's, and so is whoever gives a role; those of Google and Azure
+        do not name the host."""
+        regions = (one.default for one in S3_SINK.settings if one.name == "s3.region")
+        region = config.get("s3.region", "").strip() or next(regions)
         if clouds.is_cloud(config):
             if not any(clouds.problems(config)) and not clouds.place_of(config).is_elsewhere:
                 yield "store.url", clouds.place_of(config).service
@@ -83,9 +88,10 @@ class S3SinkPlugin(SinkPlugin):
             if not settings.is_folder(config):
                 yield "store.url", address
         else:
-            regions = (one.default for one in S3_SINK.settings if one.name == "s3.region")
-            region = config.get("s3.region", "").strip() or next(regions)
-            yield "s3.bucket.name", f"https://s3.{region}.amazonaws.com"
+            yield "s3.bucket.name", settings.aws_address("s3", region)
+        if config.get(f"{PROVIDER}class", "").strip() == ROLE_PROVIDER:
+            key = f"{PROVIDER}sts.region"
+            yield key, settings.aws_address("sts", config.get(key, "").strip() or region)
 
     def options(self, config: Config) -> SinkOptions:
         from icestream.connectors.s3.schedule import filling_of, pace_of

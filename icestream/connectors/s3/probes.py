@@ -39,7 +39,8 @@ def _named(config: Config) -> str:
 def _ask(config: Config, key: str) -> list[Problem]:
     values = parsed(config)
     try:
-        with closing(open_store(config)) as store:
+        # Somebody waits for the answer, and few may wait at a time.
+        with closing(open_store({**config, "s3.part.retries": "1"})) as store:
             keeps = keeps_conditions(store, values["topics.dir"])
     except ConfigError as error:
         return list(error.problems)

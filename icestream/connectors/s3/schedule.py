@@ -17,6 +17,10 @@ _LOOK_SECONDS: Final = (1.0, 300.0)
 """The least and the most between two looks at records whose times may complete objects."""
 _PACE_SECONDS: Final = (1.0, 10.0)
 """How long a batch of a job that is behind may take."""
+_DAY_MS: Final = 86_400_000
+"""A schedule begins anew at midnight."""
+_LONGEST_MS: Final = 3_650 * _DAY_MS
+"""Python's times end before those that a config can name."""
 
 
 def filling_of(values: Mapping[str, Any]) -> Filling:
@@ -37,10 +41,11 @@ def _flush_at(values: Mapping[str, Any]) -> _Moment | None:
     moments: list[_Moment] = []
     schedule, interval = (values[key] for key in _CLOCK_KEYS)
     if schedule > 0:
-        zone = zone_setting(values["timezone"]).tzinfo
+        zone, schedule = zone_setting(values["timezone"]).tzinfo, min(schedule, _DAY_MS)
         moments.append(lambda since: next_rotation(since, schedule, zone))
     if interval > 0:
-        moments.append(lambda since: since + dt.timedelta(milliseconds=interval))
+        longest = dt.timedelta(milliseconds=min(interval, _LONGEST_MS))
+        moments.append(lambda since: since + longest)
     if not moments:
         return None
     return lambda since: min(moment(since) for moment in moments)

@@ -36,6 +36,11 @@ def place(config: Config) -> str:
     return f"s3://{bucket} at {urlsplit(url).netloc.rpartition('@')[2]}" if url else f"s3://{bucket}"
 
 
+def aws_address(service: str, region: str) -> str:
+    """Where a service of Amazon is; the regions of China have a domain of their own."""
+    return f"https://{service}.{region}.amazonaws.com{'.cn' if region.startswith('cn-') else ''}"
+
+
 def layout_config(config: Config) -> dict[str, str]:
     """What of a config decides about the names and contents of objects; no secrets."""
     kept = {

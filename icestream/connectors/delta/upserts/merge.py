@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -162,8 +163,10 @@ class Pruning:
             if name in partition_columns:
                 values[name] = frozenset(pc.unique(changes[name]).to_pylist())
             elif name in changes.column_names and _has_exact_bounds(changes.schema.field(name).type):
-                both = pc.min_max(changes[name]).as_py()
-                bounds[name] = (both["min"], both["max"])
+                # Of days that Python's calendar has not, files tell no bounds either.
+                with suppress(OverflowError, ValueError):
+                    both = pc.min_max(changes[name]).as_py()
+                    bounds[name] = (both["min"], both["max"])
         return cls(values, bounds)
 
     def may_have(self, file: LiveFile) -> bool:

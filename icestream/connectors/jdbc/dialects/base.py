@@ -174,7 +174,10 @@ class Dialect(ABC):
     """A type for names of ours, which differ if one letter does."""
     table_options: ClassVar[str] = ""
     """What ends a `CREATE TABLE`."""
-    longest_name: ClassVar[int] = 63
+    longest_name: ClassVar[int | None] = 63
+    """Bytes of the name of a column, beyond which it is refused or, worse, cut off."""
+    ignores_case: ClassVar[bool] = False
+    """Whether columns whose names differ in case only are the same."""
 
     def begin(self, connection: Connection) -> None:
         """Begin a transaction; drivers of most databases do so by themselves."""

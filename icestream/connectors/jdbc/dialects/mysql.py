@@ -30,6 +30,7 @@ _REFUSED_ROWS: Final = frozenset(
         *(1048, 1364, 1263),  # null, or nothing where there is no default
         *(1062, 1169, 1586, 1216, 1217, 1451, 1452, 1557, 1761, 1762, 3819, 4025),  # constraints
         *(1406, 1264, 1265, 1292, 1366, 1367, 1411, 1416, 1441, 1690, 3140, 3141, 3156, 4038),  # values
+        *(1071, 1118),  # a key or a row that is too long
         *(1526, 1644, 1690),  # no partition for it; a trigger's own word
     }
 )
@@ -80,6 +81,7 @@ class MySql(Dialect):
     # The server's own choice may be one without transactions.
     table_options = " ENGINE=InnoDB"
     longest_name = 64
+    ignores_case = True
 
     def connect(self, address: DatabaseAddress) -> Connection:
         import pymysql

@@ -102,7 +102,8 @@ class PostgreSql(Dialect):
             return ErrorKind.LOGIN
         if not state:
             return _kind_without_state(error)
-        if state[:2] in ("22", "23") or state == "44000":
+        # Besides: a row or a key that is too long, JSON that is too deep, a trigger's own word.
+        if state[:2] in ("22", "23") or state in ("44000", "54000", "54001", "P0001"):
             return ErrorKind.REFUSED_ROW
         is_passing = state[:2] in ("08", "40", "53", "57", "58") or state in ("55P03", "55006", "25006")
         return (

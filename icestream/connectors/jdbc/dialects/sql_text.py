@@ -52,10 +52,10 @@ def literals(column: pa.ChunkedArray) -> pa.Array:
         return pc.binary_join_element_wise(hex_text(values, "X'"), "'", "")
     if pt.is_timestamp(kind):
         values = pc.strftime(values.cast(pa.timestamp(kind.unit)), "%Y-%m-%d %H:%M:%S")
-    elif not pt.is_string(kind):
+    else:
         # There is neither an infinity nor a NaN in these databases: they refuse the words.
         values = values.cast(pa.string())
-    else:
-        for raw, escaped in _ESCAPES:
-            values = pc.replace_substring(values, raw, escaped)
+        if not (pt.is_floating(kind) or pt.is_decimal(kind) or pt.is_date(kind) or pt.is_time(kind)):
+            for raw, escaped in _ESCAPES:
+                values = pc.replace_substring(values, raw, escaped)
     return pc.binary_join_element_wise("'", values, "'", "")

@@ -32,6 +32,8 @@ class Sqlite(Dialect):
     placeholder = "?"
     stages_in_tasks = False
     lock_clause = ""
+    longest_name = None
+    ignores_case = True
 
     def connect(self, address: DatabaseAddress) -> Connection:
         connection = sqlite3.connect(address.database, timeout=_LOCK_SECONDS, check_same_thread=False)

@@ -17,7 +17,7 @@ from icestream.records.records import Records
 from icestream.records.schema import Kind
 from icestream.records.values import Fields, Value
 from icestream.rows.new_columns import fields_of, merged
-from icestream.rows.record_shape import RecordShape
+from icestream.rows.record_shape import RecordShape, one_table
 
 KEY_FIELD = "__icestream_key"
 """Under this name the key of records stands beside the fields of their values."""
@@ -73,7 +73,7 @@ class KeyedShape:
 
 def create_statement(access: Access, table: str, fields: Mapping[tuple[str, ...], Any], keys: Keys) -> str:
     """`CREATE TABLE` for records with these fields; ValueError if the key is not among them."""
-    kind = fields.get((), pa.struct([]))
+    kind = one_table(fields.get((), pa.struct([])), 1 if access.dialect.ignores_case else 0)
     columns = {one.name: one for one in fields_of(kind)}
     of_key = columns.pop(KEY_FIELD, None)
     key_fields = {one.name: one for one in fields_of(of_key.type)} if of_key is not None else {}

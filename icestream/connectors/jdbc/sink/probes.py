@@ -8,7 +8,7 @@ from dataclasses import replace
 from icestream.api.config import Config
 from icestream.api.connector import Probe
 from icestream.api.errors import ConfigError, FatalError, Problem, SinkUnavailable
-from icestream.connectors.jdbc.addresses import URL
+from icestream.connectors.jdbc.addresses import URL, missing_file
 from icestream.connectors.jdbc.sink.settings import SinkSettings
 from icestream.connectors.jdbc.sink.sink import JdbcSink
 
@@ -18,6 +18,9 @@ def database_probes(config: Config, settings: SinkSettings) -> Iterator[Probe]:
 
 
 def _ask(config: Config, settings: SinkSettings) -> list[Problem]:
+    if missing := missing_file(settings.access.address):
+        # A check makes nothing; with auto.create the connector does.
+        return [] if settings.creates else [Problem(URL, f"{URL}: {missing}; create it.")]
     quick = replace(settings, access=replace(settings.access, attempts=1))
     sink = JdbcSink(config.get("name", ""), config, quick)
     try:

@@ -110,6 +110,10 @@ class RowMaker:
         keys, wrong = self._keys(records.take(rows.index), origins)
         failed |= wrong
         held |= keys
+        if not held:
+            why = failure(f"no field of the record is a column of {self._plan.table}")
+            failed |= dict.fromkeys(records.rows[rows.index].tolist(), why)
+            return Made(pa.table({}), records.rows[:0], failed)
         made = self._assembled(held, records.rows[rows.index], failed)
         return self._without_nulls(made)
 

@@ -4,12 +4,13 @@ together. Read by the plugins, and by `sink`."""
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from icestream.api.config import Config
 from icestream.api.errors import Problem
 from icestream.connectors.jdbc.connections import Access, access_from
+from icestream.connectors.jdbc.dialects.base import OWN_COLUMNS
 from icestream.connectors.jdbc.sink.keys import AIVEN, CHECKPOINT_TABLE, CONFLUENT, DEBEZIUM, MOST_TABLES
 from icestream.connectors.jdbc.sink.plans import (
     INSERT,
@@ -114,9 +115,14 @@ def of_debezium(config: Config) -> SinkSettings:
 def _settings(
     config: Config, own: Mapping[str, Any], rules: RowRules, names: TableNames, types: tuple[str, ...]
 ) -> SinkSettings:
-    limit = GrowthLimit.from_config(config)
+    access = access_from(config)
+    limit = replace(
+        GrowthLimit.from_config(config, frozenset(OWN_COLUMNS)),
+        any_case=1 if access.dialect.ignores_case else 0,
+        longest_column=access.dialect.longest_name,
+    )
     return SinkSettings(
-        access_from(config),
+        access,
         names,
         rules,
         own[CHECKPOINT_TABLE.name],

@@ -10,7 +10,7 @@ from icestream.api.connector import JavaClass, Probe, Retries
 from icestream.api.errors import ConfigError, IcestreamError, Problem
 from icestream.api.offset_admin import OffsetEntry
 from icestream.api.source import Source, SourcePlugin
-from icestream.connectors.jdbc.addresses import FOLDERS, URL, driver_of, file_problem
+from icestream.connectors.jdbc.addresses import FOLDERS, URL, driver_of, file_problem, missing_file
 from icestream.connectors.jdbc.source import checks
 from icestream.connectors.jdbc.source.keys import JDBC_SOURCE
 from icestream.connectors.jdbc.source.settings import TASK, TASK_TABLES
@@ -69,6 +69,8 @@ class JdbcSourcePlugin(SourcePlugin):
         access = access_from(config)
 
         def ask(_: Probe) -> Sequence[Problem]:
+            if missing := missing_file(access.address):
+                return [Problem(URL, f"{URL}: {missing}; create it")]
             source = self.open({**config, "connection.attempts": "1"})
             try:
                 source.seek(())

@@ -58,6 +58,9 @@ class ParquetFiles:
         if not isinstance(value, Column) or value.schema is None or value.schema.kind is not Kind.STRUCT:
             why = Failure(f"Parquet takes Structs with a schema only, not {java_class(value)}")
             return dict.fromkeys(range(len(value)), why)
+        if _has_empty_struct(value.schema.arrow_type):
+            why = Failure("Parquet has no Structs without fields, and the schema has one; drop it")
+            return dict.fromkeys(range(len(value)), why)
         try:
             avro_type(value.schema, self.options, self.optional_keys)
         except BadSchema as error:
@@ -223,6 +226,12 @@ def _offsets(values: pa.Array) -> pa.Array:
     """Of lists in what `flatten` leaves of their items, which is without those of nulls."""
     lengths = values.value_lengths().fill_null(0).to_numpy(zero_copy_only=False)
     return pa.array(np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32))
+
+
+def _has_empty_struct(kind: pa.DataType) -> bool:
+    if pt.is_struct(kind) and not kind.num_fields:
+        return True
+    return any(_has_empty_struct(kind.field(at).type) for at in range(kind.num_fields))
 
 
 def _too_long(column: Column) -> dict[int, Failure]:

@@ -10,6 +10,7 @@ import base64
 import contextlib
 import hashlib
 import logging
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import IO, TYPE_CHECKING, Any, Final
@@ -238,7 +239,10 @@ class S3Store:
             return ConfigError([Problem("s3.bucket.name", f"{self.name} does not exist; create the bucket")])
         if code in _ABSENT:
             return _Absent(f"cannot {doing} {self.name}: it says that there is no such thing ({code})")
-        reason = f"cannot {doing} {self.name}: {code}, {answer.get('Message', 'no reason given')}"
+        # Its words may be those of any host that the worker reaches and its users do not.
+        _log.info("cannot %s %s: %s", doing, self.name, error)
+        shown = code if re.fullmatch(r"\w{1,64}", code, re.ASCII) else "an unknown code"
+        reason = f"cannot {doing} {self.name}: {shown}, HTTP {status}"
         if code in _REFUSED:
             return SinkRefused(f"{reason}; correct the login, or give it the right")
         if status >= 500 or status == _CHANGED_MEANWHILE:

@@ -18,6 +18,7 @@ import pytest
 from fastavro import _read_py
 
 from icestream.api.errors import ConfigError
+from icestream.connectors.s3.formats.parquet import ParquetFiles
 from icestream.connectors.s3.layout import layout_of
 from icestream.records.column import Column
 from icestream.records.records import Header, Records
@@ -371,3 +372,13 @@ def test_compatibility_needs_versions() -> None:
     chunk = [group(structs(struct(("a", STRING)), [{"a": "x"}]), [0])]
     _, [taken] = written([chunk], {"schema.compatibility": "BACKWARD"})
     assert taken.failed[0].reason == "Schema version required for BACKWARD compatibility"
+
+
+@pytest.mark.parametrize(
+    "empty", [struct(), struct(("in", struct(optional=True))), struct(("l", array(struct())))]
+)
+def test_parquet_has_no_structs_without_fields(empty: ConnectSchema) -> None:
+    """A table without columns has no rows either: the record would be nowhere."""
+    values = pa.array([{}, {}], empty.arrow_type)
+    unfit = ParquetFiles().unfit(Column(values, empty))
+    assert list(unfit) == [0, 1] and "without fields" in unfit[0].reason
