@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from icestream.api.connector_settings import RESTARTS
-from icestream.resilience.backoff import exponential
+from icestream.resilience.backoff import LONGEST_WAIT, exponential
 
 _STEADY_SECONDS: Final = 600.0
 """A job that has run for so long has recovered, even if no record came."""
@@ -32,8 +32,8 @@ class Policy:
         return cls(
             values["icestream.restart.policy"] == "on-failure",
             values["icestream.restart.attempts"],
-            values["icestream.restart.delay.ms"] / 1000,
-            values["icestream.restart.delay.max.ms"] / 1000,
+            min(values["icestream.restart.delay.ms"] / 1000, LONGEST_WAIT),
+            min(values["icestream.restart.delay.max.ms"] / 1000, LONGEST_WAIT),
         )
 
     def wait(self, attempt: int) -> float:

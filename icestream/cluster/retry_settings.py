@@ -16,7 +16,7 @@ from icestream.api.connector import Retries
 from icestream.api.connector_settings import FRAMEWORK, RETRIES
 from icestream.api.errors import NotFoundError
 from icestream.plugins import find_connector
-from icestream.resilience.backoff import RetryLimits
+from icestream.resilience.backoff import LONGEST_WAIT, RetryLimits
 from icestream.resilience.breaker import CircuitLimits
 
 _LEAST_WAIT: Final = 0.1
@@ -53,13 +53,14 @@ def retry_settings(config: Config, worker: Config) -> RetrySettings:
         longest = max(errors[_DELAY] / 1000, _LEAST_WAIT)
     limits = RetryLimits(
         # Some configs say 0, which would be no wait at all.
-        first=max(first, _LEAST_FIRST),
-        longest=max(longest, first) if _DELAY not in config else longest,
+        first=min(max(first, _LEAST_FIRST), LONGEST_WAIT),
+        longest=min(max(longest, first) if _DELAY not in config else longest, LONGEST_WAIT),
         seconds=_patience(errors[_TIMEOUT]),
         outage_seconds=_patience(errors[_TIMEOUT]) if errors[_TIMEOUT] > 0 else math.inf,
         most=most if most >= 0 else None,
     )
-    circuit = CircuitLimits(values["icestream.circuit.failures"], values["icestream.circuit.open.ms"] / 1000)
+    open_seconds = min(values["icestream.circuit.open.ms"] / 1000, LONGEST_WAIT)
+    circuit = CircuitLimits(values["icestream.circuit.failures"], open_seconds)
     return RetrySettings(destination, limits, circuit)
 
 

@@ -9,6 +9,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
+LONGEST_WAIT: Final = 30 * 86_400.0
+"""Seconds: the clocks of a machine end before the numbers that a config can have."""
 _DOUBLINGS: Final = 64
 """An outage may go on for ever, a float may not."""
 

@@ -25,6 +25,7 @@ from icestream.waits import waiting_for
 
 _log = logging.getLogger(__name__)
 
+_LONGEST_PAUSE = 3600.0
 _PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_$]*")
 
 
@@ -57,7 +58,7 @@ def access_from(config: Config) -> Access:
     """Raises ConfigError. The keys are those of the sink and of the source alike."""
     address = database_address(config)
     attempts = int(config.get("connection.attempts", "3"))
-    backoff = int(config.get("connection.backoff.ms", "10000")) / 1000
+    backoff = min(int(config.get("connection.backoff.ms", "10000")) / 1000, _LONGEST_PAUSE)
     quotes = config.get("quote.sql.identifiers", "ALWAYS").strip().upper() != "NEVER"
     return Access(address, dialect_of(address, config.get("dialect.name", "")), attempts, backoff, quotes)
 

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import math
+import threading
 
 import pytest
 
 from icestream.api.config import Config
 from icestream.api.connector import ConnectorPlugin, Retries
 from icestream.cluster import retry_settings as module
+from icestream.cluster.restarts import Policy
 from icestream.cluster.retry_settings import RetrySettings, retry_settings
-from icestream.resilience.backoff import RetryLimits
+from icestream.resilience.backoff import LONGEST_WAIT, RetryLimits
 from icestream.resilience.breaker import CircuitLimits
 
 CONFIG = {"name": "n", "connector.class": "FileStreamSink"}
@@ -82,3 +84,12 @@ def test_the_connectors_own_words_are_between_its_keys_and_the_workers(
 
 def test_a_class_that_nobody_has_is_patient_as_usual() -> None:
     assert retry_settings({"connector.class": "gone"}, {}) == RetrySettings()
+
+
+def test_no_number_is_a_time_that_a_machine_cannot_wait() -> None:
+    longest = str(2**63 - 1)
+    keys = ("icestream.retry.backoff.ms", "icestream.retry.backoff.max.ms", "icestream.circuit.open.ms")
+    found = retry_settings({**CONFIG, **dict.fromkeys(keys, longest)}, {})
+    delays = dict.fromkeys(("icestream.restart.delay.ms", "icestream.restart.delay.max.ms"), longest)
+    waits = (found.limits.first, found.limits.longest, found.circuit.open_seconds, Policy.of(delays).wait(1))
+    assert max(waits) <= LONGEST_WAIT <= threading.TIMEOUT_MAX
