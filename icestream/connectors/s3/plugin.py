@@ -77,7 +77,7 @@ class S3SinkPlugin(SinkPlugin):
         return {} if settings.is_folder(config) else {"boto3": "s3"}
 
     def place_addresses(self, config: Config) -> Iterator[tuple[str, str]]:
-        """Without an address the bucket is Amazon's, and so is whoever gives a role; those of Google and Azure
+        """Without an address the bucket is Amazon's, and so is whoever gives a role; Google's and Azure's
         do not name the host."""
         regions = (one.default for one in S3_SINK.settings if one.name == "s3.region")
         region = config.get("s3.region", "").strip() or next(regions)
