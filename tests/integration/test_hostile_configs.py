@@ -82,6 +82,7 @@ def _started(folder: Path, **settings: str) -> Iterator[Attacked]:
         "value.converter": JSON,
         "value.converter.schemas.enable": "false",
         "offset.storage.file.filename": folder / "offsets",
+        "icestream.database.folders": str(folder),
         **settings,
     }
     file.write_text("".join(f"{key}={value}\n" for key, value in given.items()))

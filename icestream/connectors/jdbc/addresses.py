@@ -40,7 +40,7 @@ FOLDERS: Final = Setting(
     "icestream.database.folders",
     Type.LIST,
     [],
-    "The folders whose SQLite databases connectors may read and write; all if it is not set.",
+    "The folders whose SQLite databases connectors may read and write; none if it is not set.",
 )
 
 
@@ -146,15 +146,17 @@ def _host_and_port(place: str, port: int) -> tuple[str, int]:
 
 def file_problem(config: Config, worker: Config) -> Problem | None:
     """Why the worker does not let a connector have its SQLite database; None if it does."""
-    folders = [Path(os.path.realpath(one)) for one in FOLDERS.parse(worker.get(FOLDERS.name, ""))]
-    if not folders or not config.get(URL, "").strip().startswith("jdbc:sqlite:"):
+    if not config.get(URL, "").strip().startswith("jdbc:sqlite:"):
         return None
     path = database_address(config).database
+    folders = [Path(os.path.realpath(one)) for one in FOLDERS.parse(worker.get(FOLDERS.name, ""))]
     if any(Path(os.path.realpath(path)).is_relative_to(folder) for folder in folders):
         return None
-    return Problem(
-        URL, f"{URL}: '{path}' is in none of the folders of {FOLDERS.name}; choose a file in one of them."
-    )
+    if not folders:
+        why = f"this worker opens no files of SQLite; name the folder of '{path}' in its {FOLDERS.name}"
+    else:
+        why = f"'{path}' is in none of the folders of {FOLDERS.name}; choose a file in one of them"
+    return Problem(URL, f"{URL}: {why}.")
 
 
 def driver_of(config: Config) -> Mapping[str, str]:

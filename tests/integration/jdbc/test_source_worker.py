@@ -83,6 +83,7 @@ def worker(broker: Broker, tmp_path_factory: pytest.TempPathFactory) -> Iterator
         "key.converter": "org.apache.kafka.connect.storage.StringConverter",
         "value.converter": "org.apache.kafka.connect.json.JsonConverter",
         "topic.creation.enable": "true",
+        "icestream.database.folders": str(tmp_path_factory.getbasetemp()),
         **{f"{kind}.storage.topic": f"jdbc-worker-{kind}" for kind in ("config", "offset", "status")},
         **{f"{kind}.storage.replication.factor": "1" for kind in ("config", "offset", "status")},
     }

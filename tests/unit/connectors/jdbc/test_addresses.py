@@ -86,6 +86,11 @@ def test_a_worker_may_name_the_folders_of_databases(tmp_path: Path) -> None:
     inside = {"connection.url": f"jdbc:sqlite:{tmp_path}/a.db"}
     outside = {"connection.url": f"jdbc:sqlite:{tmp_path}/../a.db"}
     assert file_problem(inside, worker) is None
-    assert file_problem(outside, {}) is None
     problem = file_problem(outside, worker)
     assert problem is not None and "none of the folders" in problem.message
+
+
+def test_a_worker_that_names_no_folder_opens_no_file(tmp_path: Path) -> None:
+    problem = file_problem({"connection.url": f"jdbc:sqlite:{tmp_path}/a.db"}, {})
+    assert problem is not None and "this worker opens no files of SQLite" in problem.message
+    assert file_problem({"connection.url": "jdbc:postgresql://db/lake"}, {}) is None
