@@ -261,10 +261,6 @@ class MySql(Dialect):
     def delete(self, merge: Merge) -> str:
         return f"DELETE t FROM {_joined(merge)} WHERE {merge.where}"
 
-
-def _joined(merge: Merge) -> str:
-    return f"{merge.table} t JOIN {merge.stage} s ON {merge.is_same_row}"
-
     def engine_without_transactions(self, connection: Connection, table: TableId) -> str | None:
         found = rows_of(
             connection,
@@ -274,6 +270,10 @@ def _joined(merge: Merge) -> str:
             (table.catalog, table.name),
         )
         return str(found[0][0]) if found else None
+
+
+def _joined(merge: Merge) -> str:
+    return f"{merge.table} t JOIN {merge.stage} s ON {merge.is_same_row}"
 
 
 def _isolation(connection: Connection) -> str:
