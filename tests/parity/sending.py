@@ -29,7 +29,14 @@ _VOLATILE_TEXT: Final = (
     (re.compile(r"127\.0\.0\.1:\d+"), "WORKER"),
     (re.compile(r"\n\tat .*", re.S), " STACK"),
 )
-_OUR_CLASSES: Final = ("io.confluent.", "org.apache.iceberg.", "io.tabular.iceberg.")
+_OUR_CLASSES: Final = (
+    "io.aiven.",
+    "io.confluent.",
+    "io.debezium.",
+    "io.icestream.",
+    "io.tabular.iceberg.",
+    "org.apache.iceberg.",
+)
 _OUR_KEYS: Final = ("icestream.", "value.schema.")
 _OUR_GROUPS: Final = ("Icestream", "Validation")
 _CONFIG_IN_WORDS: Final = re.compile(r"(?<=Connector config {)[^}]*")
@@ -130,7 +137,7 @@ def _are_offsets(value: list[Any]) -> bool:
 
 
 def _is_of_one_side(item: Any) -> bool:
-    """Plugins and settings that only we have: this Kafka Connect has none of Iceberg's and Confluent's."""
+    """Plugins and settings that only we have: this Kafka Connect has only Kafka's own."""
     if isinstance(item, str):
         return item in _OUR_GROUPS or item.startswith(_OUR_CLASSES)
     if not isinstance(item, dict):
