@@ -16,8 +16,8 @@ setup: $(VENV)/.dev ## Check Python and Java, make .venv with all that the tests
 demo: machine $(VENV)/.run ## MinIO logs through Kafka into Iceberg on this machine, then the proof
 	@$(BIN)/icestream demo $(ARGS)
 
-test: machine $(VENV)/.dev ## Run all tests, in three processes: they wait most of the time
-	@$(BIN)/python -m pytest -n 3 -m "not long" $(ARGS)
+test: machine $(VENV)/.dev ## Run all tests, in four processes: they wait much of the time
+	@$(BIN)/python -m pytest -n 4 -m "not long" $(ARGS)
 
 test-long: machine $(VENV)/.dev ## Run the long forms: minutes of chaos, full parity tables, attacks, steady rates
 	@$(BIN)/python -m pytest -n 2 -m long $(ARGS)
