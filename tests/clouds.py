@@ -58,7 +58,7 @@ def _in_memory(monkeypatch: pytest.MonkeyPatch, client: str) -> None:
 def _azurite() -> str:
     address = os.environ.get("AZURITE", "").rstrip("/")
     if not address:
-        pytest.skip("there is no Azurite; set AZURITE to its address")
+        pytest.skip("there is no Azurite (npx azurite-blob); set AZURITE to its address")
     return address
 
 

@@ -1,4 +1,4 @@
-"""Nulls of required fields that nobody sees, because a struct around them is null..
+"""Nulls of required fields that nobody sees, because a struct around them is null.
 
 Arrow's Parquet writer refuses them all the same. So they are no longer marked as null; readers see the null
 of the struct, and never the value below it.

@@ -1,6 +1,6 @@
 """One table's part of a task: records become its rows, and the rows go to where they are staged.
 
-A sink's writer makes one for each of its tables; `tables_writer` and `routed_writer` run them.
+A sink's writer makes one for each of its tables; `unrouted_writer` and `routed_writer` run them.
 """
 
 from __future__ import annotations

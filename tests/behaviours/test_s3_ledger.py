@@ -27,9 +27,9 @@ from icestream.api.errors import (
 )
 from icestream.api.offsets import Offsets
 from icestream.api.sink import Commit, TargetTask, WriterTask
-from icestream.connectors.s3 import ledger
+from icestream.connectors.s3.commits import ledger
+from icestream.connectors.s3.commits.staged import of_payload
 from icestream.connectors.s3.probes import keeps_conditions
-from icestream.connectors.s3.staged import of_payload
 from icestream.connectors.s3.stores.opening import open_store
 from icestream.connectors.s3.stores.s3_store import S3Store
 from icestream.connectors.s3.stores.store import AnswerLost, Exists, ObjectStore

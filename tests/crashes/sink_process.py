@@ -19,8 +19,8 @@ from icestream.connectors.file.journal import Append, Journal
 from icestream.connectors.file.sink import LineFile
 from icestream.connectors.jdbc.sink.table import JdbcTable
 from icestream.connectors.s3 import target
-from icestream.connectors.s3.ledger import Entry
-from icestream.connectors.s3.staged import StagedObject
+from icestream.connectors.s3.commits.ledger import Entry
+from icestream.connectors.s3.commits.staged import StagedObject
 from icestream.connectors.s3.stores.store import ObjectStore
 from icestream.connectors.s3.target import S3Target
 from icestream.jobs.build_sink import sink_manager

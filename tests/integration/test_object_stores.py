@@ -142,7 +142,7 @@ def test_a_role_is_assumed(sqlite_catalog: Config, s3: Config, monkeypatch: pyte
 def minio(tmp_path: Path) -> Iterator[Config]:
     program = os.environ.get("MINIO")
     if not program:
-        pytest.skip("there is no MinIO; set MINIO to its program")
+        pytest.skip("there is no MinIO (go install github.com/minio/minio@latest); set MINIO to its program")
     with _running_minio(program, tmp_path) as store:
         yield store
 

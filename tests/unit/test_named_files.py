@@ -57,6 +57,8 @@ def test_no_store_of_a_connector_is_a_device(file: str, key: str) -> None:
         "ssl.keystore.password": "x",
     }
     if key == "ssl.key.location" and Path(file).is_dir():
-        pytest.skip("a folder of authorities is one that librdkafka takes")
+        # Left to librdkafka, which takes folders for some keys, and reads a folder as no device.
+        assert connection_facts(settings)
+        return
     with pytest.raises(ConfigError, match="cannot be read"):
         connection_facts(settings)

@@ -17,7 +17,7 @@ from icestream.connectors.delta.opening import delta_errors, open_table
 from icestream.connectors.delta.settings import own_locations
 from icestream.connectors.delta.storage import Storage, file_path, storage_errors
 from icestream.connectors.delta.table_settings import LOCATION, location_of
-from icestream.tables.routes import name_problem
+from icestream.tables.routing.routes import name_problem
 
 _AT_ONCE: Final = 8
 _DEEPEST: Final = 10

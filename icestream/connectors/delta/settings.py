@@ -22,8 +22,8 @@ from icestream.connectors.delta.table_settings import (
     location_key,
     table_setting,
 )
-from icestream.tables.route_settings import RouteSettings
-from icestream.tables.routes import name_problem
+from icestream.tables.routing.routes import name_problem
+from icestream.tables.routing.settings import RouteSettings
 
 FOLDERS: Final = Setting(
     "icestream.delta.folders",

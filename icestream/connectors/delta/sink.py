@@ -20,9 +20,9 @@ from icestream.connectors.delta.table_settings import WRITE_PROPS, location_of, 
 from icestream.connectors.delta.writer import DeltaRoutedWriter, DeltaWriter
 from icestream.rows.free_form import path_of
 from icestream.rows.new_columns import GrowthLimit
-from icestream.tables.changes import OWN_COLUMNS, UpsertPlan
 from icestream.tables.given import names_in
 from icestream.tables.last_used import LastUsed
+from icestream.tables.upserts.changes import OWN_COLUMNS, UpsertPlan
 
 RESERVED: Final = frozenset({"_change_type", "_commit_version", "_commit_timestamp", "_metadata"})
 """Columns that readers of change data add, or that Spark has of every file."""

@@ -55,10 +55,10 @@ from icestream.rows.any_case import ambiguous_columns, folded, folded_paths
 from icestream.rows.new_columns import GrowthLimit, Path
 from icestream.rows.record_shape import WHOLE, one_table
 from icestream.rows.schema_drift import limited_to
-from icestream.tables.changes import StagedChanges, UpsertPlan
 from icestream.tables.kafka_columns import columns_of, with_columns_of
 from icestream.tables.plans import NewFields, NewTablePlan
 from icestream.tables.stale_commits import refuse_other_commit, refuse_other_offsets
+from icestream.tables.upserts.changes import StagedChanges, UpsertPlan
 from icestream.waits import waiting_for
 
 _log = logging.getLogger(__name__)

@@ -12,11 +12,11 @@ from icestream.connectors.delta.files.partitions import Partitioner
 from icestream.connectors.delta.files.stage import StageWriter, TablePlan
 from icestream.connectors.delta.upserts.changes import ChangeStage
 from icestream.records.records import Records
-from icestream.tables.change_writer import ChangeWriter
-from icestream.tables.changes import KIND, PUT, UpsertPlan
-from icestream.tables.routed_writer import RoutedWriter
+from icestream.tables.routing.routed_writer import RoutedWriter
 from icestream.tables.table_writer import TableRows, TableWriter
-from icestream.tables.tables_writer import TablesWriter, open_files_of_each
+from icestream.tables.unrouted_writer import TablesWriter, open_files_of_each
+from icestream.tables.upserts.change_writer import ChangeWriter
+from icestream.tables.upserts.changes import KIND, PUT, UpsertPlan
 
 
 class DeltaWriter(TablesWriter):

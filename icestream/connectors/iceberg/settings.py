@@ -18,7 +18,7 @@ from icestream.connectors.iceberg.partition_by import terms
 from icestream.connectors.iceberg.table_settings import BY_BARE_NAME, bare_name, table_setting
 from icestream.connectors.iceberg.write_properties import manifest_problems, write_problems, write_warnings
 from icestream.tables.given import names_in
-from icestream.tables.route_settings import RouteSettings
+from icestream.tables.routing.settings import RouteSettings
 
 ROUTES: Final = RouteSettings("iceberg")
 WRITE_PREFIXES: Final = ("iceberg.tables.write-props.", "iceberg.table.write-props.")

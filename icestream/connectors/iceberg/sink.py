@@ -42,8 +42,8 @@ from icestream.connectors.iceberg.upserts.merge import NOT_IN_SPARK
 from icestream.connectors.iceberg.writer import IcebergRoutedWriter, IcebergWriter
 from icestream.rows.free_form import path_of
 from icestream.rows.new_columns import GrowthLimit
-from icestream.tables.changes import OWN_COLUMNS
 from icestream.tables.last_used import LastUsed
+from icestream.tables.upserts.changes import OWN_COLUMNS
 
 RESERVED: Final = frozenset(
     {

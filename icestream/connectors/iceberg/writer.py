@@ -7,11 +7,11 @@ from __future__ import annotations
 from icestream.api.sink import TargetTask, WriterTask
 from icestream.connectors.iceberg.files.stage import StageWriter, TablePlan
 from icestream.connectors.iceberg.upserts.changes import ChangeStage
-from icestream.tables.change_writer import ChangeWriter
-from icestream.tables.changes import UpsertPlan
-from icestream.tables.routed_writer import RoutedWriter
+from icestream.tables.routing.routed_writer import RoutedWriter
 from icestream.tables.table_writer import TableWriter
-from icestream.tables.tables_writer import TablesWriter, open_files_of_each
+from icestream.tables.unrouted_writer import TablesWriter, open_files_of_each
+from icestream.tables.upserts.change_writer import ChangeWriter
+from icestream.tables.upserts.changes import UpsertPlan
 
 
 class IcebergWriter(TablesWriter):

@@ -12,8 +12,8 @@ from icestream.api.config import Config
 from icestream.api.connector import Probe
 from icestream.api.errors import ConfigError, Problem, SinkUnavailable
 from icestream.connectors.s3.clouds import is_cloud, place_of
+from icestream.connectors.s3.commits.ledger import FOLDER
 from icestream.connectors.s3.keys import AT_LEAST_ONCE
-from icestream.connectors.s3.ledger import FOLDER
 from icestream.connectors.s3.settings import is_folder, parsed
 from icestream.connectors.s3.stores.opening import open_store
 from icestream.connectors.s3.stores.store import Exists, ObjectStore

@@ -23,17 +23,17 @@ from icestream.api.errors import (
     SinkUnavailable,
 )
 from icestream.api.sink import Commit, Receipt, Target, TargetAudit, Unfinished
-from icestream.connectors.s3.audit import audit_of
+from icestream.connectors.s3.commits.audit import audit_of
+from icestream.connectors.s3.commits.ledger import Entry, Ledger, Newest
+from icestream.connectors.s3.commits.publish import abort_all, complete_all
+from icestream.connectors.s3.commits.staged import StagedObject, of_payload
+from icestream.connectors.s3.commits.sweep import sweep
 from icestream.connectors.s3.keys import AT_LEAST_ONCE, EXISTING
 from icestream.connectors.s3.layout import Layout, layout_of
-from icestream.connectors.s3.ledger import Entry, Ledger, Newest
 from icestream.connectors.s3.probes import keeps_conditions, no_conditions
-from icestream.connectors.s3.publish import abort_all, complete_all
 from icestream.connectors.s3.settings import is_folder, layout_config, parsed
-from icestream.connectors.s3.staged import StagedObject, of_payload
 from icestream.connectors.s3.stores.opening import store_settings
 from icestream.connectors.s3.stores.store import ObjectStore
-from icestream.connectors.s3.sweep import sweep
 
 _LONGEST_NAME: Final = 255
 """Bytes of a name in a file system."""

@@ -18,9 +18,9 @@ from icestream.api.batch import Failure, Left, Staged
 from icestream.api.errors import IcestreamError
 from icestream.api.offsets import Partition
 from icestream.api.sink import WriterTask, Written
-from icestream.connectors.s3.metadata import about
+from icestream.connectors.s3.commits.metadata import about
+from icestream.connectors.s3.commits.staged import StagedObject
 from icestream.connectors.s3.objects import ObjectPart, TopicPartitionObjects
-from icestream.connectors.s3.staged import StagedObject
 from icestream.connectors.s3.stores.opening import process_store
 from icestream.connectors.s3.target import S3Plan
 from icestream.records.origins import RowOrigins

@@ -19,7 +19,7 @@ from icestream.kafka.reader import SliceReader
 from icestream.pipeline import task
 from icestream.pipeline.plan import BatchPlan
 from icestream.pipeline.record_path import RecordSettings, record_path_from
-from icestream.tables import tables_writer
+from icestream.tables import unrouted_writer
 from tests.unit.pipeline.batches import CONFIG, SOURCE, Tables, Topic, World, reasons, rows_of
 
 TABLE = Schema(it.NestedField(1, "id", it.LongType()))
@@ -82,7 +82,7 @@ def test_a_task_that_reads_more_bytes_than_a_batch_may_have_stops(world: World) 
 
 def test_tables_share_the_memory_of_a_task(world: World) -> None:
     world.monkeypatch.setattr(task, "_CHUNK_ROWS", 10)
-    world.monkeypatch.setattr(tables_writer, "BUFFER_BYTES", 1_000)
+    world.monkeypatch.setattr(unrouted_writer, "BUFFER_BYTES", 1_000)
     held = []
     free = writer.IcebergWriter._free_memory
 
@@ -99,7 +99,7 @@ def test_tables_share_the_memory_of_a_task(world: World) -> None:
 
 def test_a_task_that_fails_removes_its_files(world: World) -> None:
     world.monkeypatch.setattr(task, "_CHUNK_ROWS", 2)
-    world.monkeypatch.setattr(tables_writer, "BUFFER_BYTES", 1)
+    world.monkeypatch.setattr(unrouted_writer, "BUFFER_BYTES", 1)
     table = world.table(TABLE)
     taken = task.TaskWork._take
 

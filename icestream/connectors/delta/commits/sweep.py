@@ -21,7 +21,7 @@ from deltalake import DeltaTable
 from icestream.connectors.delta.commits.log import FOLDER, TableLog
 from icestream.connectors.delta.commits.marks import checkpoint_of, key_of
 from icestream.connectors.delta.storage import Storage, file_path
-from icestream.tables.change_files import CHANGES_SUFFIX
+from icestream.tables.upserts.change_files import CHANGES_SUFFIX
 
 _log = logging.getLogger(__name__)
 

@@ -24,9 +24,9 @@ from icestream.connectors.delta.files.table_folder import TableFolder
 from icestream.connectors.delta.schemas import arrow_schema
 from icestream.connectors.delta.storage import Storage, storage_errors
 from icestream.rows.new_columns import GrowthLimit, Path
-from icestream.tables.changes import UpsertPlan
 from icestream.tables.data_files import ClosedFile, DataFileWriter, FileLimits, Group
 from icestream.tables.plans import NewFields
+from icestream.tables.upserts.changes import UpsertPlan
 
 TARGET_BYTES: Final = "delta.targetFileSize"
 CODEC: Final = "delta.parquet.compression.codec"

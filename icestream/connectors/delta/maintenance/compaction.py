@@ -42,8 +42,8 @@ from icestream.connectors.delta.opening import delta_errors
 from icestream.connectors.delta.schemas import arrow_schema
 from icestream.connectors.delta.storage import Storage, storage_errors, told
 from icestream.tables.file_origins import Origins
-from icestream.tables.row_groups import row_groups
-from icestream.tables.small_files import growing, packed
+from icestream.tables.maintenance.row_groups import row_groups
+from icestream.tables.maintenance.small_files import growing, packed
 
 _log = logging.getLogger(__name__)
 
@@ -111,7 +111,7 @@ class Compaction:
                     raise CommitConflict(
                         f"{self.name}: to merge {len(removed)} files took longer than {_MOST_SECONDS:.0f} s"
                     )
-        except Exception:
+        except BaseException:  # nothing refers to the new files yet, whatever ended this
             writer.discard()
             raise
         self.reached("rewritten")

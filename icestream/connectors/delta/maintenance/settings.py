@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from icestream.api.config import Config, Setting, Type
-from icestream.tables.maintenance_settings import (
+from icestream.tables.maintenance.settings import (
     DAY_MS,
     TARGET_BYTES,
     MaintenanceKeys,

@@ -25,8 +25,8 @@ from icestream.connectors.delta.maintenance.compaction import Compaction, Compac
 from icestream.connectors.delta.maintenance.vacuum import made_by, retention, vacuum
 from icestream.connectors.delta.opening import delta_errors, open_table
 from icestream.connectors.delta.storage import Storage, file_path, storage_errors
-from icestream.tables.maintenance_settings import MaintenanceSettings
-from icestream.tables.maintenance_steps import StepRunner, orphan_age
+from icestream.tables.maintenance.settings import MaintenanceSettings
+from icestream.tables.maintenance.steps import StepRunner, orphan_age
 
 _MOST_COMMITS: Final = 20_000
 _MOST_READ: Final = 500

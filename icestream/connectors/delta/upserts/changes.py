@@ -13,8 +13,8 @@ import pyarrow as pa
 from icestream.connectors.delta.files.stage import TablePlan
 from icestream.connectors.delta.files.table_folder import TableFolder
 from icestream.connectors.delta.storage import Storage, file_path, storage_errors
-from icestream.tables.change_files import ChangeFileWriter
-from icestream.tables.changes import (
+from icestream.tables.upserts.change_files import ChangeFileWriter
+from icestream.tables.upserts.changes import (
     StagedChanges,
     UpsertPlan,
     after_truncates,

@@ -24,7 +24,7 @@ from icestream.api.errors import FatalError
 from icestream.connectors.delta.files.live import FileReader, LiveFile
 from icestream.connectors.delta.files.stage import StagedFile, StageWriter, TablePlan
 from icestream.connectors.delta.storage import storage_errors
-from icestream.tables.changes import KIND, PUT, column_at
+from icestream.tables.upserts.changes import KIND, PUT, column_at
 
 _BUFFER_BYTES: Final = 64 * 1024 * 1024
 _MOST_THREADS: Final = 4
@@ -53,7 +53,7 @@ class Merge:
         writers: list[StageWriter] = []
         try:
             return self._run(files, writers)
-        except BaseException:
+        except BaseException:  # nothing refers to the new files yet, whatever ended this
             for writer in writers:
                 writer.discard()
             raise

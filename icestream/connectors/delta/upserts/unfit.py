@@ -10,7 +10,7 @@ from deltalake import DeltaTable
 
 from icestream.api.errors import ConfigError, Problem
 from icestream.connectors.delta.schemas import arrow_schema
-from icestream.tables.changes import OWN_COLUMNS
+from icestream.tables.upserts.changes import OWN_COLUMNS
 
 
 def refuse_unfit_for_upserts(name: str, table: DeltaTable, ids: Sequence[str]) -> None:

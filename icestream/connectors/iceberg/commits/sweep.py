@@ -20,7 +20,7 @@ from pyiceberg.table import Table
 from pyiceberg.table.snapshots import Operation
 from pyiceberg.utils.properties import property_as_bool
 
-from icestream.tables.change_files import CHANGES_SUFFIX
+from icestream.tables.upserts.change_files import CHANGES_SUFFIX
 
 _log = logging.getLogger(__name__)
 

@@ -28,9 +28,9 @@ from icestream.connectors.iceberg.files.partitions import Partitioner, Partition
 from icestream.connectors.iceberg.files.statistics import statistics_plan
 from icestream.connectors.iceberg.schemas import arrow_schema
 from icestream.rows.new_columns import GrowthLimit, Path
-from icestream.tables.changes import UpsertPlan
 from icestream.tables.data_files import ClosedFile, DataFileWriter, FileLimits, Group
 from icestream.tables.plans import NewFields
+from icestream.tables.upserts.changes import UpsertPlan
 
 _DICTIONARY_BYTES = 64 * 1024
 """A column with more distinct values than this holds is written without a dictionary: it would take longer to

@@ -43,8 +43,8 @@ from icestream.connectors.iceberg.files.stage import (
 from icestream.connectors.iceberg.maintenance.replace_commit import Replacement, replace_files
 from icestream.connectors.iceberg.write_properties import taken_properties
 from icestream.tables.file_origins import Origins
-from icestream.tables.row_groups import row_groups
-from icestream.tables.small_files import growing, packed
+from icestream.tables.maintenance.row_groups import row_groups
+from icestream.tables.maintenance.small_files import growing, packed
 
 _log = logging.getLogger(__name__)
 

@@ -28,7 +28,7 @@ from icestream.connectors.iceberg.commits import checkpoints
 from icestream.connectors.iceberg.commits.sweep import file_prefix
 from icestream.connectors.iceberg.maintenance.replace_commit import MADE_BY
 from icestream.connectors.iceberg.write_properties import taken_properties
-from icestream.tables.maintenance_steps import LEAST_ORPHAN_AGE
+from icestream.tables.maintenance.steps import LEAST_ORPHAN_AGE
 
 _log = logging.getLogger(__name__)
 

@@ -44,7 +44,7 @@ from icestream.api.errors import CommitConflict, CommitUnknown
 from icestream.connectors.iceberg.catalogs.opening import sink_errors
 from icestream.connectors.iceberg.commits.checkpoints import JAVA_SINCE, java_since
 from icestream.connectors.iceberg.commits.light_metadata import LightTransaction
-from icestream.tables.small_files import growing
+from icestream.tables.maintenance.small_files import growing
 from icestream.waits import waiting_for
 
 _log = logging.getLogger(__name__)

@@ -33,8 +33,8 @@ from icestream.connectors.iceberg.maintenance.replace_commit import (
     replace_files,
 )
 from icestream.connectors.iceberg.maintenance.settings import IcebergMaintenance
-from icestream.tables.maintenance_steps import StepRunner, orphan_age
-from icestream.tables.small_files import growing
+from icestream.tables.maintenance.small_files import growing
+from icestream.tables.maintenance.steps import StepRunner, orphan_age
 
 _LEAST_EXPIRED: Final = 20
 """Expiry reads what these snapshots have, and writes all others anew: by itself it waits for so many."""

@@ -13,7 +13,7 @@ from pyiceberg.table.locations import LocationProvider, load_location_provider
 from icestream.connectors.iceberg.catalogs.guarded_catalogs import refuse_foreign_code
 from icestream.connectors.iceberg.catalogs.opening import sink_errors
 from icestream.connectors.iceberg.catalogs.remote_signing import file_io
-from icestream.tables.change_files import ChangeFileWriter
+from icestream.tables.upserts.change_files import ChangeFileWriter
 
 
 class ChangeStage(ChangeFileWriter):

@@ -33,7 +33,7 @@ from icestream.connectors.iceberg.commits.checkpoint_text import TableCheckpoint
 from icestream.connectors.iceberg.files.stage import TablePlan
 from icestream.connectors.iceberg.upserts.branch_publish import BranchWrite, summary_settings
 from icestream.connectors.iceberg.upserts.merge import VIEW, ReadChanges, merge_statement, view_columns
-from icestream.tables.changes import OWN_COLUMNS, StagedChanges, UpsertPlan
+from icestream.tables.upserts.changes import OWN_COLUMNS, StagedChanges, UpsertPlan
 
 _log = logging.getLogger(__name__)
 

@@ -21,7 +21,7 @@ from icestream.connectors.iceberg.catalogs.opening import sink_errors
 from icestream.connectors.iceberg.catalogs.remote_signing import file_io
 from icestream.connectors.iceberg.upserts.branch_publish import spark_name
 from icestream.records.column import is_uuid
-from icestream.tables.changes import (
+from icestream.tables.upserts.changes import (
     DELETE,
     KIND,
     OFFSET,

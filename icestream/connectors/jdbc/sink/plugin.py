@@ -5,6 +5,7 @@ Read when the worker starts, so what opens databases is imported only by the met
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from typing import ClassVar, Final
 
@@ -35,8 +36,9 @@ class _JdbcSink(SinkPlugin):
     retry_keys: ClassVar[Sequence[str]] = ("max.retries", "retry.backoff.ms")
     without_effect: ClassVar[Mapping[str, str]] = keys.WITHOUT_EFFECT
 
+    @abstractmethod
     def meant(self, config: Config) -> SinkSettings:
-        raise NotImplementedError
+        """What a config says, in whichever words its class has."""
 
     def problems(self, config: Config) -> list[Problem]:
         try:

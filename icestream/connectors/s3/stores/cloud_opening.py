@@ -9,7 +9,7 @@ from typing import Any, Final
 from icestream.api.config import Config
 from icestream.api.errors import ConfigError, Problem
 from icestream.connectors.s3 import clouds
-from icestream.connectors.s3.ledger import FOLDER, top_of
+from icestream.connectors.s3.commits.ledger import FOLDER, top_of
 from icestream.connectors.s3.stores.cloud_store import CloudStore
 
 STAGED: Final = "staged"

@@ -17,7 +17,7 @@ from typing import IO, TYPE_CHECKING, Any, Final
 from urllib.parse import urlencode
 
 from icestream.api.errors import ConfigError, Problem, SinkRefused, SinkUnavailable
-from icestream.connectors.s3.metadata import FIRST, LAST, RECORDS
+from icestream.connectors.s3.commits.metadata import FIRST, LAST, RECORDS
 from icestream.connectors.s3.stores.store import (
     AnswerLost,
     Exists,

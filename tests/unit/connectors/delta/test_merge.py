@@ -21,7 +21,7 @@ from icestream.connectors.delta.files.stage import TablePlan
 from icestream.connectors.delta.storage import Storage
 from icestream.connectors.delta.upserts.merge import Merge, Merged, Pruning
 from icestream.connectors.delta.upserts.unfit import refuse_unfit_for_upserts
-from icestream.tables.changes import DELETE, KIND, OFFSET, PUT, SOURCE, UpsertPlan, staged_schema
+from icestream.tables.upserts.changes import DELETE, KIND, OFFSET, PUT, SOURCE, UpsertPlan, staged_schema
 from tests.unit.connectors.delta.lake import Lake
 
 SCHEMA = pa.schema(

@@ -31,7 +31,7 @@ from icestream.records.json_source import JsonSource
 from icestream.records.origins import RowOrigins
 from icestream.records.records import Records
 from icestream.records.values import Value, object_fields
-from icestream.tables.changes import KIND, OFFSET, OWN_COLUMNS, StagedChanges
+from icestream.tables.upserts.changes import KIND, OFFSET, OWN_COLUMNS, StagedChanges
 
 P = Partition("t", 0)
 SCHEMA = Schema(

@@ -30,7 +30,7 @@ from icestream.connectors.iceberg.maintenance.replace_commit import Replacement,
 from icestream.connectors.iceberg.table import IcebergTable
 from icestream.records.origins import RowOrigins
 from icestream.tables.file_origins import Origins
-from icestream.tables.small_files import growing
+from icestream.tables.maintenance.small_files import growing
 from tests.unit.connectors.iceberg.maintained import (
     BUCKETS,
     PLAIN,

@@ -20,7 +20,7 @@ from icestream.connectors.iceberg.catalogs.opening import open_catalog
 from icestream.connectors.iceberg.plugin import IcebergPlugin
 from icestream.pipeline.record_path import RecordSettings, record_path_from
 from icestream.records.origins import RowOrigins
-from icestream.tables import routed_writer
+from icestream.tables.routing import routed_writer
 from tests.unit.pipeline.batches import CONFIG, SOURCE, chunk
 
 ALIKE = Schema(NestedField(1, "id", LongType(), required=True), NestedField(2, "text", StringType()))

@@ -10,8 +10,8 @@ import pytest
 
 from icestream.connectors.iceberg.settings import ROUTES, warnings
 from icestream.pipeline.record_path import RecordSettings, record_path_from
-from icestream.tables.router import Routed, Router
-from icestream.tables.routes import RoutePlan, name_problem, parsed_template
+from icestream.tables.routing.router import Routed, Router
+from icestream.tables.routing.routes import RoutePlan, name_problem, parsed_template
 from tests.unit.pipeline.batches import CONFIG, chunk
 
 

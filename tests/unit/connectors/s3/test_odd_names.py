@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from icestream.api.offsets import Partition
-from icestream.connectors.s3.audit import _row_offsets
+from icestream.connectors.s3.commits.audit import _row_offsets
+from icestream.connectors.s3.commits.metadata import about
 from icestream.connectors.s3.layout import layout_of
-from icestream.connectors.s3.metadata import about
 from icestream.connectors.s3.names import ObjectNames
 from icestream.connectors.s3.stores.store import ObjectFacts
 

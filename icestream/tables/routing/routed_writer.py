@@ -1,7 +1,7 @@
 """The writer of a task of a job that routes: each table gets the records that are for it. A sink's own
 routed writer is one of these.
 
-The counterpart of `tables_writer`. A table's writer is made with its first
+The counterpart of `unrouted_writer`. A table's writer is made with its first
 record: of hundreds of tables a task holds those that its records name. A record that one of its tables cannot
 take is in none.
 """
@@ -21,9 +21,9 @@ from icestream.records.origins import RowOrigins
 from icestream.records.records import Records
 from icestream.records.rows import Indexes
 from icestream.tables.plans import NewTablePlan, RowPlan
-from icestream.tables.router import UNROUTED, Router
+from icestream.tables.routing.router import UNROUTED, Router
 from icestream.tables.table_writer import OpenTable, TableRows, TableWriter, nulls_apart
-from icestream.tables.tables_writer import BUFFER_BYTES
+from icestream.tables.unrouted_writer import BUFFER_BYTES
 
 _SHARES = 8
 

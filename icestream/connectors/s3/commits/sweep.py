@@ -13,7 +13,7 @@ from typing import Final
 
 from icestream.api.checkpoint import Checkpoint
 from icestream.api.offsets import Partition
-from icestream.connectors.s3.ledger import open_entries
+from icestream.connectors.s3.commits.ledger import open_entries
 from icestream.connectors.s3.names import ObjectNames
 from icestream.connectors.s3.stores.store import ObjectStore, OpenUpload
 

@@ -15,7 +15,7 @@ from urllib.parse import quote
 
 from icestream.api.checkpoint import Checkpoint, from_json, to_json
 from icestream.api.errors import CommitConflict, CommitUnknown, FatalError
-from icestream.connectors.s3.staged import StagedObject
+from icestream.connectors.s3.commits.staged import StagedObject
 from icestream.connectors.s3.stores.store import AnswerLost, Exists, ObjectStore
 
 FOLDER: Final = "_icestream"

@@ -12,10 +12,10 @@ from pyroaring import BitMap64
 from icestream.api.checkpoint import Checkpoint, FoundCheckpoint
 from icestream.api.offsets import Partition
 from icestream.api.sink import RowOffsets, TargetAudit, layered
-from icestream.connectors.s3.counting import records_in
+from icestream.connectors.s3.commits.counting import records_in
+from icestream.connectors.s3.commits.metadata import CONNECTOR, connector_name, offsets_of, records_of
 from icestream.connectors.s3.formats.raw_bytes import RawBytes
 from icestream.connectors.s3.layout import Layout
-from icestream.connectors.s3.metadata import CONNECTOR, connector_name, offsets_of, records_of
 from icestream.connectors.s3.stores.store import ObjectFacts, ObjectStore
 
 _AT_ONCE: Final = 16

@@ -15,7 +15,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 from icestream.records.origins import RowOrigins
-from icestream.tables.changes import ChangeBuffer, StagedChanges
+from icestream.tables.upserts.changes import ChangeBuffer, StagedChanges
 
 CHANGES_SUFFIX: Final = ".changes"
 _ROWS_A_BATCH: Final = 20_000

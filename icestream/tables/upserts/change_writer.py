@@ -11,7 +11,9 @@ from icestream.records.column import Column
 from icestream.records.records import Records
 from icestream.records.values import Fields
 from icestream.rows.to_rows import RowConverter, in_python
-from icestream.tables.changes import (
+from icestream.tables.required_fields import missing_required
+from icestream.tables.table_writer import RowStage, TableRows, TableWriter
+from icestream.tables.upserts.changes import (
     DELETE,
     PUT,
     TRUNCATE,
@@ -23,8 +25,6 @@ from icestream.tables.changes import (
     optional,
     with_kinds,
 )
-from icestream.tables.required_fields import missing_required
-from icestream.tables.table_writer import RowStage, TableRows, TableWriter
 
 
 class ChangeWriter(TableWriter):

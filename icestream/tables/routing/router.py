@@ -24,7 +24,7 @@ from icestream.records.records import Records
 from icestream.records.rows import Indexes
 from icestream.records.schema import Kind
 from icestream.records.values import Fields, Node, Text, Typed, typed
-from icestream.tables.routes import RoutePlan, name_problem
+from icestream.tables.routing.routes import RoutePlan, name_problem
 
 UNROUTED: Final = "route-field"
 """Under this name records are counted that match no table's pattern."""

@@ -8,8 +8,8 @@ from dataclasses import replace
 from typing import Final
 
 from icestream.api.errors import FatalError, SinkUnavailable
-from icestream.connectors.s3.metadata import BATCH
-from icestream.connectors.s3.staged import StagedObject
+from icestream.connectors.s3.commits.metadata import BATCH
+from icestream.connectors.s3.commits.staged import StagedObject
 from icestream.connectors.s3.stores.store import AnswerLost, Exists, NoSuchUpload, ObjectStore
 
 _AT_ONCE: Final = 16

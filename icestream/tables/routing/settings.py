@@ -10,7 +10,7 @@ from typing import Final
 from icestream.api.config import Config, Setting, Type
 from icestream.api.errors import Problem
 from icestream.api.java_regex import pattern_problem
-from icestream.tables.routes import RoutePlan, parsed_template
+from icestream.tables.routing.routes import RoutePlan, parsed_template
 
 _DYNAMIC: Final = "dynamic-enabled"
 _ROUTE_FIELD: Final = "route-field"

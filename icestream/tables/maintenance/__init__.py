@@ -1,0 +1,1 @@
+"""What the maintenance of every kind of table has in common."""

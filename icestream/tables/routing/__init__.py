@@ -1,0 +1,1 @@
+"""Jobs whose records choose their tables."""
