@@ -1,0 +1,131 @@
+"""What a job tells of each batch, and what else happened to a connector. Managers tell an `Observer`; the
+worker keeps it (`cluster/history.py`), counts it (`metrics/`), and shows it in the console.
+
+Plain data: it crosses the border of a job's process as JSON.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Final, Protocol
+
+STAGES: Final = ("plan", "queue", "read", "convert", "transform", "stage", "commit", "publish")
+"""What a batch goes through. `queue` is the Spark job's time less its longest task; `read` to `stage` happen
+inside tasks."""
+
+
+class Outcome(StrEnum):
+    """What became of a batch."""
+
+    UNDER_WAY = "under-way"
+    COMMITTED = "committed"
+    EMPTY = "empty"
+    """Nothing of it was for the targets, or nothing filled a file yet."""
+    RUN_AGAIN = "run-again"
+    """A target needed new columns or had to be created first."""
+    CUT = "cut"
+    """It was too large, or only what precedes a bad record was landed."""
+    CONFLICT = "conflict"
+    """The target has another checkpoint than the one that the batch follows."""
+    UNKNOWN = "unknown"
+    """Whether the commit landed is asked at the next turn."""
+    UNAVAILABLE = "unavailable"
+    CANCELLED = "cancelled"
+    FAILED = "failed"
+
+
+@dataclass(frozen=True)
+class TargetCommit:
+    """What a batch did to one target."""
+
+    name: str
+    id: str = ""
+    """The target's own name of the commit, such as a snapshot id; empty if it did not land."""
+    rows: int = 0
+    seconds: float = 0.0
+    file_bytes: tuple[int, ...] = ()
+    """The size of each file that was added, where the target has files."""
+    outcome: Outcome = Outcome.COMMITTED
+
+
+@dataclass(frozen=True)
+class BatchRecord:
+    """One batch, from its plan to its end. The same `id` is told again when it has ended."""
+
+    id: str
+    started_ms: int
+    outcome: Outcome
+    seconds: float = 0.0
+    read: int = 0
+    written: int = 0
+    rejected: Mapping[str, int] = field(default_factory=dict)
+    """By stage, as Kafka Connect names them (`VALUE_CONVERTER`, …)."""
+    filtered: Mapping[str, int] = field(default_factory=dict)
+    """By the alias of the transform that dropped them."""
+    bytes: int = 0
+    """Of keys and values that were read."""
+    lag_after: int | None = None
+    newest_ms: Mapping[str, int] = field(default_factory=dict)
+    """Timestamp of the newest record, by topic."""
+    valid_through_ms: int | None = None
+    tasks: int = 0
+    longest_task: float = 0.0
+    stages: Mapping[str, float] = field(default_factory=dict)
+    """Seconds by stage (`STAGES`); those inside tasks are summed over tasks."""
+    targets: tuple[TargetCommit, ...] = ()
+    note: str = ""
+    """Why it did not land, or what is special about it, in a sentence."""
+
+    @property
+    def is_over(self) -> bool:
+        return self.outcome is not Outcome.UNDER_WAY
+
+
+@dataclass(frozen=True)
+class PartitionLag:
+    """Where a job is in one partition of its source."""
+
+    topic: str
+    partition: int
+    next_offset: int
+    """The offset after the last record that is in the target."""
+    end: int
+    newest_ms: int | None = None
+    """Timestamp of the newest record that is in the target."""
+
+    @property
+    def lag(self) -> int:
+        return max(0, self.end - self.next_offset)
+
+
+@dataclass(frozen=True)
+class Event:
+    """Something that happened to a connector, other than a batch."""
+
+    at_ms: int
+    kind: str
+    """`state`, `restart`, `config`, `offsets`, `replay`, `rebalance`, `retry`, `circuit`, `maintenance`."""
+    text: str
+    """A sentence, without secrets."""
+    user: str = ""
+    """Who asked for it, where somebody logged in."""
+
+
+class Observer(Protocol):
+    """Called by the thread of the job; must not wait and must not raise."""
+
+    def batch(self, connector: str, record: BatchRecord) -> None: ...
+
+    def event(self, connector: str, event: Event) -> None: ...
+
+
+class NobodyLooks:
+    """For jobs whose batches nobody keeps."""
+
+    def batch(self, connector: str, record: BatchRecord) -> None:
+        pass
+
+    def event(self, connector: str, event: Event) -> None:
+        pass
