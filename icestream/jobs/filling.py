@@ -18,6 +18,8 @@ from icestream.api.sink import Filling
 from icestream.jobs import planning
 
 _SHORTEST_PAUSE = 0.01
+_TOGETHER = dt.timedelta(seconds=1)
+"""Partitions whose time is over within so long of each other are written in one batch."""
 
 
 @dataclass(frozen=True)
@@ -56,6 +58,8 @@ class FillSchedule:
         self._looked_at: dt.datetime | None = None
         self._cut: frozenset[Partition] = frozenset()
         """Partitions of which the last look had not all."""
+        self._ran_since: dt.datetime | None = None
+        """When the ends of the batch were asked for that ran since the last turn."""
 
     def next(
         self, start: Offsets, ends: Offsets, allowed: int, now: dt.datetime, *, is_limited: bool
@@ -63,13 +67,9 @@ class FillSchedule:
         """The next batch, if there is one by now. `is_limited`: it has to be smaller than a file."""
         self._note_waits(start, ends, now)
         self._cut = frozenset()
-        overdue = [
-            p
-            for p in self._waits
-            if self._is_stuck(p) or ((at := self._flush_at(p)) is not None and at <= now)
-        ]
-        if overdue:
-            return NextBatch(_only(overdue, start, ends, allowed), may_leave=False)
+        if self._overdue(now):
+            together = self._overdue(now + _TOGETHER)
+            return NextBatch(_only(together, start, ends, allowed), may_leave=False)
         full = {p: end for p in self._waits if (end := self._full_end(p, start[p], ends[p])) > start[p]}
         if full:
             if is_limited:
@@ -78,7 +78,8 @@ class FillSchedule:
         return self._look(start, ends, allowed, now)
 
     def began(self, fill: NextBatch, now: dt.datetime) -> None:
-        """The batch runs."""
+        """The batch runs; its ends were asked for at this moment."""
+        self._ran_since = now
         if fill.may_leave:
             self._looked_at = now
 
@@ -113,11 +114,20 @@ class FillSchedule:
     def _note_waits(self, start: Offsets, ends: Offsets, now: dt.datetime) -> None:
         lagging = [p for p in ends if p in start and ends[p] > start[p]]
         known = self._waits
+        # What came while a batch ran may have come at its beginning: it shall not wait the longer for that.
+        since, self._ran_since = self._ran_since or now, None
         self._waits = {
-            p: known[p] if p in known and known[p].start == start[p] else _Wait(start[p], now)
+            p: known[p] if p in known and known[p].start == start[p] else _Wait(start[p], since)
             for p in lagging
         }
         self._tails = {p: tail for p, tail in self._tails.items() if start.get(p) == tail.start}
+
+    def _overdue(self, now: dt.datetime) -> list[Partition]:
+        return [
+            p
+            for p in self._waits
+            if self._is_stuck(p) or ((at := self._flush_at(p)) is not None and at <= now)
+        ]
 
     def _is_stuck(self, partition: Partition) -> bool:
         return partition in self._tails and self._tails[partition].is_stuck

@@ -61,6 +61,25 @@ def test_what_waited_long_enough_is_written_whole_and_nothing_else() -> None:
     assert next_of(fills, at(5, 0), at(6, 6), NOW + 61 * SECOND) is None
 
 
+def test_what_came_while_a_batch_ran_waits_since_its_beginning() -> None:
+    fills = FillSchedule(Filling(10, "flush.size", after_a_minute))
+    batch = next_of(fills, at(0, 0), at(13, 0))
+    assert batch == NextBatch(at(10, 0), may_leave=True)
+    fills.began(batch, NOW)
+    assert next_of(fills, at(10, 0), at(14, 2), NOW + 7 * SECOND) is None
+    assert fills.seconds(NOW + 7 * SECOND) == 53
+    # Nothing ran meanwhile: what comes now came now.
+    assert next_of(fills, at(14, 2), at(15, 2), NOW + 300 * SECOND) is None
+    assert fills.seconds(NOW + 300 * SECOND) == 60
+
+
+def test_partitions_whose_time_is_over_at_about_the_same_time_are_written_together() -> None:
+    fills = FillSchedule(Filling(10, "flush.size", after_a_minute))
+    assert next_of(fills, at(0, 0), at(3, 0)) is None
+    assert next_of(fills, at(0, 0), at(3, 4), NOW + SECOND) is None
+    assert next_of(fills, at(0, 0), at(3, 4), NOW + 60 * SECOND) == NextBatch(at(3, 4), may_leave=False)
+
+
 def test_full_files_of_one_partition_do_not_keep_another_waiting() -> None:
     fills = FillSchedule(Filling(10, "flush.size", after_a_minute))
     assert next_of(fills, at(0, 0), at(10, 1)) == NextBatch(at(10, 0), may_leave=True)
