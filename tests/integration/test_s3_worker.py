@@ -63,7 +63,9 @@ def test_objects_are_those_of_flush_size_and_the_rest_waits_until_the_clock_says
     world.client.put_config("lake", {**lake.config, "icestream.s3.commit.interval.ms": "200"})
     eventually(lambda: len(lake.objects()) == 4)
     assert lake.objects()[2] == "topics/lake/partition=0/lake+0+0000000008.json.gz"
-    told = world.command("verify", "lake", "--deep", "--url", world.url, "--bootstrap-servers", world.bootstrap)
+    told = world.command(
+        "verify", "lake", "--deep", "--url", world.url, "--bootstrap-servers", world.bootstrap
+    )
     assert told.returncode == 0, told.stdout + told.stderr
     assert "14 in the topic, 14 in the table" in told.stdout
     world.client.delete("lake")
