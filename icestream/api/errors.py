@@ -5,6 +5,7 @@ IcestreamError
 │   └── UnknownConnectorClass    no class, or one that we do not have: nothing else can be checked
 ├── NotFoundError                no such connector, task, plugin
 ├── AlreadyExistsError           a connector of this name exists
+├── ConfigChanged(now, version)  somebody else has changed the config since it was read
 ├── NotReadyError                try again: the worker is busy with this connector
 ├── NotLeader(url)               another worker must answer this; REST asks it
 ├── BadOffsets                   offsets that a request asks for make no sense, or come at the wrong time
@@ -81,6 +82,14 @@ class NotFoundError(IcestreamError):
 
 class AlreadyExistsError(IcestreamError):
     pass
+
+
+class ConfigChanged(IcestreamError):
+    def __init__(self, message: str, now: Mapping[str, str], version: str) -> None:
+        super().__init__(message)
+        self.now = now
+        """The config as it is stored, secrets included: whoever shows it hides them."""
+        self.version = version
 
 
 class NotReadyError(IcestreamError):

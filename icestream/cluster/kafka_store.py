@@ -46,6 +46,8 @@ class KafkaStore:
         self._tasks_of = tasks_of
         self._listener: StoreListener | None = None
         self._configs: dict[str, Mapping[str, str]] = {}
+        self._versions: dict[str, str] = {}
+        """The offset of the record that has the config: every worker reads the same."""
         self._targets: dict[str, TargetState] = {}
         self._restarts: dict[str, int] = {}
         self._connectors: dict[str, StoredConnector] = {}
@@ -151,9 +153,11 @@ class KafkaStore:
         match event:
             case ConnectorConfigured(name, None):
                 self._configs.pop(name, None)
+                self._versions.pop(name, None)
                 self._restarts.pop(name, None)
             case ConnectorConfigured(name, config) if config is not None:
                 self._configs[name] = config
+                self._versions[name] = str(record.offset)
             case TargetSet(name, None):
                 self._targets.pop(name, None)
             case TargetSet(name, target) if target is not None:
@@ -174,11 +178,13 @@ class KafkaStore:
         connectors = dict(self._connectors)
         if name in self._configs:
             target = self._targets.get(name, TargetState.STARTED)
-            connectors[name] = StoredConnector(self._configs[name], target, self._restarts.get(name, 0))
+            restarts = self._restarts.get(name, 0)
+            connectors[name] = StoredConnector(self._configs[name], target, restarts, self._versions[name])
         else:
             connectors.pop(name, None)
-        if connectors == self._connectors:
-            return
+        is_same = connectors == self._connectors
         self._connectors = connectors
+        if is_same:
+            return
         if self._listener:
             self._listener.connector_changed(name)

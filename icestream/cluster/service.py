@@ -17,6 +17,7 @@ from icestream.api.config import Config
 from icestream.api.errors import (
     AlreadyExistsError,
     BadOffsets,
+    ConfigChanged,
     NotFoundError,
 )
 from icestream.api.offset_admin import OffsetAdmin, OffsetEntry
@@ -168,6 +169,10 @@ class ConnectorService:
     def config(self, name: str) -> Mapping[str, str]:
         return self.info(name).config
 
+    def config_version(self, name: str) -> str:
+        """Changes with the config, and says nothing of it: `patch_config` takes it."""
+        return self._find(name, "Connector {} not found").stored.version
+
     def status(self, name: str) -> ConnectorStatus:
         connector = self._find(name, "No status found for connector {}")
         if self._membership.owns(name):
@@ -197,8 +202,9 @@ class ConnectorService:
     def plugin_config(self, name: str) -> tuple[CheckedSetting, ...]:
         return definition_of(name)
 
-    def validate(self, config: Mapping[str, str | None]) -> ConfigReport:
-        return report_from(self._validator.validated(config, deep=True))
+    def validate(self, config: Mapping[str, str | None], *, deep: bool = True) -> ConfigReport:
+        """What is wrong with a config; `deep` opens what it points at, if nothing else is."""
+        return report_from(self._validator.validated(config, deep=deep))
 
     # Changing
 
@@ -221,11 +227,22 @@ class ConnectorService:
             info = self._put(name, validation, old.target if old else TargetState.STARTED)
         return info, old is None
 
-    def patch_config(self, name: str, patch: Mapping[str, str | None]) -> ConnectorInfo:
-        """Change some keys; null removes one."""
+    def patch_config(
+        self, name: str, patch: Mapping[str, str | None], expect: str | None = None
+    ) -> ConnectorInfo:
+        """Change some keys; null removes one. `expect` is the version that the changes were made to: if the
+        config has another one by now, nothing changes."""
         self._membership.require_leader()
         while True:
-            before = self._find(name, "Connector {} not found").config
+            connector = self._find(name, "Connector {} not found")
+            before = connector.config
+            if expect is not None and connector.stored.version != expect:
+                raise ConfigChanged(
+                    f"The config of connector '{name}' was changed since it was read; look at what is stored "
+                    "now, and save again",
+                    before,
+                    connector.stored.version,
+                )
             merged = {**before, **patch}
             validation = self._validator.valid(
                 {key: value for key, value in merged.items() if value is not None}, deep=True

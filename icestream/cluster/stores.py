@@ -8,8 +8,9 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import secrets
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from pathlib import Path
 from typing import Any, Final, Protocol
@@ -43,6 +44,9 @@ class StoredConnector:
     target: TargetState = TargetState.STARTED
     restarts: int = 0
     """How often somebody asked for a new job, since this worker opened the store."""
+    version: str = field(default="", compare=False)
+    """Another one for every config that the store has had, the same on every worker; the store gives it. It
+    tells nothing of the config itself, secrets least of all."""
 
 
 class StoreListener(Protocol):
@@ -74,12 +78,15 @@ class MemoryStore:
     def __init__(self) -> None:
         self._connectors: dict[str, StoredConnector] = {}
         self._listener: StoreListener | None = None
+        # Of a store that was opened anew all versions are others: none of before is taken for one of now.
+        self._opened = secrets.token_hex(4)
+        self._changes = 0
 
     def load(self) -> dict[str, StoredConnector]:
         return dict(self._connectors)
 
     def put(self, name: str, connector: StoredConnector) -> None:
-        self._keep(self._connectors | {name: connector})
+        self._keep(self._connectors | {name: self._versioned(name, connector)})
         self._tell(name)
 
     def remove(self, name: str) -> None:
@@ -96,6 +103,13 @@ class MemoryStore:
 
     def close(self) -> None:
         pass
+
+    def _versioned(self, name: str, connector: StoredConnector) -> StoredConnector:
+        old = self._connectors.get(name)
+        if old is not None and dict(old.config) == dict(connector.config):
+            return replace(connector, version=old.version)
+        self._changes += 1
+        return replace(connector, version=f"{self._opened}-{self._changes}")
 
     def _keep(self, connectors: dict[str, StoredConnector]) -> None:
         self._connectors = connectors
@@ -116,7 +130,7 @@ class FileStore(MemoryStore):
         self._path = path
         self._lock = _locked(path)
         try:
-            self._connectors = _read(path)
+            self._connectors = {name: self._versioned(name, one) for name, one in _read(path).items()}
         except PreconditionError:
             os.close(self._lock)
             raise

@@ -10,6 +10,7 @@ from typing import Any, Final
 from icestream.api.errors import (
     AlreadyExistsError,
     BadOffsets,
+    ConfigChanged,
     ConfigError,
     IcestreamError,
     NotFoundError,
@@ -41,6 +42,7 @@ CODES: Final[Sequence[tuple[type[Exception], int]]] = (
     (Forbidden, 403),
     (NotFoundError, 404),
     (AlreadyExistsError, 409),
+    (ConfigChanged, 409),
     (NotReadyError, 409),
     (MalformedBody, 500),
 )

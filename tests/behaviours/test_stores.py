@@ -92,6 +92,17 @@ def test_the_last_put_wins(reopen: Open) -> None:
     again.close()
 
 
+def test_a_config_that_changes_gets_another_version_and_a_target_does_not(reopen: Open) -> None:
+    store = reopen()
+    store.put("one", ONE)
+    first = store.load()["one"].version
+    store.put("one", StoredConnector(ONE.config, TargetState.PAUSED))
+    assert store.load()["one"].version == first != ""
+    store.put("one", StoredConnector({**ONE.config, "more": "1"}, TargetState.PAUSED))
+    assert store.load()["one"].version != first
+    store.close()
+
+
 def test_removes_and_forgives_what_is_not_there(reopen: Open) -> None:
     store = reopen()
     store.put("one", ONE)
