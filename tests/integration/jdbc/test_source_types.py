@@ -236,6 +236,16 @@ def of_mysql(mariadb: Server) -> Iterator[dict[str, str]]:
     connection.close()
 
 
+@pytest.mark.parametrize(
+    ("value", "told"), [("-10:00:00", "-10:00:00"), ("-00:00:00.5", "-0:00:00.500000"), ("25:00:00", "1 day")]
+)
+def test_a_time_of_mysql_that_is_no_time_of_day_is_named(
+    mariadb: Server, read: Read, value: str, told: str
+) -> None:
+    with pytest.raises(FatalError, match=f"column 't'.*{told}.* is no time of day"):
+        read(dict(mariadb.settings), query=f"SELECT CAST('{value}' AS TIME(3)) AS t")
+
+
 def test_types_of_mysql(of_mysql: dict[str, str], read: Read) -> None:
     reader = read(of_mysql)
     assert types_of(reader) == {

@@ -6,6 +6,7 @@ The databases (`databases/`) say what a column is (`Shape`); everything after th
 
 from __future__ import annotations
 
+import datetime as dt
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -23,6 +24,7 @@ MOST_DIGITS: Final = 38
 UNBOUND_SCALE: Final = 18
 """Digits behind the point of numbers whose column does not limit them."""
 _NANOSECONDS: Final = 1000
+_DAY_US: Final = 86_400_000_000
 
 
 class Shape(Enum):
@@ -184,9 +186,20 @@ def converted(values: pa.Array, column: SourceColumn, options: TypeOptions) -> p
             texts = values.to_pylist()
             return pa.array([None if one is None else json.loads(one) for one in texts], kind)
         case Shape.TIME:
-            return values.cast(kind, safe=False)
+            return _times_of_day(values).cast(kind, safe=False)
         case _:
             return values if values.type == kind else values.cast(kind)
+
+
+def _times_of_day(values: pa.Array) -> pa.Array:
+    """As they are; MySQL's TIME may hold a duration below zero or of days, which no reader would take."""
+    bounds = pc.min_max(values.cast(pa.int64()))
+    least, most = bounds["min"].as_py(), bounds["max"].as_py()
+    if least is not None and (least < 0 or most >= _DAY_US):
+        wrong = least if least < 0 else most
+        sign = "-" if wrong < 0 else ""
+        raise ValueError(f"{sign}{dt.timedelta(microseconds=abs(wrong))} is no time of day")
+    return values
 
 
 def instants(values: pa.Array, zone: str, nonexistent: str = "latest") -> pa.Array:

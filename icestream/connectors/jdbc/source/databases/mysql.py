@@ -65,9 +65,9 @@ class MySqlSource(SourceDatabase):
         elif info.type_name == "year":
             shape, select = Shape.DATE, f"MAKEDATE({name}, 1)"
         elif shape is Shape.TIME:
-            # A driver has no times of day, only durations.
+            # A driver has no times of day, only durations. Some are no times of day: `columns` refuses them.
             seconds = f"HOUR({name}) * 3600 + MINUTE({name}) * 60 + SECOND({name})"
-            select = f"({seconds}) * 1000000 + MICROSECOND({name})"
+            select = f"IF({name} < 0, -1, 1) * (({seconds}) * 1000000 + MICROSECOND({name}))"
         elif shape is Shape.STRING:
             select = f"CAST({name} AS CHAR)"
         return self._sent(info, select, shape)
