@@ -75,6 +75,8 @@ class BatchRecord:
     stages: Mapping[str, float] = field(default_factory=dict)
     """Seconds by stage (`STAGES`); those inside tasks are summed over tasks."""
     targets: tuple[TargetCommit, ...] = ()
+    letters: int = 0
+    """Dead letters that were published with it."""
     note: str = ""
     """Why it did not land, or what is special about it, in a sentence."""
 
@@ -106,11 +108,18 @@ class Event:
 
     at_ms: int
     kind: str
-    """`state`, `restart`, `config`, `offsets`, `replay`, `rebalance`, `retry`, `circuit`, `maintenance`."""
+    """`state`, `restart`, `config`, `offsets`, `replay`, `rebalance`, `retry`, `circuit`, `maintenance`,
+    `fenced`, `schema`."""
     text: str
     """A sentence, without secrets."""
     user: str = ""
     """Who asked for it, where somebody logged in."""
+    about: str = ""
+    """What is counted apart: of a `retry` who did not answer (`kafka`, `destination`, `spark`), of a `schema`
+    what was changed (`add_column`, `widen`, …), of a `maintenance` its outcome (`done`, `failed`)."""
+    numbers: Mapping[str, float] = field(default_factory=dict)
+    """What can be added up, such as `seconds`, `files` and `bytes` of a `maintenance`, `records` of a
+    `replay`, `columns` of a `schema`."""
 
 
 class Observer(Protocol):
