@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import datetime as dt
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -14,6 +15,8 @@ from icestream.api.status import Waiting
 
 _UNDER_WAY: dict[int, list[Waiting]] = {}
 """By thread; the first of each is the one that has lasted longest."""
+_SIGNS: dict[int, float] = {}
+"""When each thread last began or ended a wait, by the monotonic clock."""
 
 
 @contextmanager
@@ -29,11 +32,13 @@ def waiting_as(wait: Waiting) -> Iterator[None]:
     thread = threading.get_ident()
     own = _UNDER_WAY.setdefault(thread, [])
     own.append(wait)
+    _SIGNS[thread] = time.monotonic()
     try:
         yield
     finally:
         # Not the last one: a generator that waits may end after what began later.
         own.remove(wait)
+        _SIGNS[thread] = time.monotonic()
         if not own:
             _UNDER_WAY.pop(thread, None)
 
@@ -44,3 +49,9 @@ def oldest_wait(thread: threading.Thread) -> Waiting | None:
         return _UNDER_WAY[thread.ident or 0][0]
     except (KeyError, IndexError):
         return None
+
+
+def silent_for(thread: threading.Thread) -> float | None:
+    """Seconds since a thread last began or ended a wait; None if it never did."""
+    last = _SIGNS.get(thread.ident or 0)
+    return None if last is None else time.monotonic() - last

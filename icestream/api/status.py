@@ -68,6 +68,8 @@ class Outage:
     what: str
     since: dt.datetime
     reason: str
+    is_ours: bool = False
+    """Whether what is missing is a process of this worker's own, which another in its place might get."""
 
     def __str__(self) -> str:
         return f"{self.what} is away since {self.since.isoformat(timespec='seconds')}: {self.reason}"

@@ -136,18 +136,26 @@ class JobShell:
         _LOG.info("stopped")
 
     def answers(self) -> Answers:
-        from icestream.api.status import State
         from icestream.rest.job_health import Answers
         from icestream.rest.job_metrics import JobFacts
 
         return Answers(
-            alive=lambda: _FAILED if self._status().state is State.FAILED else None,
+            alive=self._lost,
             ready=self._missing,
             facts=lambda: JobFacts(self._job.name, self._status(), self._counts.retries),
         )
 
     def _status(self) -> JobStatus:
         return self._reconciler.status()
+
+    def _lost(self) -> str | None:
+        """Why another process should have the place of this one."""
+        from icestream.api.status import State
+        from icestream.cluster.liveness import LifeLimits
+
+        if self._status().state is State.FAILED:
+            return _FAILED
+        return _SILENT if self._reconciler.lost_for() > LifeLimits.job else None
 
     def _missing(self) -> str | None:
         """What the job lacks to be at work."""
@@ -168,6 +176,7 @@ class JobShell:
 
 
 _FAILED: Final = "the job failed; see the log"
+_SILENT: Final = "the thread of the job has shown no sign of life for hours; see the log"
 _FOR_EVER: Final = {"connector.class": "job", "errors.retry.timeout": "-1"}
 """An outage is waited for: another process in the place of this one would wait as well."""
 

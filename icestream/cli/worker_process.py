@@ -60,6 +60,7 @@ def data_plane(config: WorkerConfig) -> DataPlane:
 
 def extras(config: WorkerConfig, plane: DataPlane, cluster_id: ClusterId) -> Extras:
     from icestream.cluster.connector_registry import Patience
+    from icestream.cluster.liveness import life_limits
     from icestream.cluster.service import Extras
     from icestream.jobs.build import offset_admin
 
@@ -70,6 +71,7 @@ def extras(config: WorkerConfig, plane: DataPlane, cluster_id: ClusterId) -> Ext
         resolve=config.providers.resolved,
         outage=plane.outage,
         patience=Patience(stop=max(config.stop_timeout, 1.0)),
+        life=life_limits(config.raw),
         notice=config.rest.exposure or "",
     )
 

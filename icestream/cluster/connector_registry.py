@@ -177,6 +177,15 @@ class ConnectorRegistry:
         reconciler = self._reconcilers.get(name)
         return reconciler.status() if reconciler else JobStatus(State.UNASSIGNED)
 
+    def lost(self, seconds: float) -> list[str]:
+        """Connectors whose threads have shown no sign of life for longer."""
+        return [name for name, one in list(self._reconcilers.items()) if one.lost_for() > seconds]
+
+    @property
+    def can_start(self) -> bool:
+        """Whether there is what makes managers."""
+        return self._make is not None
+
     def running(self) -> frozenset[str]:
         """Connectors that this worker has not let go of: their jobs have not ended."""
         with self._lock:

@@ -121,6 +121,7 @@ class Coordinator:
         self._closing = threading.Event()
         self._idle = threading.Event()
         self._idle.set()
+        self._last_turn: float | None = None
         self.generation = 0
         self.is_shared = True
 
@@ -139,6 +140,10 @@ class Coordinator:
     def has_joined(self) -> bool:
         """Whether this worker has its share, and knows who leads."""
         return self._assignment is not NOTHING and not self._must_lead
+
+    @property
+    def silent_for(self) -> float | None:
+        return None if self._last_turn is None else self._clock() - self._last_turn
 
     def owns(self, name: str) -> bool:
         return name in self._assignment.mine
@@ -201,11 +206,13 @@ class Coordinator:
         """Turn until closed. A worker that Kafka refuses says so and has no connectors."""
         self._idle.clear()
         while not self._closing.is_set():
+            self._last_turn = self._clock()
             try:
                 self.turn()
             except Exception:  # the thread's edge: without it the worker would look alive and follow nobody
                 _LOG.exception("a turn of the group failed")
                 self._sleep(_AGAIN_SECONDS)
+        self._last_turn = None
         self._idle.set()
 
     def close(self) -> None:

@@ -19,6 +19,14 @@ class Membership(Protocol):
         """Whether this worker is in touch with the others."""
 
     @property
+    def has_joined(self) -> bool:
+        """Whether this worker has its share, and knows who leads."""
+
+    @property
+    def silent_for(self) -> float | None:
+        """Seconds since the thread that follows the group last moved; None without one."""
+
+    @property
     def is_shared(self) -> bool:
         """Whether a group decides who owns what: a job here is the right one, whoever else runs it."""
 
@@ -33,6 +41,8 @@ class Alone:
 
     generation = 0
     is_well = True
+    has_joined = True
+    silent_for = None
     is_shared = False
 
     def owns(self, name: str) -> bool:

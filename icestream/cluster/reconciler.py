@@ -38,7 +38,7 @@ from icestream.logs import conceal, for_connector
 from icestream.resilience.backoff import Backoff
 from icestream.resilience.breaker import CircuitBreaker, Circuits, Permit
 from icestream.traces import shown_trace
-from icestream.waits import oldest_wait
+from icestream.waits import oldest_wait, silent_for
 
 _LOG = logging.getLogger(__name__)
 _STOP_SECONDS: Final = 20.0
@@ -89,6 +89,9 @@ class Reconciler:
         self._is_interrupting = False
         self._is_woken = False
         self._next_turn = _AT_ONCE
+        self._seen_by = math.inf
+        """When the thread should have moved on from where it is: the end of its pause, or the beginning of
+        its turn."""
         self._turn_desired: DesiredState | None = None
         """What was desired when the turn under way began."""
         self._circuits = circuits or Circuits(clock)
@@ -144,6 +147,18 @@ class Reconciler:
         """Whether there is no job, and none is desired."""
         with self._changed:
             return self._desired is None and self._actual.job is None
+
+    def lost_for(self) -> float:
+        """Seconds since the thread should have moved on, 0 if it does: it was lost to a call that never
+        returns, or has ended. Takes no lock: another that hangs may hold it."""
+        thread, seen_by = self._thread, self._seen_by
+        if thread is None or thread.ident is None:
+            return 0.0
+        if not thread.is_alive():
+            return math.inf
+        silence = silent_for(thread) if self._is_busy else None
+        late = self._clock() - seen_by
+        return max(0.0, late if silence is None else min(late, silence))
 
     def status(self) -> JobStatus:
         """How the connector is; the same object until something changes, which is quick to see."""
@@ -285,6 +300,7 @@ class Reconciler:
                     self._prepare(step)
                     return step
                 else:
+                    self._seen_by = math.inf if seconds is None else self._clock() + seconds
                     self._changed.wait(seconds)
             return Step.END
 
@@ -299,6 +315,7 @@ class Reconciler:
 
     def _prepare(self, step: Step) -> None:
         self._is_busy = True
+        self._seen_by = self._clock()
         self._turn_desired = self._desired
         if step is Step.CLOSE:
             return
@@ -332,7 +349,7 @@ class Reconciler:
             self._next_turn = _AT_ONCE
         except RetriableError as error:
             self._retry(error, manager, permit)
-        except Exception as error:  # the job fails, the worker lives
+        except (Exception, SystemExit) as error:  # the job fails, the worker and this thread live
             self._fail(error, manager)
         finally:
             if permit is not None:
@@ -440,7 +457,7 @@ class Reconciler:
         else:
             self._log.warning("trying again in %.1f s: %s", delay, error)
 
-    def _fail(self, error: Exception, manager: Manager | None) -> None:
+    def _fail(self, error: BaseException, manager: Manager | None) -> None:
         with self._changed:
             if self._is_left():
                 return

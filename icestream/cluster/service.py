@@ -6,10 +6,11 @@ changed, and each brings its own jobs there, in their own threads. Reads take no
 
 from __future__ import annotations
 
+import datetime as dt
 import logging
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 from icestream import __version__
@@ -24,6 +25,7 @@ from icestream.api.offset_admin import OffsetAdmin, OffsetEntry
 from icestream.api.status import JobStatus, Outage, Progress, State
 from icestream.cluster.connector_registry import ConnectorRegistry, KnownConnector, Patience, task_configs
 from icestream.cluster.internal_records import PublishedStatus
+from icestream.cluster.liveness import Checked, LifeLimits, LiveFacts, ReadyFacts, live, ready
 from icestream.cluster.logger_levels import LoggerLevels
 from icestream.cluster.membership import Alone, Membership
 from icestream.cluster.properties import ConnectorFile
@@ -63,6 +65,8 @@ class Extras:
     """What all jobs here need and is away."""
     patience: Patience | None = None
     """How long requests wait for their effect."""
+    life: LifeLimits = field(default_factory=LifeLimits)
+    """After how much silence the process is no use any more."""
     notice: str = ""
     """What whoever looks at the health of this worker should know, though it works."""
 
@@ -85,7 +89,8 @@ class ConnectorService:
         self._validator = Validator(worker_config, self._extras.deep_check, self._extras.resolve)
         self._loggers = LoggerLevels()
         self._changing = threading.Lock()
-        self._is_ready = False
+        self._has_configs = self._is_ready = False
+        self._told_lost: list[str] = []
         self.connectors = ConnectorRegistry(
             store,
             self._membership,
@@ -106,6 +111,7 @@ class ConnectorService:
             self.connectors.connector_changed(name)
         for file in files:
             self.take_up(file)
+        self._has_configs = True
 
     def take_up(self, file: ConnectorFile) -> str:
         """Create or reconfigure a connector of a file: created, updated or unchanged. Opens nothing: what it
@@ -139,6 +145,36 @@ class ConnectorService:
             return Health("unhealthy", "Worker has lost touch with Kafka and stopped its connectors.")
         said = [_READY, self._extras.notice, *self._held_up()]
         return Health("healthy", " ".join(part for part in said if part))
+
+    def live(self, loop_age: float | None = None) -> Checked:
+        """Whether this process can still do its work; `loop_age`: since when REST's event loop is silent."""
+        extras = self._extras
+        lost = self.connectors.lost(extras.life.job)
+        if lost != self._told_lost:
+            for name in lost:
+                self._log(name).error("its thread has shown no sign of life for %.0f s", extras.life.job)
+            self._told_lost = lost
+        facts = LiveFacts(
+            loop_age,
+            self._membership.silent_for,
+            sum(map(self._membership.owns, self.connectors.known)),
+            len(lost),
+            extras.outage(),
+            dt.datetime.now(dt.UTC),
+        )
+        return live(facts, extras.life)
+
+    def readiness(self) -> Checked:
+        """Whether this worker is at work: it has joined the others and has its share."""
+        member, known = self._membership, self.connectors.known
+        facts = ReadyFacts(
+            has_configs=self._has_configs,
+            has_engine=self.connectors.can_start,
+            has_share=self._is_ready and member.has_joined,
+            is_in_touch=member.is_well,
+            connectors=sum(map(member.owns, known)),
+        )
+        return ready(facts)
 
     def _held_up(self) -> list[str]:
         """Jobs that wait for others: no fault of this worker, but somebody should know."""

@@ -9,6 +9,7 @@ from icestream.api.config import REQUIRED, ConfigDef, Setting, Type
 from icestream.api.connector_settings import JOB_MANAGER, RETRIES
 from icestream.cluster.allowed_hosts import ALLOWED_HOSTS
 from icestream.cluster.config_limits import TASKS_LIMIT
+from icestream.cluster.liveness import LIFE
 from icestream.cluster.logger_levels import levels_problem
 from icestream.cluster.rest_settings import REST
 from icestream.jobs.job_place import MOST_MEMORY, PROCESSES
@@ -96,6 +97,7 @@ _ICESTREAM: Final = (
     ),
     TASKS_LIMIT,
     ALLOWED_HOSTS,
+    *LIFE.settings,
     *RETRIES.settings,
     *JOB_MANAGER.settings,
     PROCESSES,

@@ -36,6 +36,9 @@ class Spark(Protocol):
 
     def let_go(self, session: SparkSession) -> None: ...
 
+    def lacks_own_process(self) -> bool:
+        """While there is no session: whether a process that only this worker has is what is missing."""
+
 
 class LastingSession:
     """`turn` is one look of its thread."""
@@ -82,7 +85,7 @@ class LastingSession:
         if self._outage is None:
             if self._spark.answers(self._session, _ANSWER_SECONDS) or self._closing.is_set():
                 return _LOOK_SECONDS
-            self._outage = Outage("Spark", self._wall(), "its process ended or does not answer")
+            self._outage = self._away(self._wall(), "its process ended or does not answer")
             _LOG.error("%s; it is opened again", self._outage)
             self._failures = 0
         return self._open_again()
@@ -98,13 +101,16 @@ class LastingSession:
             wait = exponential(2.0, _LONGEST_WAIT, self._failures)
             reason = str(error).splitlines()[0] if str(error) else repr(error)
             if self._outage is not None:
-                self._outage = Outage(self._outage.what, self._outage.since, reason)
+                self._outage = self._away(self._outage.since, reason)
             _LOG.warning("Spark could not be opened, again in %.0f s: %s", wait, reason)
             return wait
         self._session = session
         self._outage = None
         _LOG.info("Spark is there again")
         return _LOOK_SECONDS
+
+    def _away(self, since: dt.datetime, reason: str) -> Outage:
+        return Outage("Spark", since, reason, is_ours=self._spark.lacks_own_process())
 
     def _run(self) -> None:
         wait = _LOOK_SECONDS

@@ -212,6 +212,13 @@ def let_go(session: SparkSession) -> None:
         gateway.shutdown()
 
 
+def lacks_own_process(worker: Mapping[str, str]) -> bool:
+    """While there is no session: whether the JVM is missing that only this worker has. A server of Spark
+    Connect is not ours; nor is the master of a cluster, if a JVM has started and got no further."""
+    has_server = "spark.remote" in spark_settings(worker)
+    return not has_server and (is_local(worker) or SparkContext._gateway is None)
+
+
 def is_local(worker: Mapping[str, str]) -> bool:
     """Whether tasks run on this machine, beside the driver."""
     settings = spark_settings(worker)

@@ -26,7 +26,7 @@ from icestream.pipeline.kept_jobs import KeptJobs
 from icestream.pipeline.lasting_session import LastingSession
 from icestream.pipeline.plan import RESULT_SCHEMA, BatchPlan, TaskFailed, unpacked
 from icestream.pipeline.record_path import RecordSettings
-from icestream.pipeline.session import answers, is_local, let_go, open_session, slots
+from icestream.pipeline.session import answers, is_local, lacks_own_process, let_go, open_session, slots
 from icestream.pipeline.spark_queries import JobQueries, SessionPool
 from icestream.pipeline.task import run_tasks, settle_process
 from icestream.rows.new_columns import combined
@@ -84,6 +84,9 @@ class SparkPlane:
 
     def let_go(self, session: SparkSession) -> None:
         let_go(session)
+
+    def lacks_own_process(self) -> bool:
+        return lacks_own_process(self._worker)
 
 
 class SparkRunner:

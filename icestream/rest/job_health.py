@@ -11,11 +11,13 @@ from dataclasses import dataclass
 
 from starlette.applications import Starlette
 from starlette.requests import Request
-from starlette.responses import JSONResponse, PlainTextResponse, Response
+from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
+from icestream.cluster.liveness import Check, Checked
 from icestream.cluster.rest_settings import Listener, RestConfig
 from icestream.rest.job_metrics import CONTENT_TYPE, JobFacts, metrics_text
+from icestream.rest.probe_answers import probe_routes
 from icestream.rest.server import RestServer, bind, serve_app
 
 
@@ -36,19 +38,17 @@ def serve_health(host: str, port: int, answers: Answers) -> RestServer:
 
 
 def health_app(answers: Answers) -> Starlette:
-    async def live(request: Request) -> Response:
-        return _said("alive", answers.alive())
+    def live() -> Checked:
+        return _checked(answers.alive(), "The job can do its work.")
 
-    async def ready(request: Request) -> Response:
-        return _said("ready", answers.ready())
+    def ready() -> Checked:
+        return _checked(answers.ready(), "The job is at work.")
 
     async def metrics(request: Request) -> Response:
         return PlainTextResponse(metrics_text(answers.facts()), media_type=CONTENT_TYPE)
 
-    return Starlette(routes=[Route("/live", live), Route("/ready", ready), Route("/metrics", metrics)])
+    return Starlette(routes=[*probe_routes(live, ready), Route("/metrics", metrics)])
 
 
-def _said(well: str, problem: str | None) -> Response:
-    if problem is None:
-        return JSONResponse({"status": well})
-    return JSONResponse({"status": f"not {well}", "message": problem}, status_code=503)
+def _checked(problem: str | None, well: str) -> Checked:
+    return Checked((Check("job", problem is None, problem or well),), well)

@@ -28,6 +28,7 @@ from icestream.rest.audit_log import Audit
 from icestream.rest.connections import Connections, guarded_listener, guarded_protocol
 from icestream.rest.forward import Clients
 from icestream.rest.headers import CrossOriginHeaders, ResponseHeaders
+from icestream.rest.probe_answers import Heartbeat, probe_routes
 from icestream.rest.security import client_context, guarded, server_context
 
 _LOG = logging.getLogger(__name__)
@@ -88,8 +89,15 @@ class Bound:
 class RestServer:
     """A running server; `stop` lets requests that are under way finish for a moment."""
 
-    def __init__(self, bound: Bound, servers: Sequence[_Serving], connections: Connections) -> None:
+    def __init__(
+        self,
+        bound: Bound,
+        servers: Sequence[_Serving],
+        connections: Connections,
+        heartbeat: Heartbeat | None = None,
+    ) -> None:
         self._bound = bound
+        self.heartbeat = heartbeat or Heartbeat()
         self.connections = connections
         self._servers = servers
         self.host = bound.regular[0].listener.host
@@ -117,7 +125,9 @@ class RestServer:
 
     def _run(self) -> None:
         async def serve_all() -> None:
+            beating = asyncio.create_task(self.heartbeat.keep())
             await asyncio.gather(*(server.serve(sockets=sockets) for server, sockets in self._servers))
+            beating.cancel()
 
         try:
             asyncio.run(serve_all())
@@ -165,14 +175,16 @@ def serve(
         options = replace(options, clients=_clients(config))
     connections = Connections(config.connections)
     bound = bound.guarded_by(connections)
+    heartbeat = Heartbeat()
     try:
-        servers = _servers(_regular_app(service, config, options), bound.regular, config.tls, connections)
+        regular = _regular_app(service, config, options, heartbeat)
+        servers = _servers(regular, bound.regular, config.tls, connections)
         servers += _servers(_admin_app(service, options), bound.admin, config.admin_tls, connections)
     except PreconditionError:
         bound.close()
         connections.close()
         raise
-    server = RestServer(bound, servers, connections)
+    server = RestServer(bound, servers, connections, heartbeat)
     server.start()
     return server
 
@@ -192,12 +204,16 @@ def _clients(config: RestConfig) -> Clients:
     return lambda: httpx.Client(trust_env=False, verify=context)
 
 
-def _regular_app(service: ConnectorService, config: RestConfig, options: ApiOptions) -> ASGIApp:
+def _regular_app(
+    service: ConnectorService, config: RestConfig, options: ApiOptions, heartbeat: Heartbeat
+) -> ASGIApp:
     app = build_app(service, options)
     if config.admin_listeners is not None:
         _keep(app, lambda route: not _is_admin(route))
     if config.credentials is not None:
         app = guarded(app, config.credentials)
+    # Probes have no login.
+    app.router.routes += probe_routes(lambda: service.live(heartbeat.age), lambda: service.readiness())
     wrapped: ASGIApp = app
     if config.headers:
         wrapped = ResponseHeaders(wrapped, config.headers)

@@ -22,6 +22,7 @@ class FakeSpark:
     dead: set[int] = field(default_factory=set)
     let_gone: list[int] = field(default_factory=list)
     refuses: str = ""
+    is_ours: bool = False
 
     def open(self) -> Any:
         if self.refuses:
@@ -34,6 +35,9 @@ class FakeSpark:
 
     def let_go(self, session: Any) -> None:
         self.let_gone.append(session)
+
+    def lacks_own_process(self) -> bool:
+        return self.is_ours
 
 
 @pytest.fixture
