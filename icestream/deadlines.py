@@ -3,6 +3,7 @@ wait for."""
 
 from __future__ import annotations
 
+import contextvars
 import queue
 import threading
 import time
@@ -28,7 +29,9 @@ def started(call: Callable[[], _T], name: str) -> Callable[[float], _T]:
         except BaseException as error:  # handed to whoever waits
             answers.put((None, error))
 
-    threading.Thread(target=run, name=name, daemon=True).start()
+    # What the call logs is about what its caller works for.
+    context = contextvars.copy_context()
+    threading.Thread(target=context.run, args=[run], name=name, daemon=True).start()
 
     def result(seconds: float) -> _T:
         try:

@@ -27,6 +27,7 @@ from icestream.cli.worker_process import (
     DataPlane,
     data_plane,
     extras,
+    log_format_option,
     prepare_process,
     run_until_told,
 )
@@ -50,7 +51,10 @@ _AGAIN_SECONDS = 0.5
     type=click.Choice(["DEBUG", "INFO", "WARNING", "ERROR"], case_sensitive=False),
     help="Which lines to log; icestream.log.level otherwise.",
 )
-def distributed(worker_file: Path | None, topics_file: Path | None, log_level: str | None) -> None:
+@log_format_option
+def distributed(
+    worker_file: Path | None, topics_file: Path | None, log_level: str | None, log_format: str | None
+) -> None:
     """Run a worker of the cluster 'group.id': its settings from the file, or from CONNECT_* variables.
 
     Ctrl-C or SIGTERM stops its jobs, and other workers take them; a second Ctrl-C ends it at once.
@@ -66,7 +70,7 @@ def distributed(worker_file: Path | None, topics_file: Path | None, log_level: s
     else:
         given = worker_properties_from(os.environ)
     config = parse_distributed({**given, KEY: str(topics_file)} if topics_file else given)
-    prepare_process(config, log_level)
+    prepare_process(config, log_level, log_format)
     run_until_told(DistributedWorker(config, topics=connectors_of_worker(config.raw)))
 
 
@@ -85,6 +89,7 @@ class DistributedWorker:
         from icestream.cluster.service import ConnectorService
         from icestream.cluster.status_store import KafkaStatusStore, StatusReporter
         from icestream.kafka.clients import client_settings
+        from icestream.logs import of_worker
         from icestream.rest.app import ApiOptions
         from icestream.rest.exchange import TopicTracking
         from icestream.rest.server import bind, serve
@@ -100,6 +105,7 @@ class DistributedWorker:
         self._status_store = KafkaStatusStore(self._settings, config.status_topic, _wall_ms)
         self._coordinator = Coordinator(self.url, self._store, outage=self._plane.outage)
         worker_id = urlsplit(self.url).netloc
+        of_worker(worker_id)
         self.service = ConnectorService(
             worker_id,
             self._store,

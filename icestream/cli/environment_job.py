@@ -8,6 +8,7 @@ every connector of a worker.
 from __future__ import annotations
 
 import logging
+import socket
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -17,7 +18,7 @@ from icestream.api.config import ConfigDef, Setting, Type
 from icestream.api.environment_job import EnvironmentJob
 from icestream.api.errors import ConfigError, FatalError, PreconditionError, Problem, RetriableError
 from icestream.cli.worker_process import on_signals
-from icestream.logs import hidden
+from icestream.logs import FORMATS, hidden
 
 if TYPE_CHECKING:
     from icestream.api.manager import Manager
@@ -53,6 +54,14 @@ VARIABLES: Final = ConfigDef(
             choices=("DEBUG", "INFO", "WARNING", "ERROR"),
             ignores_case=True,
         ),
+        Setting(
+            "LOG_FORMAT",
+            Type.STRING,
+            "text",
+            "text: lines for people. json: one object per line.",
+            choices=FORMATS,
+            ignores_case=True,
+        ),
     )
 )
 """Those of the process, whatever the job."""
@@ -82,7 +91,8 @@ def run_job(job: EnvironmentJob, values: Mapping[str, Any]) -> None:
     """Run until SIGTERM or SIGINT; raises FatalError if the job fails."""
     from icestream import logs
 
-    logs.configure(values["LOG_LEVEL"])
+    how = logs.Logging(values["LOG_FORMAT"].lower(), socket.gethostname())
+    logs.configure_process(values["LOG_LEVEL"], how)
     logs.conceal(job.secrets)
     told = threading.Event()
     on_signals(told)

@@ -22,6 +22,7 @@ from icestream.cli.worker_process import (
     DataPlane,
     data_plane,
     extras,
+    log_format_option,
     prepare_process,
     run_until_told,
 )
@@ -50,11 +51,13 @@ _LOG = logging.getLogger(__name__)
     type=click.Choice(["DEBUG", "INFO", "WARNING", "ERROR"], case_sensitive=False),
     help="Which lines to log; icestream.log.level otherwise.",
 )
+@log_format_option
 def standalone(
     worker_file: Path | None,
     connector_files: tuple[Path, ...],
     topics_file: Path | None,
     log_level: str | None,
+    log_format: str | None,
 ) -> None:
     """Run a standalone worker: connectors from the files and from its state file, REST on 'listeners'.
 
@@ -71,7 +74,7 @@ def standalone(
         raise click.UsageError("name a WORKER.properties, or a --topics-file")
     config = parse_standalone({**given, KEY: str(topics_file)} if topics_file else given)
     files = [*(read_connector(path) for path in connector_files), *connectors_of_worker(config.raw)]
-    prepare_process(config, log_level)
+    prepare_process(config, log_level, log_format)
     run_until_told(StandaloneWorker(config, files))
 
 
@@ -85,6 +88,7 @@ class StandaloneWorker:
         from icestream.cluster.service import ConnectorService
         from icestream.cluster.status_store import MemoryStatusStore, StatusReporter
         from icestream.cluster.stores import FileStore
+        from icestream.logs import of_worker
         from icestream.rest.app import ApiOptions
         from icestream.rest.exchange import TopicTracking
         from icestream.rest.server import bind, serve
@@ -94,6 +98,7 @@ class StandaloneWorker:
         store, status_store = FileStore(config.state_file), MemoryStatusStore()
         bound = bind(config.rest)
         worker_id = urlsplit(bound.advertised_url).netloc
+        of_worker(worker_id)
         self.service = ConnectorService(
             worker_id,
             store,

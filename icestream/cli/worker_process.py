@@ -5,12 +5,15 @@ from __future__ import annotations
 import logging
 import os
 import signal
+import socket
 import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from types import FrameType
 from typing import TYPE_CHECKING, Protocol
+
+import click
 
 from icestream.api.config import Config
 from icestream.api.errors import IcestreamError, Problem
@@ -24,6 +27,14 @@ if TYPE_CHECKING:
 
 _LOG = logging.getLogger(__name__)
 _CLUSTER_ID_EVERY = 15.0
+
+
+def log_format_option(command: Callable[..., None]) -> Callable[..., None]:
+    return click.option(
+        "--log-format",
+        type=click.Choice(["text", "json"], case_sensitive=False),
+        help="Lines for people or for programs; icestream.log.format otherwise.",
+    )(command)
 
 
 class WorkerProcess(Protocol):
@@ -104,14 +115,16 @@ class ClusterId:
                 self._sleep(_CLUSTER_ID_EVERY)
 
 
-def prepare_process(config: WorkerConfig, log_level: str | None) -> None:
+def prepare_process(config: WorkerConfig, log_level: str | None, log_format: str | None = None) -> None:
     """Logs as the config says, and as many open files as this process may have."""
     from icestream import logs
     from icestream.cluster.logger_levels import LoggerLevels
     from icestream.rest.audit_log import audit_to
     from icestream.rest.connections import raise_file_limit
 
-    logs.configure(log_level or config.log_level)
+    # Until its address is known, a worker is its machine.
+    how = logs.Logging(log_format or config.log_format, socket.gethostname())
+    logs.configure_process(log_level or config.log_level, how)
     LoggerLevels().set_levels(config.raw.get("icestream.log.loggers", ""))
     if config.audit_file is not None:
         audit_to(config.audit_file)

@@ -34,7 +34,7 @@ from icestream.cluster.restarts import NO_RECOVERY, after_failure, after_start, 
 from icestream.cluster.retry_settings import RetrySettings, retry_settings
 from icestream.cluster.secrets import discreet, secrets_of
 from icestream.cluster.stores import TargetState
-from icestream.logs import conceal, for_connector
+from icestream.logs import about, conceal, for_connector
 from icestream.resilience.backoff import Backoff
 from icestream.resilience.breaker import CircuitBreaker, Circuits, Permit
 from icestream.traces import shown_trace
@@ -272,6 +272,10 @@ class Reconciler:
     # The thread
 
     def _run(self) -> None:
+        with about(self.name):
+            self._steps()
+
+    def _steps(self) -> None:
         manager: Manager | None = None
         while (step := self._await_step()) is not Step.END:
             if step is Step.CLOSE:

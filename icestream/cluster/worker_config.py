@@ -27,6 +27,7 @@ class WorkerConfig:
     rest: RestConfig
     providers: Providers
     log_level: str
+    log_format: str
     audit_file: Path | None
     stop_timeout: float
     tracks_topics: bool
@@ -108,6 +109,7 @@ def _parsed(given: Config, definition: ConfigDef) -> tuple[dict[str, Any], dict[
         "rest": rest,
         "providers": providers,
         "log_level": values["icestream.log.level"].upper(),
+        "log_format": values["icestream.log.format"].lower(),
         "audit_file": Path(values["icestream.audit.file"]) if values["icestream.audit.file"] else None,
         "stop_timeout": values["task.shutdown.graceful.timeout.ms"] / 1000,
         "tracks_topics": values["topic.tracking.enable"],

@@ -13,6 +13,7 @@ from icestream.cluster.liveness import LIFE
 from icestream.cluster.logger_levels import levels_problem
 from icestream.cluster.rest_settings import REST
 from icestream.jobs.job_place import MOST_MEMORY, PROCESSES
+from icestream.logs import FORMATS
 
 
 def _strings(doc: str, *names: str) -> tuple[Setting, ...]:
@@ -66,6 +67,13 @@ _ICESTREAM: Final = (
         "INFO",
         "DEBUG, INFO, WARNING or ERROR.",
         choices=("DEBUG", "INFO", "WARNING", "ERROR"),
+    ),
+    Setting(
+        "icestream.log.format",
+        Type.STRING,
+        "text",
+        "text: lines for people. json: one object per line, also for what Spark and libraries write.",
+        choices=FORMATS,
     ),
     Setting(
         "icestream.log.loggers",

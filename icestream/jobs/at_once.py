@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextvars
 import threading
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -36,7 +37,8 @@ def all_finished(calls: Sequence[Callable[[], _T]], threads: int, waits_for: str
                 errors.append(error)
 
     workers = [
-        threading.Thread(target=work, name=waits_for, daemon=True) for _ in range(min(threads, len(calls)))
+        threading.Thread(target=contextvars.copy_context().run, args=[work], name=waits_for, daemon=True)
+        for _ in range(min(threads, len(calls)))
     ]
     with waiting_for(waits_for):
         for worker in workers:

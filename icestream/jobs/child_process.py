@@ -21,6 +21,7 @@ from typing import Final
 
 from icestream.api.status import Waiting
 from icestream.jobs.process_wire import Channel, Message, fact, set_levels
+from icestream.logs import own_stderr
 from icestream.waits import waiting_as
 
 _LOG = logging.getLogger(__name__)
@@ -71,6 +72,8 @@ class ChildProcess:
                     [*options.command, str(theirs.fileno())],
                     pass_fds=[theirs.fileno()],
                     stdin=subprocess.DEVNULL,
+                    # It logs by itself, in the form that this log has.
+                    stderr=own_stderr(),
                     # A session of its own: Ctrl-C is for the worker, which then ends its jobs in order.
                     start_new_session=True,
                 )

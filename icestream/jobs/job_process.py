@@ -13,6 +13,7 @@ import logging
 import os
 import queue
 import socket
+import sys
 import threading
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -45,7 +46,7 @@ def serve_worker(descriptor: int, prepare: PrepareMaker | None = None) -> None:
         order = channel.receive()
         if order is None:
             return
-        logs.configure()
+        logs.configure_process("INFO", logs.Logging(**order["logging"]))
         follow_levels(order["levels"])
         logs.conceal(order["concealed"])
         JobProcess(channel, order, prepare or _maker).run()
@@ -79,12 +80,14 @@ class JobProcess:
     def run(self) -> None:
         self._turning.start()
         message: Message | None = {"do": "live"}
+        # Nobody would read the last words of a process from a pipe into itself.
+        words = logs.own_stderr() or sys.stderr
         while message is not None and message["do"] != "close":
             # Without Python's lock: a process that hangs as a whole tells where, and ends.
-            faulthandler.dump_traceback_later(_SILENCE_SECONDS, exit=True)
+            faulthandler.dump_traceback_later(_SILENCE_SECONDS, exit=True, file=words)
             self._take(message)
             message = self._channel.receive()
-        faulthandler.dump_traceback_later(2 * _END_SECONDS, exit=True)
+        faulthandler.dump_traceback_later(2 * _END_SECONDS, exit=True, file=words)
         if message is None:
             _LOG.warning("the worker is gone; the job ends", extra=self._context())
             self._controls.put("cancel")
@@ -106,6 +109,10 @@ class JobProcess:
     # -- the thread that makes turns --
 
     def _turn_by_turn(self) -> None:
+        with logs.about(self._order["name"]):
+            self._turns_until_closed()
+
+    def _turns_until_closed(self) -> None:
         while self._turns.get() == "tick":
             try:
                 # A cancel or an allow that came before this turn has its effect first.

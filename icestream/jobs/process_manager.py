@@ -12,7 +12,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Final
 
 from icestream.api.config import Config
@@ -23,7 +23,7 @@ from icestream.api.status import Progress
 from icestream.jobs.child_process import ChildEnded, ChildOptions, ChildProcess
 from icestream.jobs.job_place import JobPlace
 from icestream.jobs.process_wire import Message, fact, raised_error
-from icestream.logs import concealed_in, for_connector
+from icestream.logs import concealed_in, configured, for_connector
 from icestream.resilience.backoff import exponential
 
 _LOG = logging.getLogger(__name__)
@@ -52,6 +52,7 @@ class JobOrder:
             "name": self.name,
             "config": dict(self.config),
             "worker": dict(self.worker),
+            "logging": asdict(configured()),
             "concealed": concealed_in([*self.config.values(), *self.worker.values()]),
         }
 

@@ -6,6 +6,7 @@ outcome to Kafka. Where it goes on is found by `resume_finder`.
 
 from __future__ import annotations
 
+import contextvars
 import datetime as dt
 import functools
 import logging
@@ -56,7 +57,8 @@ _LEADER_SECONDS = 5.0
 
 
 def _in_a_thread(work: Callable[[], None]) -> None:
-    threading.Thread(target=work, name="sweep", daemon=True).start()
+    context = contextvars.copy_context()
+    threading.Thread(target=context.run, args=[work], name="sweep", daemon=True).start()
 
 
 class SinkManager:

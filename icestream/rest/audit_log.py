@@ -16,7 +16,7 @@ from typing import Final
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from icestream.api.errors import PreconditionError
-from icestream.logs import KEPT, FloodFilter, LineFormatter
+from icestream.logs import KEPT, audit_handler
 
 LOG: Final = logging.getLogger("icestream.audit")
 USER: Final = "icestream.user"
@@ -79,6 +79,4 @@ def audit_to(file: Path) -> None:
             f"cannot write the audit log {file} ({error.strerror}); set 'icestream.audit.file' to a file "
             "that we may write to"
         ) from None
-    handler.setFormatter(LineFormatter())
-    handler.addFilter(FloodFilter(most=_MOST_IN_FILE))
-    LOG.addHandler(handler)
+    LOG.addHandler(audit_handler(handler, _MOST_IN_FILE))

@@ -6,6 +6,7 @@ Nothing in `icestream` knows of the two toys; they are installed by their entry 
 from __future__ import annotations
 
 import json
+import re
 import signal
 import subprocess
 import sys
@@ -64,6 +65,8 @@ def test_a_worker_runs_connectors_of_other_packages(broker: Broker, tmp_path: Pa
         assert rows(folder) == wanted
         status = httpx.get(f"{url}/connectors/toy-source/status").json()
         assert [task["state"] for task in status["tasks"]] == ["RUNNING", "RUNNING"]
+        line = re.compile(rf" INFO +\S+ \[127\.0\.0\.1:{port}\|toy-sink\|batch-[0-9a-f-]{{36}}\] committed ")
+        assert line.search((tmp_path / "worker.log").read_text())
         proof = subprocess.run(
             [*command, "verify", "toy-sink", "--url", url, "--bootstrap-servers", broker.bootstrap],
             capture_output=True,

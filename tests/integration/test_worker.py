@@ -35,6 +35,30 @@ def test_records_land_and_new_fields_become_columns(world: World) -> None:
     assert "302 in the topic, 302 in the table. None missing, none twice." in verified.stdout
 
 
+def test_every_line_of_the_log_is_an_object_with_worker_connector_and_batch(world: World) -> None:
+    name = 'logged] ERROR "x"\u2028|batch-1] forged'
+    world.topic("logged")
+    world.produce("logged", *({"id": number} for number in range(3)))
+    world.client.create(name, world.config("logged"))
+    eventually(lambda: len(world.ids("logged")) == 3)
+
+    def lines() -> list[dict[str, str]]:
+        return [json.loads(line) for line in (world.folder / "worker.log").read_bytes().splitlines()]
+
+    eventually(lambda: any("committed" in line["message"] for line in lines() if line["connector"] == name))
+    fields = ["time", "level", "logger", "message", "worker", "connector", "batch"]
+    told = lines()
+    assert [line for line in told if list(line)[:7] != fields] == []
+    address = world.url.removeprefix("http://")
+    mine = [line for line in told if line["connector"] == name]
+    assert {line["worker"] for line in mine} == {address}
+    batches = {line["batch"] for line in mine if line["message"].startswith(("planned ", "committed "))}
+    assert len(batches) == 1 and "" not in batches
+    # What the JVM itself says when it starts, which nobody of ours has written.
+    assert any(line["logger"] == "stderr" for line in told)
+    world.client.delete(name)
+
+
 def test_a_table_is_created_from_its_records_and_grows_with_them(world: World) -> None:
     Topics({"bootstrap.servers": world.bootstrap}).create("created", 3, 1)
     # Of a catalog only what is in it is created: a config makes no new databases.

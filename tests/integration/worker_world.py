@@ -95,6 +95,7 @@ def start_worker(folder: Path, bootstrap: str, port: int) -> Process:
         "value.converter.schemas.enable=false\n"
         f"offset.storage.file.filename={folder}/offsets\n"
         "icestream.file.connectors.enabled=true\n"
+        "icestream.log.format=json\n"
         f"icestream.database.folders={folder}\n"
         f"icestream.delta.folders={folder}\n"
         "spark.driver.memory=1g\n"
