@@ -1,0 +1,3 @@
+import { html } from "../dom.js";
+import { Nothing } from "../parts/states.js";
+export function Loggers() { return html`<${Nothing} title="Not here yet" />`; }
