@@ -9,6 +9,7 @@ IcestreamError
 ├── NotReadyError                try again: the worker is busy with this connector
 ├── NotLeader(url)               another worker must answer this; REST asks it
 ├── BadOffsets                   offsets that a request asks for make no sense, or come at the wrong time
+├── BadFilter                    a filter of dead letters that cannot be understood
 ├── PreconditionError            the machine lacks something (Java, a port, disk, network): says what to do
 │   └── WorkerUnreachable        no worker answers at the address; the command line has an exit code for it
 ├── RetriableError               the loop tries again; shown only if it persists
@@ -103,6 +104,10 @@ class NotLeader(IcestreamError):
 
 
 class BadOffsets(IcestreamError):
+    pass
+
+
+class BadFilter(IcestreamError):
     pass
 
 

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import base64
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
+from icestream.api.errors import BadFilter
 from icestream.cli.kafka_access import known, reaches_kafka
 from icestream.cli.tables import NOTHING, Column, table_lines
 from icestream.cli.worker_options import (
@@ -51,13 +51,12 @@ def dlq() -> None:
 def _time(context: click.Context, parameter: click.Parameter, text: str | None) -> datetime | None:
     if text is None:
         return None
+    from icestream.jobs.letters.where import time_from
+
     try:
-        moment = datetime.fromisoformat(text)
-    except ValueError:
-        raise click.BadParameter(
-            f"'{text}' is no time; write 2026-11-15T10:30 (UTC) or 2026-11-15T10:30:00+01:00"
-        ) from None
-    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+        return time_from(text)
+    except BadFilter as error:
+        raise click.BadParameter(str(error)) from None
 
 
 def _filter_options(command: Callable[..., T]) -> Callable[..., T]:
@@ -130,6 +129,8 @@ def show(
     finally:
         queue.close()
     if output == "json":
+        from icestream.jobs.letters.rows import document_of
+
         print_json([document_of(letter, replayed) for letter, replayed in newest])
     elif not newest:
         click.echo(f"no dead letters in '{queue.topic}'")
@@ -217,45 +218,13 @@ def hint_about(letters: Sequence[DeadLetter]) -> str | None:
 
 def cells_of(letter: DeadLetter, replayed: bool) -> list[str]:
     """A row of the table whose columns are `HEAD`."""
-    row = _row(letter, replayed)
+    from icestream.jobs.letters.rows import row_of
+
+    row = row_of(letter, replayed)
     row["time"] = f"{letter.time:%Y-%m-%d %H:%M:%S}" if letter.time else None
     row["replayed"] = "yes" if replayed else "no"
     names = ("topic", "partition", "offset", "stage", "reason", "time", "key", "value", "replayed")
     return [NOTHING if row[name] is None else _shortened(str(row[name])) for name in names]
-
-
-def document_of(letter: DeadLetter, replayed: bool) -> dict[str, Any]:
-    """All of it, for `-o json`; bytes that are no text also in base 64."""
-    row = _row(letter, replayed)
-    bytes_of = {"key": letter.key, "value": letter.value}
-    exact = {
-        f"{name}_base64": base64.b64encode(content).decode()
-        for name, content in bytes_of.items()
-        if content is not None and row[name].encode() != content
-    }
-    queue = {"topic": letter.place.topic, "partition": letter.place.number, "offset": letter.offset}
-    return {**row, **exact, "queue": queue}
-
-
-def _row(letter: DeadLetter, replayed: bool) -> dict[str, Any]:
-    origin = letter.origin
-    return {
-        "topic": origin.topic if origin else None,
-        "partition": origin.number if origin else None,
-        "offset": letter.origin_offset,
-        "stage": letter.context.get("stage"),
-        "class": letter.context.get("class.name"),
-        "exception": letter.context.get("exception.class.name"),
-        "reason": letter.context.get("exception.message"),
-        "time": letter.time.isoformat() if letter.time else None,
-        "key": _text(letter.key),
-        "value": _text(letter.value),
-        "replayed": replayed,
-    }
-
-
-def _text(content: bytes | None) -> str | None:
-    return None if content is None else content.decode(errors="replace")
 
 
 def _shortened(text: str) -> str:

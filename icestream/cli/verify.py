@@ -47,7 +47,6 @@ def verify(
 
     logs.configure("ERROR")
     found, given = known(client, connector, config, bootstrap_servers, worker)
-    _refuse_source(connector, found)
     try:
         are_good = holds(connector, found, given, deep=deep)
     except RetriableError as error:
@@ -59,29 +58,15 @@ def verify(
         raise SystemExit(1)
 
 
-def _refuse_source(connector: str, config: Mapping[str, str]) -> None:
-    from icestream.plugins import find_connector
-
-    if find_connector(config.get("connector.class", "")).is_source:
-        raise PreconditionError(f"connector '{connector}' is a source, which lands nothing; name a sink")
-
-
 def holds(connector: str, config: Mapping[str, str], worker: Mapping[str, str], *, deep: bool) -> bool:
     """Print what is found of every target of a connector; whether all are good."""
-    from icestream.jobs.audit import findings
-    from icestream.jobs.audit_facts import gather
+    from icestream.jobs.verdicts import verdicts
 
-    good = True
-    for target, facts in gather(connector, config, worker, deep=deep):
-        found = findings(facts)
-        click.echo(f"{connector} → {target}: {found.line}")
-        for problem in found.problems:
+    found = verdicts(connector, config, worker, deep=deep)
+    for verdict in found:
+        click.echo(f"{connector} → {verdict.target}: {verdict.line}")
+        for problem in verdict.problems:
             click.echo(f"  {problem}", err=True)
-        for unknown in found.unknown:
-            click.echo(f"  not known: {unknown}")
-        if facts.deep and facts.deep.foreign_rows:
-            click.echo(
-                f"  {facts.deep.foreign_rows:,} rows are in files that another engine wrote: counted only"
-            )
-        good = good and found.holds
-    return good
+        for unknown in verdict.unknown:
+            click.echo(f"  {unknown}")
+    return all(verdict.holds for verdict in found)

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from icestream.cluster.service import Extras
     from icestream.cluster.validation import Probing
     from icestream.cluster.worker_config import WorkerConfig
+    from icestream.jobs.verdicts import TargetVerdict
 
 _LOG = logging.getLogger(__name__)
 _CLUSTER_ID_EVERY = 15.0
@@ -74,11 +75,19 @@ def extras(config: WorkerConfig, plane: DataPlane, cluster_id: ClusterId) -> Ext
     from icestream.cluster.liveness import life_limits
     from icestream.cluster.service import Extras
     from icestream.jobs.build import offset_admin
+    from icestream.jobs.letters.desk import LetterDesk
+
+    def audit(name: str, connector: Config, deep: bool) -> list[TargetVerdict]:
+        from icestream.jobs.verdicts import verdicts
+
+        return verdicts(name, connector, config.raw, deep=deep)
 
     return Extras(
         deep_check=plane.deep_check,
         cluster_id=cluster_id,
         offsets=offset_admin(config.raw),
+        dead_letters=LetterDesk(config.raw),
+        audit=audit,
         resolve=config.providers.resolved,
         outage=plane.outage,
         patience=Patience(stop=max(config.stop_timeout, 1.0)),

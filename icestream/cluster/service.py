@@ -9,9 +9,10 @@ from __future__ import annotations
 import datetime as dt
 import logging
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, fields, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from icestream import __version__
 from icestream.api.config import Config
@@ -20,10 +21,19 @@ from icestream.api.errors import (
     BadOffsets,
     ConfigChanged,
     NotFoundError,
+    UnknownConnectorClass,
 )
 from icestream.api.offset_admin import OffsetAdmin, OffsetEntry
 from icestream.api.status import JobStatus, Outage, Progress, State
+from icestream.cluster.config_edits import (
+    Changes,
+    HiddenReport,
+    edited,
+    hidden_report,
+    report_of_unknown_class,
+)
 from icestream.cluster.connector_registry import ConnectorRegistry, KnownConnector, Patience, task_configs
+from icestream.cluster.inspection import Audit, Inspection
 from icestream.cluster.internal_records import PublishedStatus
 from icestream.cluster.liveness import Checked, LifeLimits, LiveFacts, ReadyFacts, live, ready
 from icestream.cluster.logger_levels import LoggerLevels
@@ -46,6 +56,9 @@ from icestream.cluster.views import (
 )
 from icestream.logs import LoggerLevel, for_connector, masked
 
+if TYPE_CHECKING:
+    from icestream.jobs.letters.desk import LetterDesk
+
 _LOG = logging.getLogger(__name__)
 _READY = "Worker has completed startup and is ready to handle requests."
 _KAFKA_VERSION = "4.3.1"
@@ -59,6 +72,8 @@ class Extras:
     deep_check: Probing | None = None
     cluster_id: Callable[[], str | None] = lambda: None
     offsets: OffsetAdmin | None = None
+    dead_letters: LetterDesk | None = None
+    audit: Audit | None = None
     resolve: Callable[[Config], dict[str, str]] = dict
     """Replaces the placeholders of config providers, as late as possible."""
     outage: Callable[[], Outage | None] = lambda: None
@@ -88,6 +103,9 @@ class ConnectorService:
         self._extras = extras or Extras()
         self._validator = Validator(worker_config, self._extras.deep_check, self._extras.resolve)
         self._loggers = LoggerLevels()
+        self.inspection = Inspection(
+            self._job_config, self._extras.offsets, self._extras.dead_letters, self._extras.audit
+        )
         self._changing = threading.Lock()
         self._has_configs = self._is_ready = False
         self._told_lost: list[str] = []
@@ -242,6 +260,17 @@ class ConnectorService:
         """What is wrong with a config; `deep` opens what it points at, if nothing else is."""
         return report_from(self._validator.validated(config, deep=deep))
 
+    def validate_edited(self, changes: Changes, name: str | None = None, *, deep: bool) -> HiddenReport:
+        """What is wrong with a config that somebody edits: changes to that of the named connector, or a new
+        one. Tells no secret."""
+        stored = {} if name is None else self.config(name)
+        config = edited(stored, changes)
+        try:
+            report = self.validate(config, deep=deep)
+        except UnknownConnectorClass as refused:
+            report = report_of_unknown_class(config, refused)
+        return hidden_report(report, config)
+
     # Changing
 
     def create(
@@ -336,8 +365,7 @@ class ConnectorService:
     # Offsets and topics
 
     def offsets(self, name: str) -> list[OffsetEntry]:
-        connector = self._find(name, "Connector {} not found")
-        with self._validator.job_config(connector.config) as config:
+        with self._job_config(name) as config:
             return self._offset_admin().read(name, config)
 
     def alter_offsets(self, name: str, entries: Sequence[OffsetEntry]) -> str:
@@ -434,6 +462,12 @@ class ConnectorService:
                 f"'/connectors/{name}/stop' endpoint"
             )
         return connector
+
+    @contextmanager
+    def _job_config(self, name: str) -> Iterator[Mapping[str, str]]:
+        connector = self._find(name, "Connector {} not found")
+        with self._validator.job_config(connector.config) as config:
+            yield config
 
     def _offset_admin(self) -> OffsetAdmin:
         if self._extras.offsets is None:

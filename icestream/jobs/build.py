@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from icestream.api.config import Config
 from icestream.api.manager import MakeManager, Manager
-from icestream.api.offset_admin import OffsetAdmin, OffsetEntry
+from icestream.api.offset_admin import OffsetAdmin, OffsetEntry, PartitionPosition
 from icestream.api.sink import SinkPlugin
 from icestream.api.source import SourcePlugin
 from icestream.api.status import Outage
@@ -95,6 +95,11 @@ class _OffsetAdminByClass:
 
     def read(self, name: str, config: Config) -> list[OffsetEntry]:
         return self._admin_of(config).read(name, config)
+
+    def positions(
+        self, name: str, config: Config, entries: Sequence[OffsetEntry] = ()
+    ) -> list[PartitionPosition] | None:
+        return self._admin_of(config).positions(name, config, entries)
 
     def alter(self, name: str, config: Config, entries: Sequence[OffsetEntry]) -> str:
         return self._admin_of(config).alter(name, config, entries)

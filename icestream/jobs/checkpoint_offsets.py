@@ -21,6 +21,7 @@ from icestream.api.checkpoint import (
 )
 from icestream.api.config import Config
 from icestream.api.errors import BadOffsets, CommitConflict, FatalError, NotReadyError, SourceRecreated
+from icestream.api.offset_admin import PartitionPosition
 from icestream.api.offsets import NOTHING, Offsets, Partition
 from icestream.api.sink import Commit, Sink, Target
 from icestream.jobs import planning
@@ -111,6 +112,42 @@ class CheckpointOffsetStore:
             return self._of_group.read()
         shared = set(known[0]).intersection(*known[1:])
         return Offsets({partition: min(start[partition] for start in known) for partition in shared})
+
+    def positions(self, moves: Moves) -> list[PartitionPosition]:
+        """Where targets and group are in each partition; `moves` are refused as `alter` would."""
+        if self._has_no_target():
+            return self._of_group.positions(moves)
+        now = self._now([partition.topic for partition in moves])
+        if moves:
+            self._refuse_impossible(moves, now)
+        starts = self._resumes(now)
+        told = [start for start in map(_told, now.found) if start is not None]
+        found = []
+        for p in now.partitions:
+            places = [start[p] for start in told if p in start]
+            spans = {
+                (span.first, span.next): None
+                for one in now.checkpoints
+                for span in one.spans().get(p, ())
+                if not span.is_gone and span.next > span.first
+            }
+            at = now.group[p].next if p in now.group else None
+            begins, ends = now.beginnings[p], now.ends[p]
+            lowest = min(places) if places else None
+            found.append(
+                PartitionPosition(p.topic, p.number, begins, ends, starts[p], lowest, at, tuple(spans))
+            )
+        return found
+
+    def _resumes(self, now: _Now) -> Mapping[Partition, int]:
+        """Where the job goes on, or would if nothing kept it from that."""
+        try:
+            starts = self._starts(now)
+        except BadOffsets:
+            starts = []
+        return {
+            p: min((one[p] for one in starts if p in one), default=now.beginnings[p]) for p in now.partitions
+        }
 
     def alter(self, moves: Moves) -> str:
         if self._has_no_target():

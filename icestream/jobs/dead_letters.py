@@ -9,6 +9,7 @@ from typing import Final
 
 from icestream.api.batch import Slice
 from icestream.api.offsets import Offsets, Partition
+from icestream.jobs.letters.kinds import kind_of
 from icestream.kafka.chunk import Chunk, headers_of
 from icestream.kafka.reader import SliceReader
 from icestream.kafka.topics import Topics
@@ -85,6 +86,8 @@ class DeadLetterFilter:
     """A part of it, in any case."""
     since: datetime | None = None
     until: datetime | None = None
+    group: str | None = None
+    """The id of a kind of dead letters, as `letters.kinds` tells them apart."""
 
     def takes(self, letter: DeadLetter) -> bool:
         """What a dead letter does not tell is not what was asked for."""
@@ -97,6 +100,7 @@ class DeadLetterFilter:
             and (self.reason is None or self.reason.lower() in context.get("exception.message", "").lower())
             and (self.since is None or (letter.time is not None and letter.time >= self.since))
             and (self.until is None or (letter.time is not None and letter.time < self.until))
+            and (self.group is None or kind_of(context).id == self.group)
         )
 
 
@@ -121,11 +125,44 @@ class DeadLetterReader:
     def dead_letters(self) -> Iterator[DeadLetter]:
         """Those that may be of the connector, partition by partition, the oldest first."""
         for partition in self._ends:
-            piece = Slice(partition, self._beginnings[partition], self._ends[partition])
-            if not piece.span:
-                continue
-            for chunk in self._reader.read(piece, _CHUNK):
-                yield from (letter for letter in _dead_letters(chunk) if letter.may_be_of(self._connector))
+            yield from self._between(partition, self._beginnings[partition], self._ends[partition])
+
+    def newest(self, before: Offsets, most: int) -> tuple[list[DeadLetter], Offsets]:
+        """Those of about the `most` last offsets of all partitions together, and where to go on from there:
+        partitions that have more. `before` is such a place; of partitions that it lacks, the end."""
+        found: list[DeadLetter] = []
+        starts: dict[Partition, int] = {}
+        share = max(1, most // max(1, len(self._ends.positions)))
+        for partition in self._ends:
+            end = self._ends[partition]
+            until = min(before[partition], end) if partition in before else end
+            start = max(self._beginnings[partition], until - share)
+            starts[partition] = min(start, until)
+            found += self._between(partition, start, until)
+        return found, Offsets(starts)
+
+    def has_before(self, place: Offsets) -> bool:
+        """Whether the queue has dead letters before a place that `newest` told."""
+        return any(place[partition] > self._beginnings[partition] for partition in place)
+
+    def place(self, numbers: Mapping[int, int]) -> Offsets:
+        """Offsets of the queue by the numbers of its partitions; others are left out."""
+        return Offsets({p: numbers[p.number] for p in self._ends if p.number in numbers})
+
+    def at(self, number: int, offset: int) -> DeadLetter | None:
+        """The one at a place of the queue; None if there is none, or if it is of another connector."""
+        for partition in self._ends:
+            in_topic = self._beginnings[partition] <= offset < self._ends[partition]
+            if partition.number == number and in_topic:
+                return next(iter(self._between(partition, offset, offset + 1)), None)
+        return None
+
+    def _between(self, partition: Partition, start: int, until: int) -> Iterator[DeadLetter]:
+        piece = Slice(partition, start, max(start, until))
+        if not piece.span:
+            return
+        for chunk in self._reader.read(piece, _CHUNK):
+            yield from (letter for letter in _dead_letters(chunk) if letter.may_be_of(self._connector))
 
 
 def _dead_letters(chunk: Chunk) -> Iterator[DeadLetter]:

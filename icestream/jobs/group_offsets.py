@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from icestream.api.config import Config, subset
 from icestream.api.errors import BadOffsets, Fenced, NotReadyError
+from icestream.api.offset_admin import PartitionPosition
 from icestream.api.offsets import Offsets, Partition
 from icestream.api.sink import SinkPlugin
 from icestream.jobs.offset_entries import Moves
@@ -81,6 +82,25 @@ class GroupOffsetStore:
     def read(self) -> Offsets:
         found = self._kafka.topics.group_offsets(self._group, partitions_of(self._kafka.facts()))
         return Offsets({partition: offset.next for partition, offset in found.items()})
+
+    def positions(self, moves: Moves) -> list[PartitionPosition]:
+        """Where the group is; `moves` are refused as `alter` would."""
+        facts = self._kafka.facts([topic for topic, _ in moves])
+        self._kafka.refuse_absent(moves, facts)
+        partitions = partitions_of(facts)
+        group = self._kafka.topics.group_offsets(self._group, partitions)
+        beginnings, ends = self._kafka.topics.beginnings(partitions), self._kafka.topics.ends(partitions)
+        fresh = ends if self._job.begins_at == "latest" else beginnings
+        found = []
+        for p in partitions:
+            at = group[p].next if p in group else None
+            resumes = fresh[p] if at is None else at
+            # How far it read before somebody moved the group, nobody has written down.
+            read = () if at is None or at <= beginnings[p] else ((beginnings[p], at),)
+            found.append(
+                PartitionPosition(p.topic, p.number, beginnings[p], ends[p], resumes, None, at, read)
+            )
+        return found
 
     def alter(self, moves: Moves) -> str:
         self._kafka.refuse_absent(moves, self._kafka.facts([topic for topic, _ in moves]))

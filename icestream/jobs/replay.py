@@ -82,8 +82,8 @@ class DeadLetterQueue:
         }
         self._topics = Topics(self._settings["admin"])
         self._slices = SliceReader(self._settings["consumer"])
-        self._reader = DeadLetterReader(self.topic, connector, self._topics, self._slices)
-        if not self._reader.exists:
+        self.reader = DeadLetterReader(self.topic, connector, self._topics, self._slices)
+        if not self.reader.exists:
             raise NotFoundError(
                 f"connector '{connector}' has no dead letters: topic '{self.topic}' does not exist yet"
             )
@@ -93,22 +93,27 @@ class DeadLetterQueue:
 
     def dead_letters(self, wanted: DeadLetterFilter) -> Iterator[tuple[DeadLetter, bool]]:
         """Those that are meant, each with whether it was replayed."""
-        replayed = self._replayed_by_now()
-        for letter in self._reader.dead_letters():
+        replayed = self.replayed_by_now()
+        for letter in self.reader.dead_letters():
             if wanted.takes(letter):
                 yield letter, letter in replayed
 
     def selection(self, request: Request) -> Selection:
         """What `replay` would send; raises if it could not."""
-        found, replayed = Selection(), self._replayed_by_now()
-        for letter in self._reader.dead_letters():
+        found = self.looked(request)
+        self.refuse_unsendable(found, request.to_topic)
+        return found
+
+    def looked(self, request: Request) -> Selection:
+        """What is meant, whether it can be sent or not."""
+        found, replayed = Selection(), self.replayed_by_now()
+        for letter in self.reader.dead_letters():
             if not request.takes(letter):
                 continue
             if letter in replayed:
                 found.sent_already += 1
             elif request.limit is None or found.count < request.limit:
                 found.add(letter)
-        self._refuse_unsendable(found, request.to_topic)
         return found
 
     def replay(self, request: Request) -> Iterator[int]:
@@ -140,14 +145,14 @@ class DeadLetterQueue:
         offset = transactions.write([own], NOTHING, "")
         return self._replayed(lambda log: log.read_past(offset))
 
-    def _replayed_by_now(self) -> Replayed:
+    def replayed_by_now(self) -> Replayed:
         """As far as it can be seen from outside: to show, not to send by."""
         if _REPLAYS not in self._topics.describe([_REPLAYS]):
-            return Replayed(self._reader.id)
+            return Replayed(self.reader.id)
         return self._replayed(lambda log: log.read_to_end())
 
     def _replayed(self, read: Callable[[TopicLog], None]) -> Replayed:
-        replayed = Replayed(self._reader.id)
+        replayed = Replayed(self.reader.id)
         log = TopicLog(self._settings["consumer"], _REPLAYS, replayed.take)
         try:
             log.start()
@@ -158,7 +163,7 @@ class DeadLetterQueue:
 
     def _unsent(self, replayed: Replayed, request: Request) -> Iterator[DeadLetter]:
         count = 0
-        for letter in self._reader.dead_letters():
+        for letter in self.reader.dead_letters():
             if letter in replayed or not request.takes(letter):
                 continue
             if count == request.limit:
@@ -166,7 +171,7 @@ class DeadLetterQueue:
             count += 1
             yield letter
 
-    def _refuse_unsendable(self, found: Selection, to_topic: str | None) -> None:
+    def refuse_unsendable(self, found: Selection, to_topic: str | None) -> None:
         if to_topic == self.topic:
             raise PreconditionError(f"'{to_topic}' is the dead letter queue itself; name another --to-topic")
         if found.without_value:

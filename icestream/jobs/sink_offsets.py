@@ -12,7 +12,7 @@ from typing import Protocol, TypeVar
 
 from icestream.api.config import Config
 from icestream.api.errors import ConfigError, SinkUnavailable
-from icestream.api.offset_admin import OffsetEntry
+from icestream.api.offset_admin import OffsetEntry, PartitionPosition
 from icestream.api.offsets import Offsets
 from icestream.api.sink import Target
 from icestream.deadlines import Overdue, lease, within
@@ -34,6 +34,8 @@ class _Store(Protocol):
 
     def read(self) -> Offsets: ...
 
+    def positions(self, moves: Moves) -> list[PartitionPosition]: ...
+
     def alter(self, moves: Moves) -> str: ...
 
     def reset(self) -> str: ...
@@ -50,6 +52,14 @@ class SinkOffsets:
     def read(self, name: str, config: Config) -> list[OffsetEntry]:
         offsets = _in_time(_READ_SECONDS, name, lambda: self._asked(name, config, lambda store: store.read()))
         return entries_from(offsets)
+
+    def positions(
+        self, name: str, config: Config, entries: Sequence[OffsetEntry] = ()
+    ) -> list[PartitionPosition]:
+        moves = moves_from(entries)
+        return _in_time(
+            _READ_SECONDS, name, lambda: self._asked(name, config, lambda store: store.positions(moves))
+        )
 
     def alter(self, name: str, config: Config, entries: Sequence[OffsetEntry]) -> str:
         moves = moves_from(entries)

@@ -263,6 +263,10 @@ class SourceConnectorOffsets:
         finally:
             store.close()
 
+    def positions(self, name: str, config: Config, entries: Sequence[OffsetEntry] = ()) -> None:
+        """Only the plugin can read the offsets of a source; entries are refused as `alter` would."""
+        self._plugin.check_offsets(config, entries)
+
     def alter(self, name: str, config: Config, entries: Sequence[OffsetEntry]) -> str:
         self._plugin.check_offsets(config, entries)
         _write(OffsetLocation(name, self._worker, config), entries)

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from icestream.api.errors import (
     AlreadyExistsError,
+    BadFilter,
     BadOffsets,
     ConfigChanged,
     ConfigError,
@@ -39,6 +40,7 @@ CODES: Final[Sequence[tuple[type[Exception], int]]] = (
     (ConfigError, 400),
     (BadRequest, 400),
     (BadOffsets, 400),
+    (BadFilter, 400),
     (Forbidden, 403),
     (NotFoundError, 404),
     (AlreadyExistsError, 409),

@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from icestream.api.offsets import Partition
-from icestream.cli.dlq import HEAD, cells_of, document_of, hint_about
+from icestream.cli.dlq import HEAD, cells_of, hint_about
 from icestream.jobs.dead_letters import DeadLetter
+from icestream.jobs.letters.rows import document_of
 
 
 def letter(timestamp_ms: int = 0, value: bytes = b"v") -> DeadLetter:

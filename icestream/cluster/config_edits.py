@@ -1,0 +1,121 @@
+"""Configs as somebody edits them who must not see their secrets: changes to what is stored, and reports about
+them. Used by the console.
+
+Only changed keys travel. A secret is shown as a mask, and a mask that comes back is refused: it would replace
+the secret that it stands for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
+from typing import Final
+
+from icestream.api.config import Config, Setting, Type
+from icestream.api.errors import ConfigError, Problem, UnknownConnectorClass
+from icestream.cluster.config_providers import placeholders
+from icestream.cluster.secrets import discreet
+from icestream.cluster.views import CheckedSetting, ConfigReport
+from icestream.logs import masked, masked_value
+
+MASK: Final = "[hidden]"
+
+Changes = Mapping[str, str | None]
+"""New values of keys; None removes one."""
+
+
+@dataclass(frozen=True)
+class HiddenReport:
+    """A report about an edited config that tells no secret of it."""
+
+    report: ConfigReport
+    secrets: tuple[str, ...]
+    """Keys whose values are never shown."""
+    others: Mapping[str, str]
+    """Keys of the config that the report says nothing of: they are kept all the same."""
+
+
+def edited(stored: Config, changes: Changes) -> dict[str, str]:
+    """The config after the changes; raises ConfigError if one of them is a mask, or renames the connector."""
+    refuse_masks(changes)
+    if "name" in changes and "name" in stored and changes["name"] != stored["name"]:
+        raise ConfigError(
+            [Problem("name", f"the name '{stored['name']}' cannot change; create another connector")]
+        )
+    return {key: value for key, value in {**stored, **changes}.items() if value is not None}
+
+
+def refuse_masks(changes: Changes) -> None:
+    masks = [
+        Problem(
+            key,
+            f"the value of '{key}' has {MASK} in it, which stands for a secret that is not shown; write the "
+            "whole value, or leave the key as it is",
+        )
+        for key, value in changes.items()
+        if value is not None and MASK in value
+    ]
+    if masks:
+        raise ConfigError(masks)
+
+
+def hidden_report(report: ConfigReport, config: Config) -> HiddenReport:
+    """The report about a config without its secrets; messages may quote values."""
+    definitions = {one.name: one.definition for one in report.settings}
+    keys = dict.fromkeys((*(one.name for one in report.settings), *config))
+    secrets = tuple(key for key in keys if is_secret(key, definitions.get(key)))
+    shown = hidden_config(config, secrets)
+    quoted = {config[key]: MASK for key in secrets if key in config and shown[key] != config[key]}
+    settings = tuple(
+        replace(
+            one,
+            # Of a secret, Kafka Connect's report has a mask even for a placeholder.
+            value=shown.get(one.name, one.value) if one.name in secrets else _masked(one.value),
+            errors=tuple(discreet(error, quoted) for error in one.errors),
+        )
+        for one in report.settings
+    )
+    known = {one.name for one in settings}
+    return HiddenReport(
+        replace(report, settings=settings, warnings=tuple(discreet(one, quoted) for one in report.warnings)),
+        secrets,
+        {key: value for key, value in shown.items() if key not in known},
+    )
+
+
+def _masked(value: str | None) -> str | None:
+    return None if value is None else masked_value(value)
+
+
+def report_of_unknown_class(config: Config, refused: UnknownConnectorClass) -> ConfigReport:
+    """Without its class nothing can be said about the other keys; that is said at its key."""
+    messages = tuple(problem.message for problem in refused.problems)
+    value = config.get("connector.class")
+    return ConfigReport(value or "", (CheckedSetting("connector.class", None, value, errors=messages),), ())
+
+
+def changed_keys(before: Config, now: Config) -> list[str]:
+    """Keys that one of two configs lacks, or has with another value."""
+    return sorted(key for key in {*before, *now} if before.get(key) != now.get(key))
+
+
+def hidden_config(config: Config, secrets: Collection[str]) -> dict[str, str]:
+    """The config as it is shown: secrets as masks, but placeholders of config providers as they are."""
+    return {key: _shown(value, is_hidden=key in secrets) for key, value in config.items()}
+
+
+def is_secret(key: str, definition: Setting | None = None) -> bool:
+    """By its type, or by its name: keys under a prefix have no type."""
+    is_password = definition is not None and definition.type is Type.PASSWORD
+    return is_password or masked({key: ""})[key] == MASK
+
+
+def _shown(value: str, *, is_hidden: bool) -> str:
+    if not is_hidden:
+        return masked_value(value)
+    return value if not value or _is_placeholder(value) else MASK
+
+
+def _is_placeholder(value: str) -> bool:
+    """Whether nothing but placeholders stands there."""
+    return sum(one.end - one.start for one in placeholders(value)) == len(value)

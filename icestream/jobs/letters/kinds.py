@@ -1,0 +1,61 @@
+"""Which dead letters are of one kind: the same stage and class, and a reason that differs only in its values.
+
+Pure. `DeadLetterFilter` asks for the id of a kind, the desk counts by it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+BLANK: Final = "…"
+_LONGEST_QUOTED: Final = 40
+"""Names of fields are shorter; what is longer is a value."""
+_LONGEST_REASON: Final = 300
+_QUOTED: Final = re.compile(r"'[^'\n]*'|\"[^\"\n]*\"|`[^`\n]*`")
+_NAME: Final = re.compile(r"[^\W\d][\w.$/ -]*")
+_NUMBER: Final = re.compile(r"[-+]?\d[\d.,:TZ+-]*\d|[-+]?\d")
+
+
+@dataclass(frozen=True)
+class LetterKind:
+    """What dead letters of one kind have in common."""
+
+    stage: str
+    exception: str
+    reason: str
+    """Without numbers, and without quoted texts that are no names."""
+
+    @property
+    def id(self) -> str:
+        """The same on every worker: it travels in addresses."""
+        whole = "\0".join((self.stage, self.exception, self.reason))
+        return hashlib.sha256(whole.encode(errors="replace")).hexdigest()[:16]
+
+
+def kind_of(context: Mapping[str, str]) -> LetterKind:
+    """The kind of a dead letter, by Kafka Connect's headers about the error."""
+    return LetterKind(
+        context.get("stage", ""),
+        context.get("exception.class.name", ""),
+        blanked(context.get("exception.message", "")),
+    )
+
+
+def blanked(reason: str) -> str:
+    """`value 12 of 'amount' does not fit int` says the same of every value."""
+    first = reason.strip().splitlines()[0] if reason.strip() else ""
+    kept: list[str] = []
+    at = 0
+    for quoted in _QUOTED.finditer(first[: 4 * _LONGEST_REASON]):
+        kept.append(_NUMBER.sub(BLANK, first[at : quoted.start()]))
+        inner = quoted[0][1:-1]
+        is_name = len(inner) <= _LONGEST_QUOTED and _NAME.fullmatch(inner) is not None
+        kept.append(quoted[0] if is_name else f"{quoted[0][0]}{BLANK}{quoted[0][-1]}")
+        at = quoted.end()
+    kept.append(_NUMBER.sub(BLANK, first[at : 4 * _LONGEST_REASON]))
+    told = "".join(kept)
+    return told if len(told) <= _LONGEST_REASON else told[: _LONGEST_REASON - 1] + BLANK
