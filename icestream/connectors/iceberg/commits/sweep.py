@@ -17,7 +17,6 @@ from typing import Final
 import pyarrow.fs as pf
 from pyiceberg.io.pyarrow import PyArrowFileIO
 from pyiceberg.table import Table
-from pyiceberg.table.snapshots import Operation
 from pyiceberg.utils.properties import property_as_bool
 
 from icestream.tables.upserts.change_files import CHANGES_SUFFIX
@@ -74,7 +73,7 @@ def sweep(table: Table, data_path: str, job: str, landed: str, now: dt.datetime)
     # By the clock of the storage, too: ours may be wrong, and the next batch is on its way by now.
     before = min((file.written for file in files if file.batch == landed), default=None)
     if before is None:
-        # A batch of changes leaves no file of its own.
+        # A batch of changes leaves no file of its own, nor does one whose records were all set aside.
         before = _manifests_written(table, storage, landed) or since
     suspects = [
         file
@@ -91,11 +90,9 @@ def sweep(table: Table, data_path: str, job: str, landed: str, now: dt.datetime)
 
 
 def _manifests_written(table: Table, storage: pf.FileSystem, commit: str) -> dt.datetime | None:
-    """When the storage took the manifest list of a merge of changes; None: it was none, or nobody knows."""
+    """When the storage took the manifest list of a commit; None: nobody knows."""
     for snapshot in reversed(table.metadata.snapshots):
         if snapshot.summary and snapshot.summary[_COMMIT_ID] == commit:
-            if snapshot.summary.operation is Operation.APPEND:
-                return None
             _, _, path = PyArrowFileIO.parse_location(snapshot.manifest_list, table.io.properties)
             return _mtime(storage.get_file_info(path))
     return None

@@ -59,6 +59,20 @@ def test_only_files_of_dead_batches_go(world: World) -> None:
     assert files(world) == landed | {stranger.name, other_job.name}
 
 
+def test_a_batch_without_rows_sweeps_too(world: World) -> None:
+    table = world.table(TABLE)
+    commit(table, world.staged([b'{"id":1}'], table))
+    landed = files(world)
+    world.staged([b'{"id":2}'], table)
+    commit(table, world.staged([b"no JSON"], table))
+    world.staged([b'{"id":3}'], table)
+    last = table.found().checkpoint
+    assert last is not None
+    assert len(files(world)) == 3
+    assert table.sweep(last.commit, LATER) == 1
+    assert len(files(world)) == 2 and landed < files(world)
+
+
 def test_files_that_an_old_snapshot_has_or_a_branch_will_have_stay(world: World) -> None:
     table = world.table(TABLE)
     commit(table, world.staged([b'{"id":1}'], table))
