@@ -127,6 +127,8 @@ class DistributedWorker:
         tracking = TopicTracking(config.tracks_topics, config.resets_topics)
         self._rest = serve(self.service, bound, ApiOptions(tracking))
         _LOG.info("REST API on %s, group %s", self.url, config.group)
+        for address in self._rest.console_urls:
+            _LOG.info("console at %s", address)
 
     def start(self) -> None:
         """Read the cluster's topics, start what runs the jobs, join the group."""

@@ -116,6 +116,8 @@ class StandaloneWorker:
         self._rest = serve(self.service, bound, ApiOptions(topics))
         self.url = self._rest.url
         _LOG.info("REST API on %s, state in %s", self.url, config.state_file)
+        for address in self._rest.console_urls:
+            _LOG.info("console at %s", address)
 
     def start(self) -> None:
         """Start what runs the jobs, then the jobs."""

@@ -16,6 +16,8 @@ from typing import Any, Final
 
 from icestream.api.config import Config, ConfigDef, Setting, Type
 from icestream.api.errors import ConfigError, Problem
+from icestream.cluster.console_settings import CONSOLE_SETTINGS, ConsoleConfig, Level
+from icestream.cluster.console_settings import LISTENERS as CONSOLE_LISTENERS
 from icestream.cluster.rest_auth import AUTH_SETTINGS, read_credentials
 from icestream.cluster.rest_tls import Tls, read_tls
 
@@ -146,6 +148,7 @@ REST: Final = ConfigDef(
             at_least=1,
         ),
         *AUTH_SETTINGS,
+        *CONSOLE_SETTINGS,
     ),
     prefixes=("ssl.", "listeners.https.", "admin.listeners.https."),
 )
@@ -206,12 +209,14 @@ class RestConfig:
     advertised_host: str = ""
     advertised_port: int | None = None
     connections: ConnectionLimits = ConnectionLimits()
+    console: ConsoleConfig = field(default_factory=ConsoleConfig)
     warnings: tuple[str, ...] = ()
 
     @property
     def exposure(self) -> str | None:
         """One sentence if other machines reach us and need no login; None if all is well."""
-        open_doors = [*self._doors(self.listeners, self.tls, self.credentials)]
+        listeners = (*self.listeners, *(self.console.listeners or ()))
+        open_doors = [*self._doors(listeners, self.tls, self.credentials)]
         # Kafka Connect never asks for users there.
         open_doors += self._doors(self.admin_listeners or (), self.admin_tls, None)
         if not open_doors:
@@ -230,6 +235,11 @@ class RestConfig:
             knows_clients = it.scheme == "https" and asks_for_certificates
             if credentials is None and not knows_clients and not _is_loopback(it.host):
                 yield it.url
+
+    @property
+    def console_listeners(self) -> tuple[Listener, ...] | None:
+        """Those of the console alone; None if it is on `listeners` or nowhere."""
+        return None if self.console.level is Level.OFF else self.console.listeners
 
     def advertised_url(self, bound_ports: Sequence[int]) -> str:
         """How other workers and clients reach us; `bound_ports` are the real ports of `listeners`."""
@@ -250,12 +260,13 @@ def parse_rest(
     """
     problems = REST.problems(raw)
     listeners = _listeners(raw, problems, has_peers)
-    admin = _admin_listeners(raw, problems)
+    admin = _other_listeners("admin.listeners", raw, problems)
+    console = _other_listeners(CONSOLE_LISTENERS, raw, problems)
     headers = _headers(raw.get("response.http.headers.config", ""), problems)
     warnings: list[str] = []
     tls = admin_tls = None
     scheme = _advertised_scheme(raw, listeners)
-    serves = any(it.scheme == "https" for it in listeners)
+    serves = any(it.scheme == "https" for it in (*listeners, *(console or ())))
     if serves or scheme == "https":
         tls = read_tls(raw, "listeners.https.", problems, warnings, serves=serves)
     if any(it.scheme == "https" for it in admin or ()):
@@ -280,6 +291,12 @@ def parse_rest(
             headers_s=values["icestream.rest.headers.timeout.ms"] / 1000,
             body_s=values["icestream.rest.body.timeout.ms"] / 1000,
         ),
+        console=ConsoleConfig(
+            level=Level.of(values["icestream.console"]),
+            listeners=console,
+            hosts=tuple(values["icestream.console.hosts"]),
+            shows_payloads=values["icestream.console.payloads"],
+        ),
         warnings=tuple(warnings),
     )
     return replace(config, warnings=(*warnings, config.exposure)) if config.exposure else config
@@ -301,9 +318,9 @@ def _listeners(raw: Config, problems: list[Problem], has_peers: bool) -> tuple[L
     return _parsed_listeners("listeners", given, problems)
 
 
-def _admin_listeners(raw: Config, problems: list[Problem]) -> tuple[Listener, ...] | None:
-    given = raw.get("admin.listeners")
-    return None if given is None else _parsed_listeners("admin.listeners", given, problems)
+def _other_listeners(key: str, raw: Config, problems: list[Problem]) -> tuple[Listener, ...] | None:
+    given = raw.get(key)
+    return None if given is None else _parsed_listeners(key, given, problems)
 
 
 def _parsed_listeners(key: str, given: str, problems: list[Problem]) -> tuple[Listener, ...]:

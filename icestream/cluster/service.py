@@ -96,9 +96,9 @@ class ConnectorService:
         status_store: StatusStore | None = None,
         extras: Extras | None = None,
     ) -> None:
-        self._worker_id = worker_id
+        self.worker_id = worker_id
         self._store = store
-        self._membership = membership or Alone()
+        self.membership = self._membership = membership or Alone()
         self._status_store = status_store or MemoryStatusStore()
         self._extras = extras or Extras()
         self._validator = Validator(worker_config, self._extras.deep_check, self._extras.resolve)
@@ -409,9 +409,9 @@ class ConnectorService:
     def _live_status(self, name: str, connector: KnownConnector, job: JobStatus) -> ConnectorStatus:
         version = connector.plugin.version if connector.plugin else "unknown"
         tasks = tuple(
-            TaskStatus(task, job.state, self._worker_id, version, job.trace) for task in connector.task_ids
+            TaskStatus(task, job.state, self.worker_id, version, job.trace) for task in connector.task_ids
         )
-        return ConnectorStatus(name, job.state, self._worker_id, version, tasks, connector.type, job.trace)
+        return ConnectorStatus(name, job.state, self.worker_id, version, tasks, connector.type, job.trace)
 
     def _published_status(self, name: str, connector: KnownConnector) -> ConnectorStatus:
         """What the worker that runs it said last."""

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import logging
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Final
 
 import anyio
 import anyio.to_thread
@@ -18,24 +17,13 @@ from starlette.responses import Response
 from icestream.api.errors import NotLeader
 from icestream.cluster.service import ConnectorService
 from icestream.rest import admin, connectors, offsets, plugins
+from icestream.rest.answering import Refused, body_of, is_readable, original_of, response_of
 from icestream.rest.errors import error_body, error_from, http_error_body
-from icestream.rest.exchange import (
-    EMPTY_FORM,
-    JSON_TYPE,
-    Answer,
-    Call,
-    Handler,
-    TopicTracking,
-    UnreadableType,
-    answer_type_of,
-    is_json_type,
-)
+from icestream.rest.exchange import JSON_TYPE, Answer, Call, Handler, TopicTracking, answer_type_of
 from icestream.rest.forward import Clients, Original, forwarded, plain_client
 from icestream.rest.routing import BadPath, PathRoute, allowed_verbs, by_path, raw_path
 
 _LOG = logging.getLogger(__name__)
-MAX_BODY: Final = 5 * 2**20
-_MOST_READ: Final = 64 * 2**20
 REQUEST_TIMEOUT_S: Final = 90.0
 _THREADS: Final = 40
 TABLE: Final[Mapping[tuple[str, str], Handler]] = (
@@ -54,15 +42,6 @@ class ApiOptions:
     timeout: float = REQUEST_TIMEOUT_S
 
 
-class _Refused(Exception):
-    """Answered before any handler. Such answers name no media type, as in Kafka Connect, unless typed."""
-
-    def __init__(self, code: int, message: str = "", *, is_typed: bool = False) -> None:
-        super().__init__(code, message)
-        self.answer = Answer(code, error_body(code, message) if message else http_error_body(code))
-        self.media_type = JSON_TYPE if is_typed else None
-
-
 def build_app(service: ConnectorService, options: ApiOptions | None = None) -> Starlette:
     """The whole API over one service, a route for each path."""
     api = _Api(service, options or ApiOptions())
@@ -73,7 +52,7 @@ def build_app(service: ConnectorService, options: ApiOptions | None = None) -> S
         ],
         exception_handlers={
             HTTPException: _http_error,
-            _Refused: _refusal,
+            Refused: _refusal,
             BadPath: _bad_path,
             ClientDisconnect: _gone,
         },
@@ -100,16 +79,16 @@ class _Api:
         return endpoint
 
     async def _respond(self, handler: Handler, request: Request) -> Response:
-        is_readable = _is_readable(request)
+        readable = is_readable(request)
         answer_type = answer_type_of(request.headers.get("accept", ""))
         if answer_type is None:
-            raise _Refused(406)
-        body = await _body(request)
-        if body and not is_readable:
-            raise _Refused(415, is_typed=True)
-        original = _original(request, body)
+            raise Refused(406)
+        body = await body_of(request)
+        if body and not readable:
+            raise Refused(415, is_typed=True)
+        original = original_of(request, body)
         call = Call(request.path_params, original.query, body, original.base_url, self._options.topics)
-        return _response(await self._answer(handler, call, original), answer_type)
+        return response_of(await self._answer(handler, call, original), answer_type)
 
     async def _answer(self, handler: Handler, call: Call, original: Original) -> Answer:
         with anyio.move_on_after(self._options.timeout):
@@ -139,68 +118,21 @@ class _Api:
         return self._limiters[kind]
 
 
-def _is_readable(request: Request) -> bool:
-    """Whether a body would be JSON; refuses what Kafka Connect refuses before it looks at the body."""
-    content_type = request.headers.get("content-type", "")
-    if content_type == EMPTY_FORM and request.headers.get("content-length", "0") == "0":
-        # axios says so of every request without a body.
-        return False
-    try:
-        is_json = is_json_type(content_type)
-    except UnreadableType:
-        raise _Refused(400, "Content-Type is no media type", is_typed=True) from None
-    if is_json is False:
-        raise _Refused(415)
-    return bool(is_json)
-
-
-async def _body(request: Request) -> bytes:
-    """What is too large is read to its end all the same, or the client would not hear why it was refused."""
-    chunks, size = bytearray(), 0
-    async for chunk in request.stream():
-        size += len(chunk)
-        if size <= MAX_BODY:
-            chunks += chunk
-        elif size > _MOST_READ:
-            break
-    if size > MAX_BODY:
-        message = f"The body is larger than {MAX_BODY // 2**20} MiB, the most that is taken"
-        raise _Refused(413, message, is_typed=True)
-    return bytes(chunks)
-
-
-def _original(request: Request, body: bytes) -> Original:
-    query = {name: request.query_params.getlist(name) for name in request.query_params}
-    base_url = str(request.base_url).rstrip("/")
-    return Original(request.method, raw_path(request.scope), query, request.headers, body, base_url)
-
-
 async def _http_error(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
-    return _response(Answer(error.status_code, http_error_body(error.status_code)), None)
+    return response_of(Answer(error.status_code, http_error_body(error.status_code)), None)
 
 
 async def _refusal(request: Request, error: Exception) -> Response:
-    assert isinstance(error, _Refused)
-    return _response(error.answer, error.media_type)
+    assert isinstance(error, Refused)
+    return response_of(error.answer, error.media_type)
 
 
 async def _bad_path(request: Request, error: Exception) -> Response:
-    return _response(Answer(400, error_body(400, str(error))), JSON_TYPE)
+    return response_of(Answer(400, error_body(400, str(error))), JSON_TYPE)
 
 
 async def _gone(request: Request, error: Exception) -> Response:
     """The client went away before it had sent its body: nobody reads this, and nothing is wrong here."""
     _LOG.debug("the client of %s %s went away", request.method, raw_path(request.scope))
     return Response(status_code=400)
-
-
-def _response(answer: Answer, media_type: str | None) -> Response:
-    headers = dict(answer.headers)
-    if answer.body is None:
-        return Response(status_code=answer.status, headers=headers)
-    return Response(_dumped(answer.body), answer.status, headers, media_type=media_type)
-
-
-def _dumped(body: Any) -> bytes:
-    return json.dumps(body, separators=(",", ":"), ensure_ascii=False).encode(errors="replace")

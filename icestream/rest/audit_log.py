@@ -21,6 +21,8 @@ from icestream.logs import KEPT, audit_handler
 LOG: Final = logging.getLogger("icestream.audit")
 USER: Final = "icestream.user"
 """Where authentication leaves the user in the scope of a request."""
+IN_QUERY: Final = "icestream.audit_query"
+"""In the scope of requests whose query says what they are about."""
 _READS: Final = ("GET", "HEAD", "OPTIONS")
 _LONGEST_PATH: Final = 500
 _MOST_IN_FILE: Final = 1000
@@ -56,7 +58,10 @@ def _log(scope: Scope, status: int | None) -> None:
     # How a listener on all interfaces sees an address of version 4.
     host = host.removeprefix("::ffff:")
     # Still encoded, so that no name can write a line of its own.
-    path = scope["raw_path"].decode("ascii", "replace")[:_LONGEST_PATH]
+    path = scope["raw_path"].decode("ascii", "replace")
+    if scope.get(IN_QUERY) and scope["query_string"]:
+        path += "?" + scope["query_string"].decode("ascii", "replace")
+    path = path[:_LONGEST_PATH]
     user = json.dumps(scope.get(USER, "-"), ensure_ascii=False)
     facts = (user, host, port, method, path, status if status is not None else "none")
     if status == 401:

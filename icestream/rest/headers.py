@@ -15,6 +15,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from icestream.cluster.rest_settings import CrossOrigin, HeaderRule
 
+NOT_FOR_OTHERS: Final = "icestream.not_for_others"
+"""In the scope of requests whose answers pages of other origins never read, whatever the config says."""
 _ANY_ORIGIN: Final = "*"
 _PREFLIGHT_MAX_AGE_S: Final = 60
 
@@ -37,7 +39,13 @@ class CrossOriginHeaders:
             await self._app(scope, receive, send)
             return
         more = self._headers(scope["method"], Headers(scope=scope))
-        await self._app(scope, receive, _adding(send, lambda headers: _add(headers, more)))
+
+        def change(headers: MutableHeaders) -> None:
+            # Routing has left its mark by the time of the answer.
+            if not scope.get(NOT_FOR_OTHERS):
+                _add(headers, more)
+
+        await self._app(scope, receive, adding(send, change))
 
     def _headers(self, method: str, request: Headers) -> list[tuple[str, str]]:
         found = [("Vary", "Origin")]
@@ -71,7 +79,7 @@ class ResponseHeaders:
         self._clock = clock
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        await self._app(scope, receive, _adding(send, self._apply))
+        await self._app(scope, receive, adding(send, self._apply))
 
     def _apply(self, headers: MutableHeaders) -> None:
         own = set(headers.keys())
@@ -88,7 +96,9 @@ class ResponseHeaders:
         return formatdate(self._clock() + int(rule.value) / 1000, usegmt=True)
 
 
-def _adding(send: Send, change: Callable[[MutableHeaders], None]) -> Send:
+def adding(send: Send, change: Callable[[MutableHeaders], None]) -> Send:
+    """`send`, with the headers of the answer changed first."""
+
     async def sending(message: Message) -> None:
         if message["type"] == "http.response.start":
             change(MutableHeaders(scope=message))

@@ -96,10 +96,11 @@ def guarded(app: Starlette, credentials: Mapping[str, str]) -> Starlette:
 
 
 class BasicAuthentication:
-    """Answers 401 to whoever does not name a user and the password of it."""
+    """Answers 401 to whoever does not name a user and the password of it. `challenge` makes browsers ask."""
 
-    def __init__(self, app: ASGIApp, credentials: Mapping[str, str]) -> None:
+    def __init__(self, app: ASGIApp, credentials: Mapping[str, str], challenge: str = "") -> None:
         self._app = app
+        self._more = {"www-authenticate": challenge} if challenge else {}
         self._credentials = {user: password.encode() for user, password in credentials.items()}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -108,7 +109,7 @@ class BasicAuthentication:
             return
         kind = "text/plain" if scope["method"] == "OPTIONS" else "application/json"
         # Without charset and without WWW-Authenticate, as the real one answers.
-        refusal = Response("User cannot access the resource.", 401, {"content-type": kind})
+        refusal = Response("User cannot access the resource.", 401, {"content-type": kind, **self._more})
         await refusal(scope, receive, send)
 
     def _knows(self, scope: Scope, authorization: str) -> bool:

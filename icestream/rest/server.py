@@ -20,12 +20,14 @@ from starlette.routing import BaseRoute
 from starlette.types import ASGIApp
 
 from icestream.api.errors import PreconditionError
+from icestream.cluster.console_settings import Level
 from icestream.cluster.rest_settings import Listener, RestConfig, bracketed
 from icestream.cluster.rest_tls import Tls
 from icestream.cluster.service import ConnectorService
 from icestream.rest.app import ApiOptions, build_app
 from icestream.rest.audit_log import Audit
 from icestream.rest.connections import Connections, guarded_listener, guarded_protocol
+from icestream.rest.console.site import Site, SiteOptions
 from icestream.rest.forward import Clients
 from icestream.rest.headers import CrossOriginHeaders, ResponseHeaders
 from icestream.rest.probe_answers import Heartbeat, probe_routes
@@ -68,6 +70,8 @@ class Bound:
     config: RestConfig
     regular: tuple[Open, ...]
     admin: tuple[Open, ...] = ()
+    console: tuple[Open, ...] = ()
+    """Those of the console alone; none if it is where REST is."""
 
     @property
     def advertised_url(self) -> str:
@@ -80,10 +84,10 @@ class Bound:
         def guarded(opened: Sequence[Open]) -> tuple[Open, ...]:
             return tuple(Open(it.listener, guarded_listener(it.socket, connections)) for it in opened)
 
-        return Bound(self.config, guarded(self.regular), guarded(self.admin))
+        return Bound(self.config, guarded(self.regular), guarded(self.admin), guarded(self.console))
 
     def close(self) -> None:
-        _close((*self.regular, *self.admin))
+        _close((*self.regular, *self.admin, *self.console))
 
 
 class RestServer:
@@ -105,6 +109,7 @@ class RestServer:
         self.urls = [it.url for it in bound.regular]
         self.admin_urls = [it.url for it in bound.admin]
         self.url = self.urls[0]
+        self.console_urls = _console_urls(bound)
         self._thread = threading.Thread(target=self._run, name="rest", daemon=True)
 
     def start(self) -> None:
@@ -150,15 +155,17 @@ def listen(host: str, port: int) -> socket.socket:
 
 def bind(config: RestConfig = HERE) -> Bound:
     """Listen wherever the config says; nothing answers yet."""
-    opened: list[Open] = []
+    kinds = (config.listeners, config.admin_listeners or (), config.console_listeners or ())
+    opened: list[tuple[Open, ...]] = []
     try:
-        for listener in (*config.listeners, *(config.admin_listeners or ())):
-            opened.append(Open(listener, listen(listener.host, listener.port)))
+        for listeners in kinds:
+            opened.append(())
+            for it in listeners:
+                opened[-1] += (Open(it, listen(it.host, it.port)),)
     except PreconditionError:
-        _close(opened)
+        _close([it for kind in opened for it in kind])
         raise
-    first_admin = len(config.listeners)
-    return Bound(config, tuple(opened[:first_admin]), tuple(opened[first_admin:]))
+    return Bound(config, *opened)
 
 
 def serve(
@@ -177,9 +184,12 @@ def serve(
     bound = bound.guarded_by(connections)
     heartbeat = Heartbeat()
     try:
-        regular = _regular_app(service, config, options, heartbeat)
+        site = Site(service, config, SiteOptions(options.topics, options.clients))
+        regular = _regular_app(service, config, options, heartbeat, site)
         servers = _servers(regular, bound.regular, config.tls, connections)
         servers += _servers(_admin_app(service, options), bound.admin, config.admin_tls, connections)
+        alone = _console_app(service, config, options, site)
+        servers += _servers(alone, bound.console, config.tls, connections)
     except PreconditionError:
         bound.close()
         connections.close()
@@ -205,7 +215,7 @@ def _clients(config: RestConfig) -> Clients:
 
 
 def _regular_app(
-    service: ConnectorService, config: RestConfig, options: ApiOptions, heartbeat: Heartbeat
+    service: ConnectorService, config: RestConfig, options: ApiOptions, heartbeat: Heartbeat, site: Site
 ) -> ASGIApp:
     app = build_app(service, options)
     if config.admin_listeners is not None:
@@ -214,6 +224,19 @@ def _regular_app(
         app = guarded(app, config.credentials)
     # Probes have no login.
     app.router.routes += probe_routes(lambda: service.live(heartbeat.age), lambda: service.readiness())
+    if config.console_listeners is None:
+        app.router.routes.extend(site.routes())
+    return _with_headers(app, config)
+
+
+def _console_app(service: ConnectorService, config: RestConfig, options: ApiOptions, site: Site) -> ASGIApp:
+    """The console alone, for listeners of its own."""
+    app = build_app(service, options)
+    app.router.routes[:] = site.routes()
+    return _with_headers(app, config)
+
+
+def _with_headers(app: Starlette, config: RestConfig) -> ASGIApp:
     wrapped: ASGIApp = app
     if config.headers:
         wrapped = ResponseHeaders(wrapped, config.headers)
@@ -269,6 +292,14 @@ def _uvicorn(app: ASGIApp, context: ssl.SSLContext | None, connections: Connecti
     config.load()
     config.ssl = context
     return uvicorn.Server(config)
+
+
+def _console_urls(bound: Bound) -> list[str]:
+    """None if the console is switched off."""
+    if bound.config.console.level is Level.OFF:
+        return []
+    alone = bound.config.console_listeners is not None
+    return [f"{it.url}/console/" for it in (bound.console if alone else bound.regular)]
 
 
 def _close(opened: Sequence[Open]) -> None:
