@@ -15,6 +15,9 @@ STAGES: Final = ("plan", "queue", "read", "convert", "transform", "stage", "comm
 """What a batch goes through. `queue` is the Spark job's time less its longest task; `read` to `stage` happen
 inside tasks."""
 
+PASSED_OVER: Final = "sink"
+"""Under this name records are filtered that the sink itself passes over, such as those without a value."""
+
 
 class Outcome(StrEnum):
     """What became of a batch."""
@@ -58,12 +61,17 @@ class BatchRecord:
     started_ms: int
     outcome: Outcome
     seconds: float = 0.0
+    planned: int = 0
+    """How many offsets it spans; of a source, which plans nothing, what it has read."""
     read: int = 0
+    """`read = written + rejected + filtered`, always. Only batches that landed have counts (`landed`): what
+    was read in vain is read again."""
     written: int = 0
+    """Records that are in the targets; one that several targets have counts once."""
     rejected: Mapping[str, int] = field(default_factory=dict)
     """By stage, as Kafka Connect names them (`VALUE_CONVERTER`, …)."""
     filtered: Mapping[str, int] = field(default_factory=dict)
-    """By the alias of the transform that dropped them."""
+    """By the alias of the transform that dropped them; `PASSED_OVER` for what the sink has no use for."""
     bytes: int = 0
     """Of keys and values that were read."""
     lag_after: int | None = None
@@ -83,6 +91,11 @@ class BatchRecord:
     @property
     def is_over(self) -> bool:
         return self.outcome is not Outcome.UNDER_WAY
+
+    @property
+    def landed(self) -> bool:
+        """Whether its records are dealt with: its counts are final."""
+        return self.outcome in (Outcome.COMMITTED, Outcome.EMPTY)
 
 
 @dataclass(frozen=True)
@@ -123,11 +136,15 @@ class Event:
 
 
 class Observer(Protocol):
-    """Called by the thread of the job; must not wait and must not raise."""
+    """Told in order, of all connectors of a worker. `icestream.observers.Observers` has each one told by a
+    thread of its own, so that one that waits or raises harms nobody but itself."""
 
     def batch(self, connector: str, record: BatchRecord) -> None: ...
 
     def event(self, connector: str, event: Event) -> None: ...
+
+    def forget(self, connector: str) -> None:
+        """It was deleted, or another worker has it now."""
 
 
 class NobodyLooks:
@@ -137,4 +154,7 @@ class NobodyLooks:
         pass
 
     def event(self, connector: str, event: Event) -> None:
+        pass
+
+    def forget(self, connector: str) -> None:
         pass

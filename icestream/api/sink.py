@@ -156,6 +156,8 @@ class Receipt:
 
     checkpoint: Checkpoint | None
     id: Any = None
+    file_bytes: Sequence[int] = ()
+    """The size of each file that the commit added, where the target has files."""
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
+from icestream.api.history import PartitionLag
+
 
 class State(StrEnum):
     UNASSIGNED = "UNASSIGNED"
@@ -38,6 +40,15 @@ class Progress:
     """The circuit breaker of the destination: `CircuitView.plain` of `resilience/breaker.py`."""
     waits_for: str = ""
     """Why records that are there are not written yet, such as that they fill no file."""
+    valid_through_ms: int | None = None
+    """Up to this time of its topics the job has read everything, as its last commit said; None: not known."""
+    oldest_unread_ms: int | None = None
+    """About the timestamp of the oldest record that is not in the targets, never later than it; None: there
+    is none, or nobody knows. See `jobs/lags.py`."""
+    source_end: int | None = None
+    """The sum of the ends of all partitions when they were asked last: what it grows by has come in."""
+    partitions: tuple[PartitionLag, ...] = ()
+    """Where the job is in each partition. Only the worker that runs the job knows: it is not published."""
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ import socket
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import FrameType
 from typing import TYPE_CHECKING, Protocol
 
@@ -17,6 +17,7 @@ import click
 
 from icestream.api.config import Config
 from icestream.api.errors import IcestreamError, Problem
+from icestream.observers import Observers
 
 if TYPE_CHECKING:
     from icestream.api.manager import MakeManager
@@ -55,10 +56,14 @@ class DataPlane:
     deep_check: Probing
     outage: Callable[[], Outage | None] = lambda: None
     """What the jobs of this worker need and is away, such as Spark."""
+    observers: Observers = field(default_factory=Observers)
+    """Told by the jobs of their batches; whoever wants to know is added before the jobs start."""
 
 
 def data_plane(config: WorkerConfig) -> DataPlane:
+    from icestream.cluster.secrets import discreet
     from icestream.jobs.build import LateSpark, manager_maker
+    from icestream.logs.secrets import concealed
 
     spark = LateSpark(config.raw)
 
@@ -67,11 +72,13 @@ def data_plane(config: WorkerConfig) -> DataPlane:
 
         return probe_connector(connector, config.raw)
 
-    return DataPlane(lambda: manager_maker(config.raw, spark), deep_check, spark.outage)
+    observers = Observers(discreet=lambda text: discreet(text, concealed()))
+    return DataPlane(lambda: manager_maker(config.raw, spark, observers), deep_check, spark.outage, observers)
 
 
 def extras(config: WorkerConfig, plane: DataPlane, cluster_id: ClusterId) -> Extras:
     from icestream.cluster.connector_registry import Patience
+    from icestream.cluster.history import History
     from icestream.cluster.liveness import life_limits
     from icestream.cluster.service import Extras
     from icestream.jobs.build import offset_admin
@@ -82,6 +89,8 @@ def extras(config: WorkerConfig, plane: DataPlane, cluster_id: ClusterId) -> Ext
 
         return verdicts(name, connector, config.raw, deep=deep)
 
+    history = History()
+    plane.observers.add(history)
     return Extras(
         deep_check=plane.deep_check,
         cluster_id=cluster_id,
@@ -93,6 +102,8 @@ def extras(config: WorkerConfig, plane: DataPlane, cluster_id: ClusterId) -> Ext
         patience=Patience(stop=max(config.stop_timeout, 1.0)),
         life=life_limits(config.raw),
         notice=config.rest.exposure or "",
+        history=history,
+        observer=plane.observers,
     )
 
 

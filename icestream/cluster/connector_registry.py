@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 
 from icestream.api.config import Config
 from icestream.api.errors import ConfigError, FatalError, IcestreamError, NotFoundError
+from icestream.api.history import NobodyLooks, Observer
 from icestream.api.manager import MakeManager
 from icestream.api.status import JobStatus, State
 from icestream.cluster.config_limits import MOST_TASKS
@@ -100,6 +101,7 @@ class ConnectorRegistry:
         resolve: Callable[[Config], dict[str, str]] = dict,
         patience: Patience | None = None,
         retries: Callable[[Config], RetrySettings] = lambda config: retry_settings(config, {}),
+        observer: Observer | None = None,
     ) -> None:
         """`effective` adds the worker's defaults to a config, `resolve` replaces its placeholders."""
         self._store = store
@@ -109,6 +111,7 @@ class ConnectorRegistry:
         self._resolve = resolve
         self._patience = patience or Patience()
         self._retries = retries
+        self._observer = observer or NobodyLooks()
         self._circuits = Circuits()
         self._lock = threading.RLock()
         self._known: Mapping[str, KnownConnector] = {}
@@ -260,3 +263,4 @@ class ConnectorRegistry:
         for name in [name for name in self._leaving if self._reconcilers[name].is_gone]:
             self._leaving.discard(name)
             del self._reconcilers[name]
+            self._observer.forget(name)

@@ -23,6 +23,7 @@ from icestream.api.errors import (
     NotFoundError,
     UnknownConnectorClass,
 )
+from icestream.api.history import Observer
 from icestream.api.offset_admin import OffsetAdmin, OffsetEntry
 from icestream.api.status import JobStatus, Outage, Progress, State
 from icestream.cluster.config_edits import (
@@ -33,6 +34,7 @@ from icestream.cluster.config_edits import (
     report_of_unknown_class,
 )
 from icestream.cluster.connector_registry import ConnectorRegistry, KnownConnector, Patience, task_configs
+from icestream.cluster.history import History
 from icestream.cluster.inspection import Audit, Inspection
 from icestream.cluster.internal_records import PublishedStatus
 from icestream.cluster.liveness import Checked, LifeLimits, LiveFacts, ReadyFacts, live, ready
@@ -84,6 +86,10 @@ class Extras:
     """After how much silence the process is no use any more."""
     notice: str = ""
     """What whoever looks at the health of this worker should know, though it works."""
+    history: History = field(default_factory=History)
+    """What happened to the connectors of this worker."""
+    observer: Observer | None = None
+    """Who is told what happens to connectors, the history among them; None: only the history."""
 
 
 class ConnectorService:
@@ -109,6 +115,8 @@ class ConnectorService:
         self._changing = threading.Lock()
         self._has_configs = self._is_ready = False
         self._told_lost: list[str] = []
+        self.history = self._extras.history
+        self.observer: Observer = self._extras.observer or self.history
         self.connectors = ConnectorRegistry(
             store,
             self._membership,
@@ -117,6 +125,7 @@ class ConnectorService:
             resolve=self._extras.resolve,
             patience=self._extras.patience,
             retries=lambda config: retry_settings(config, worker_config),
+            observer=self.observer,
         )
         store.listen(self)
 

@@ -301,5 +301,8 @@ class StatusReporter:
 
 
 def _shown(progress: Progress) -> dict[str, object]:
-    """Without what changes by the mere passing of time."""
-    return {**asdict(progress), "next_commit_in_ms": None}
+    """Without what changes by the mere passing of time, and without partitions, which may be thousands: who
+    wants them asks the worker that runs the job."""
+    shown = {**asdict(replace(progress, partitions=())), "next_commit_in_ms": None}
+    del shown["partitions"]
+    return shown

@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from icestream.api.config import Config
+from icestream.api.history import NobodyLooks, Observer
 from icestream.api.manager import MakeManager, Manager
 from icestream.api.offset_admin import OffsetAdmin, OffsetEntry, PartitionPosition
 from icestream.api.sink import SinkPlugin
@@ -28,11 +29,15 @@ if TYPE_CHECKING:
     from icestream.pipeline.spark_runner import SparkPlane
 
 
-def manager_maker(worker: Mapping[str, str], late: LateSpark | None = None) -> MakeManager:
+def manager_maker(
+    worker: Mapping[str, str], late: LateSpark | None = None, observer: Observer | None = None
+) -> MakeManager:
     """Spark starts with the first connector that needs it, or now if the config names it.
 
-    Whoever sets it up has such connectors, and the first of them should not wait.
+    Whoever sets it up has such connectors, and the first of them should not wait. `observer` is told of every
+    batch of all managers.
     """
+    told = observer or NobodyLooks()
     spark = late or LateSpark(worker)
     shared = WorkerResources()
     places = Places(processes_allowed(worker))
@@ -50,7 +55,7 @@ def manager_maker(worker: Mapping[str, str], late: LateSpark | None = None) -> M
             from icestream.jobs.build_sink import batch_runner, sink_manager
 
             runner = batch_runner(name, config, worker, spark.plane)
-            return sink_manager(name, config, worker, runner, shared=shared, wake=wake)
+            return sink_manager(name, config, worker, runner, shared=shared, wake=wake, observer=told)
         from icestream.jobs.source_manager import source_manager
 
         assert isinstance(plugin, SourcePlugin)

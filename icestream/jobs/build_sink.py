@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from icestream.api.config import Config, subset
 from icestream.api.errors import ConfigError, Problem
+from icestream.api.history import Observer
 from icestream.api.sink import SinkPlugin
 from icestream.jobs.limited_sink import LimitedSink
 from icestream.jobs.publisher import KafkaPublisher, Publisher, create_missing_topics
@@ -50,6 +51,7 @@ def sink_manager(
     reached: Callable[[str], None] = lambda point: None,
     shared: WorkerResources | None = None,
     wake: Callable[[], None] = lambda: None,
+    observer: Observer | None = None,
 ) -> SinkManager:
     """`shared` is what all jobs of a worker have in common; without it the job has its own and polls."""
     plugin = sink_plugin(config.get("connector.class", ""))
@@ -87,6 +89,7 @@ def sink_manager(
         wake,
         gate,
         maintainer=lambda target: plugin.maintainer(name, config, target),
+        observer=observer,
     )
 
 

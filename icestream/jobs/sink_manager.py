@@ -28,6 +28,7 @@ from icestream.api.errors import (
     SinkUnavailable,
     SourceUnavailable,
 )
+from icestream.api.history import NobodyLooks, Observer, Outcome
 from icestream.api.maintenance import Maintainer
 from icestream.api.offsets import Offsets
 from icestream.api.sink import Commit, Message, Receipt, Sink, Target
@@ -35,9 +36,11 @@ from icestream.api.status import Progress
 from icestream.jobs import creating, planning
 from icestream.jobs.at_once import all_finished
 from icestream.jobs.batch_schedule import schedule_of
+from icestream.jobs.batch_telling import BatchTelling
 from icestream.jobs.consumed_topics import ConsumedTopics, KafkaFacts
 from icestream.jobs.fenced_publisher import FencedPublisher
 from icestream.jobs.idle import IdleSchedule, TopicWatch
+from icestream.jobs.lags import LagWatch
 from icestream.jobs.maintenance import MaintenanceSchedule
 from icestream.jobs.publisher import Publisher, log_rejected
 from icestream.jobs.resume import ResumePoint
@@ -52,6 +55,7 @@ _log = logging.getLogger(__name__)
 
 _MOST_DISCOVERIES = 5
 """Runs of a batch in which its records may name targets that nobody has asked."""
+_TOO_LARGE = "more than one batch may hold; a smaller one follows"
 _LEADER_SECONDS = 5.0
 """How often a job asks for leaders while a partition has none."""
 
@@ -79,6 +83,7 @@ class SinkManager:
         gate: AbstractContextManager[None] | None = None,
         aside: Callable[[Callable[[], None]], None] = _in_a_thread,
         maintainer: Callable[[str], Maintainer | None] = lambda target: None,
+        observer: Observer | None = None,
     ) -> None:
         self._job = job
         self._kafka = kafka
@@ -104,6 +109,8 @@ class SinkManager:
         self._schedule = schedule_of(job)
         self._read_times = ReadTimes()
         self._asked = AskedEnds()
+        self._lags = LagWatch()
+        self._telling = BatchTelling(job.name, observer or NobodyLooks(), clock, wall)
         self.progress = Progress()
         """How far the job is; replaced as a whole, so other threads may read it."""
 
@@ -140,8 +147,13 @@ class SinkManager:
                     self._resume = self._finder.find()
                 if self._finder.routed is None:
                     self._note_totals(self._resume.checkpoints)
+                self._telling.found(self._resume.checkpoints)
                 self._idle_schedule.found_resume_point(self._clock())
-            return self._turn(self._resume)
+            try:
+                return self._turn(self._resume)
+            except BaseException as error:
+                self._telling.ended_by(error)
+                raise
         except RowsRefused as refused:
             self._resume = None
             _log.info("the batch runs again: %s", refused, extra=self._context())
@@ -187,6 +199,7 @@ class SinkManager:
         rows = planning.waiting(resume.start, ends)
         due = self._schedule.next(resume.start, ends, now, asked_at)
         wait = self._schedule.seconds(now, asked_at)
+        self._note_lags(resume)
         self.progress = replace(
             self.progress,
             lag=rows,
@@ -218,6 +231,7 @@ class SinkManager:
         batch = Batch(str(uuid.uuid4()), resume.start, due.ends)
         self._schedule.began(batch, due, asked_at)
         _log.info("planned %s records", batch.span, extra=self._context(batch))
+        self._telling.begins(batch, now)
         self._reached("planned")
         self._run(batch, resume, started=now, behind=batch.span < rows, may_leave=due.may_leave)
         return 0.0
@@ -241,7 +255,8 @@ class SinkManager:
         ):
             self._create(missing, batch, resume, started)
             return
-        staged, resume = self._staged(batch, resume, may_leave)
+        with self._telling.stage("stage"):
+            staged, resume = self._staged(batch, resume, may_leave)
         if self._finder.missing:
             self._create(self._finder.missing, batch, resume, started)
             return
@@ -249,9 +264,11 @@ class SinkManager:
         if staged.result.overflow:
             staged.discard()
             self._schedule.was_too_large(batch, staged.result)
+            self._telling.ends(Outcome.CUT, _TOO_LARGE)
             return
         if staged.result.unknown_targets:
             # One of them needs an earlier start: it was rolled back.
+            self._telling.ends(Outcome.RUN_AGAIN, "a target was rolled back and needs records from before")
             return
         if staged.result.rejected and not self._job.tolerates_all:
             staged.discard()
@@ -262,15 +279,24 @@ class SinkManager:
             batch = staged.batch
             if not batch.span:
                 staged.discard()
+                self._telling.ends(Outcome.EMPTY, "nothing fills a file yet")
                 return
         self._refuse_topics_recreated(staged)
-        with self._maintenance.turn:
+        has_queue = self._job.dead_letters is not None
+        self._telling.staged(staged, self._valid_through(staged), has_queue=has_queue)
+        with self._maintenance.turn, self._telling.stage("commit"):
             receipts = self._commit(staged, resume)
-        self._publisher.publish(
-            batch.id, staged.result.rejected, self._events(staged, receipts), resume.published_after(batch)
-        )
+        self._telling.landed()
+        with self._telling.stage("publish"):
+            self._publisher.publish(
+                batch.id,
+                staged.result.rejected,
+                self._events(staged, receipts),
+                resume.published_after(batch),
+            )
         self._reached("published")
         self._note(staged, receipts, resume, started, behind)
+        self._telling.ends_well(self.progress.lag)
         self._sweeps.committed(batch.id, self._finder.targets, receipts)
         self._maintenance.committed(name for name, receipt in receipts.items() if receipt.id is not None)
 
@@ -282,6 +308,7 @@ class SinkManager:
         seen = creating.look_at(batch, self._sink, [*missing, *others], self._runner, absent)
         if seen.overflow:
             self._schedule.was_too_large(batch, seen)
+            self._telling.ends(Outcome.CUT, _TOO_LARGE)
             return
         if seen.rejected and not self._job.tolerates_all:
             self._run_before(batch, resume, seen.rejected, started)
@@ -290,10 +317,16 @@ class SinkManager:
             wanted = [target for target in missing if creating.has_fields(target, seen)]
             if not wanted and routed.has_nothing_for(missing, self._clock()):
                 # The records of all others shall not wait for theirs.
+                self._telling.ends(
+                    Outcome.RUN_AGAIN, "no record tells the columns of a table that is missing"
+                )
                 return
             routed.creates(wanted)
         creating.create(missing, seen, batch, self._reached)
         self._resume = None
+        self._telling.ends(
+            Outcome.RUN_AGAIN, f"created first: {', '.join(target.name for target in missing[:5])}"
+        )
 
     def _staged(
         self, batch: Batch, resume: ResumePoint, may_leave: bool = False
@@ -350,6 +383,10 @@ class SinkManager:
         """Land what precedes the first bad record of each partition, then fail with the first of them."""
         part = Batch(str(uuid.uuid4()), batch.start, planning.before_rejected(batch.end, rejected))
         if part.span:
+            self._telling.ends(
+                Outcome.CUT, f"a record is bad, only what precedes it is landed: {rejected[0]}"
+            )
+            self._telling.begins(part, self._clock())
             self._run(part, resume, started=started, behind=True, may_leave=may_leave)
         first = min(rejected, key=lambda record: (record.partition, record.offset))
         raise RecordRejected(
@@ -397,12 +434,15 @@ class SinkManager:
             self._valid_through(staged),
             found.lost_commit,
         )
+        began = self._clock()
         try:
             receipt = target.commit(commit)
-        except CommitConflict as conflict:
-            if conflict.certain:
+        except BaseException as error:
+            self._telling.refused_by(target.name, mine.rows, began, error)
+            if isinstance(error, CommitConflict) and error.certain:
                 target.discard(mine)
             raise
+        self._telling.committed_to(target.name, mine.rows, began, receipt)
         _log.info("committed %s rows to %s", mine.rows, target.name, extra=self._context(staged.batch))
         self._publisher.knows([staged.batch.id])
         self._reached(f"committed {target.name}")
@@ -436,9 +476,13 @@ class SinkManager:
         after = resume.after(batch, [receipts[one.name].checkpoint for one in self._finder.targets])
         self._resume = self._finder.settled(resume, after)
         self._idle_schedule.had_batch(self._clock())
+        self._lags.committed(result.newest_ms)
+        self._note_lags(self._resume)
+        valid = self._read_times.valid_through
         self.progress = replace(
             self.progress,
             lag=max(0, (self.progress.lag or 0) - batch.span),
+            valid_through_ms=int(valid.timestamp() * 1000) if valid is not None else None,
             batches=self.progress.batches + 1,
             last_commit_ms=int(self._wall().timestamp() * 1000),
             topics=self._topics_read(staged),
@@ -447,6 +491,15 @@ class SinkManager:
             self._note_totals(self._resume.checkpoints)
         else:
             self._note_routed(sum(result.counts.values(), Counts()))
+
+    def _note_lags(self, resume: ResumePoint) -> None:
+        found = self._lags.at(resume.start, self._asked.ends, self._asked.at)
+        self.progress = replace(
+            self.progress,
+            source_end=found.end,
+            oldest_unread_ms=found.oldest_unread_ms,
+            partitions=found.partitions,
+        )
 
     def _note_routed(self, batch: Counts) -> None:
         """Of a job that routes, since this manager began: no target has the sums of all."""

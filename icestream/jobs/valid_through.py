@@ -35,23 +35,29 @@ class ReadTimes:
 
     def __init__(self) -> None:
         self._known: Mapping[Partition, int] = {}
+        self.valid_through: dt.datetime | None = None
+        """What `after` said of the last batch that was committed."""
 
     def after(
         self, batch: Batch, result: BatchResult, asked: AskedEnds, unread: Iterable[Partition] = ()
     ) -> dt.datetime | None:
         """The time up to which all have been read with this batch; `unread` have no leader now. None: of some
         partition it is not known."""
-        times = self._times(batch, result, asked, unread)
-        known = [time for time in times.values() if time is not None]
-        if not times or len(known) < len(times):
-            return None
-        return _LONG_AGO + dt.timedelta(milliseconds=min(known))
+        return self._earliest(self._times(batch, result, asked, unread))
 
     def committed(
         self, batch: Batch, result: BatchResult, asked: AskedEnds, unread: Iterable[Partition] = ()
     ) -> None:
         times = self._times(batch, result, asked, unread)
         self._known = {partition: time for partition, time in times.items() if time is not None}
+        self.valid_through = self._earliest(times)
+
+    @staticmethod
+    def _earliest(times: Mapping[Partition, int | None]) -> dt.datetime | None:
+        known = [time for time in times.values() if time is not None]
+        if not times or len(known) < len(times):
+            return None
+        return _LONG_AGO + dt.timedelta(milliseconds=min(known))
 
     def _times(
         self, batch: Batch, result: BatchResult, asked: AskedEnds, unread: Iterable[Partition]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 from icestream.api.config import Setting
@@ -56,7 +56,10 @@ def task_json(task: TaskConfig) -> Json:
 
 
 def progress_json(progress: Progress) -> Json:
-    return {**asdict(progress), "warnings": list(progress.warnings)}
+    # Without what may be thousands of lines: the console asks for the partitions of one connector.
+    shape = asdict(replace(progress, partitions=()))
+    del shape["partitions"]
+    return {**shape, "warnings": list(progress.warnings)}
 
 
 def plugins_json(listed: Sequence[ListedPlugin]) -> list[Json]:

@@ -26,6 +26,7 @@ from icestream.api.errors import (
     RetriableError,
     SinkUnavailable,
 )
+from icestream.api.history import PartitionLag
 from icestream.api.status import Progress, Waiting
 from icestream.jobs import child_process
 from icestream.jobs.child_process import ChildOptions
@@ -263,6 +264,10 @@ def test_every_fact_of_a_progress_arrives_as_it_was() -> None:
         ({"target": "t", "ms": 5, "more": [1]},),
         {"state": "open"},
         "w",
+        8,
+        9,
+        10,
+        (PartitionLag("t", 0, 5, 9, 1_700_000_000_000), PartitionLag("t", 1, 5, 5)),
     )
     assert [field.name for field in fields(Progress) if getattr(progress, field.name) == field.default] == []
     assert fact(Progress, json.loads(json.dumps(plain(progress)))) == progress

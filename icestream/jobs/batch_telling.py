@@ -1,0 +1,232 @@
+"""What the sink manager tells of each batch: once when it is under way, once when it has ended, whatever
+became of it. It only listens: nothing here changes what a batch does, and whoever is told harms nobody.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import logging
+from collections import Counter
+from collections.abc import Callable, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from icestream.api.batch import Batch, BatchResult, Counts
+from icestream.api.errors import (
+    Cancelled,
+    CommitConflict,
+    CommitUnknown,
+    RetriableError,
+    RowsRefused,
+)
+from icestream.api.history import PASSED_OVER, BatchRecord, Event, Observer, Outcome, TargetCommit
+from icestream.api.sink import TASK_PUT
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from icestream.api.checkpoint import Checkpoint
+    from icestream.api.sink import Receipt
+    from icestream.jobs.staging import StagedBatch
+
+_LOG = logging.getLogger(__name__)
+_MOST_NOTE = 500
+
+
+@dataclass
+class _UnderWay:
+    record: BatchRecord
+    started: float
+    stages: dict[str, float] = field(default_factory=dict)
+    targets: dict[str, TargetCommit] = field(default_factory=dict)
+    counts: BatchRecord | None = None
+    """With the counts, once they are known."""
+    is_committing: bool = False
+    has_landed: bool = False
+
+
+class BatchTelling:
+    """Of one job. Called by its thread, `committed_to` by those of its commits."""
+
+    def __init__(
+        self,
+        connector: str,
+        observer: Observer,
+        clock: Callable[[], float],
+        wall: Callable[[], dt.datetime],
+    ) -> None:
+        self._connector = connector
+        self._observer = observer
+        self._clock = clock
+        self._wall = wall
+        self._now: _UnderWay | None = None
+        self._unsure: BatchRecord | None = None
+        """The last batch, if nobody knows yet whether it landed."""
+
+    # -- what happens to a batch, in this order --
+
+    def begins(self, batch: Batch, started: float) -> None:
+        """It was planned, in the time since `started`."""
+        now = self._clock()
+        at_ms = int(self._wall().timestamp() * 1000) - int((now - started) * 1000)
+        record = BatchRecord(batch.id, at_ms, Outcome.UNDER_WAY, planned=batch.span)
+        self._now = _UnderWay(record, started, {"plan": now - started})
+        self._tell(record)
+
+    @contextmanager
+    def stage(self, name: str) -> Iterator[None]:
+        """How long a stage of the batch takes."""
+        before = self._clock()
+        try:
+            yield
+        finally:
+            if self._now is not None:
+                stages = self._now.stages
+                stages[name] = stages.get(name, 0.0) + self._clock() - before
+
+    def staged(self, done: StagedBatch, valid_through: dt.datetime | None, *, has_queue: bool) -> None:
+        """All of it is staged, and is about to be committed."""
+        if self._now is None:
+            return
+        self._now.is_committing = True
+        valid_ms = None if valid_through is None else int(valid_through.timestamp() * 1000)
+        letters = len(done.result.rejected) if has_queue else 0
+        self._now.counts = replace(_counted(self._now.record, done, valid_ms), letters=letters)
+
+    def committed_to(self, name: str, rows: int, began: float, receipt: Receipt) -> None:
+        seconds = self._clock() - began
+        commit_id = "" if receipt.id is None else str(receipt.id)
+        self._note_target(TargetCommit(name, commit_id, rows, seconds, tuple(receipt.file_bytes)))
+
+    def refused_by(self, name: str, rows: int, began: float, error: BaseException) -> None:
+        self._note_target(
+            TargetCommit(name, rows=rows, seconds=self._clock() - began, outcome=outcome_of(error))
+        )
+
+    def landed(self) -> None:
+        """All targets have it; what may still fail is to tell Kafka so."""
+        if self._now is not None:
+            self._now.has_landed = True
+
+    def ends(self, outcome: Outcome, note: str = "", lag_after: int | None = None) -> None:
+        now, self._now = self._now, None
+        if now is None:
+            return
+        record = now.record
+        if outcome in (Outcome.COMMITTED, Outcome.EMPTY) and now.counts is not None:
+            record = now.counts
+        self._tell(
+            replace(
+                record,
+                outcome=outcome,
+                seconds=self._clock() - now.started,
+                stages=dict(now.stages),
+                targets=tuple(now.targets.values()),
+                lag_after=lag_after,
+                note="; ".join(part for part in (record.note, note[:_MOST_NOTE]) if part),
+            )
+        )
+
+    def ended_by(self, error: BaseException) -> None:
+        """The turn was given up, with the batch if there is one under way."""
+        now = self._now
+        if now is None:
+            return
+        if now.has_landed:
+            self.ends(self._how_it_landed(now), f"its offsets and dead letters are published later: {error}")
+            return
+        if now.is_committing and now.counts is not None:
+            self._unsure = replace(now.counts, seconds=self._clock() - now.started, stages=dict(now.stages))
+        self.ends(outcome_of(error), str(error) or type(error).__name__)
+
+    def ends_well(self, lag_after: int | None) -> None:
+        if self._now is not None:
+            self.ends(self._how_it_landed(self._now), lag_after=lag_after)
+
+    def found(self, checkpoints: Sequence[Checkpoint]) -> None:
+        """The targets were asked: the last batch may have landed after all."""
+        unsure, self._unsure = self._unsure, None
+        if unsure is not None and checkpoints and all(one.commit == unsure.id for one in checkpoints):
+            note = "the targets had it when they were asked again"
+            self._tell(replace(unsure, outcome=Outcome.COMMITTED, note=note))
+
+    def event(self, kind: str, text: str) -> None:
+        at_ms = int(self._wall().timestamp() * 1000)
+        try:
+            self._observer.event(self._connector, Event(at_ms, kind, text[:_MOST_NOTE]))
+        except Exception:  # an observer's edge
+            _LOG.exception("nobody was told of an event", extra={"connector": self._connector})
+
+    # -- how --
+
+    def _how_it_landed(self, now: _UnderWay) -> Outcome:
+        has_commit = any(one.id for one in now.targets.values())
+        return Outcome.COMMITTED if has_commit else Outcome.EMPTY
+
+    def _note_target(self, commit: TargetCommit) -> None:
+        if self._now is not None:
+            self._now.targets[commit.name] = commit
+
+    def _tell(self, record: BatchRecord) -> None:
+        try:
+            self._observer.batch(self._connector, record)
+        except Exception:  # an observer's edge: exactly-once does not depend on who looks
+            _LOG.exception("nobody was told of a batch", extra={"connector": self._connector})
+
+
+def outcome_of(error: BaseException) -> Outcome:
+    match error:
+        case RowsRefused():
+            return Outcome.RUN_AGAIN
+        case CommitConflict():
+            return Outcome.CONFLICT
+        case CommitUnknown():
+            return Outcome.UNKNOWN
+        case Cancelled():
+            return Outcome.CANCELLED
+        case RetriableError():
+            return Outcome.UNAVAILABLE
+    return Outcome.FAILED
+
+
+def _counted(record: BatchRecord, done: StagedBatch, valid_ms: int | None) -> BatchRecord:
+    result = done.result
+    counts = _counts(result)
+    rejected = Counter(one.stage for one in result.rejected)
+    filtered = Counter({name: number for name, number in result.dropped.items() if number})
+    _even_out(rejected, counts.rejected, TASK_PUT)
+    _even_out(filtered, counts.filtered, PASSED_OVER)
+    newest: dict[str, int] = {}
+    for partition, ms in result.newest_ms.items():
+        newest[partition.topic] = max(ms, newest.get(partition.topic, 0))
+    return replace(
+        record,
+        planned=done.batch.span,
+        read=counts.read,
+        written=counts.written,
+        rejected=dict(rejected),
+        filtered=dict(filtered),
+        bytes=result.bytes_read,
+        newest_ms=newest,
+        valid_through_ms=valid_ms,
+    )
+
+
+def _counts(result: BatchResult) -> Counts:
+    """Of all records of the batch. A target that was ahead of the others has counted fewer."""
+    if result.counts:
+        return sum(result.counts.values(), Counts())
+    each = (sum(staged.counts.values(), Counts()) for staged in result.staged.values())
+    return max(each, key=lambda one: one.read, default=Counts())
+
+
+def _even_out(parts: Counter[str], total: int, rest: str) -> None:
+    """Parts that add up to what was counted: what nobody has a name for is under `rest`."""
+    missing = total - parts.total()
+    if missing > 0:
+        parts[rest] += missing
+    for name in sorted(parts, key=lambda one: -parts[one]) if missing < 0 else ():
+        taken = min(parts[name], -missing)
+        parts[name] -= taken
+        missing += taken

@@ -1,0 +1,89 @@
+"""How far a job is behind, by partition, and since about when. Used by the sink manager; pure but for what it
+remembers.
+
+Kafka does not tell the time of the first record after an offset without reading it. It is after the time of
+the last record that was read of the partition, and after the last moment at which the partition had nothing
+more: the later of the two is what `oldest_unread_ms` is made of. So the time is never later than the true
+one, as far as the clocks of producers and worker agree, and much earlier only for a partition that nobody was
+seen to be done with, as after a long time without this job. The first batch puts that right.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from icestream.api.history import PartitionLag
+from icestream.api.offsets import NOTHING, Offsets, Partition
+
+MOST_SHOWN: Final = 1_000
+"""Partitions that are told one by one: those that are furthest behind."""
+
+
+@dataclass(frozen=True)
+class Lags:
+    """Where a job is in its source, at one moment."""
+
+    lag: int = 0
+    end: int = 0
+    """The sum of the ends of all partitions."""
+    oldest_unread_ms: int | None = None
+    partitions: tuple[PartitionLag, ...] = ()
+
+
+class LagWatch:
+    """Of one job."""
+
+    def __init__(self) -> None:
+        self._newest: dict[Partition, int] = {}
+        """Timestamp of the newest record that was read, by partition."""
+        self._done: dict[Partition, int] = {}
+        """When the partition had nothing more, by our clock."""
+        self._all_done = 0
+        self._seen: tuple[Offsets, Offsets] = (NOTHING, NOTHING)
+        self._last = Lags()
+
+    def committed(self, newest_ms: Mapping[Partition, int]) -> None:
+        """A batch has landed, whose newest records have these times."""
+        self._newest.update((p, ms) for p, ms in newest_ms.items() if ms > 0)
+        self._seen = (NOTHING, NOTHING)
+
+    def at(self, start: Offsets, ends: Offsets, asked_at: dt.datetime) -> Lags:
+        asked_ms = int(asked_at.timestamp() * 1000)
+        if self._seen != (start, ends):
+            # Who goes back, by a move of offsets or a rollback, was done with nothing.
+            self._forget_if_moved_back(start)
+            self._seen = (start, ends)
+            self._last = self._looked(start, ends, asked_ms)
+        if self._last.lag == 0:
+            self._all_done = asked_ms
+        return self._last
+
+    def _forget_if_moved_back(self, start: Offsets) -> None:
+        before = self._seen[0].positions
+        if any(start.positions.get(p, position) < position for p, position in before.items()):
+            self._done.clear()
+            self._newest.clear()
+            self._all_done = 0
+
+    def _looked(self, start: Offsets, ends: Offsets, asked_ms: int) -> Lags:
+        lags, oldest, is_known = [], None, True
+        for partition, end in ends.positions.items():
+            position = start.get(partition)
+            if position is None:
+                continue
+            newest = self._newest.get(partition)
+            lags.append(PartitionLag(partition.topic, partition.number, position, end, newest))
+            if end <= position:
+                self._done[partition] = asked_ms
+                continue
+            time = max(newest or 0, self._done.get(partition, 0), self._all_done)
+            is_known = is_known and time > 0
+            oldest = time if oldest is None else min(oldest, time)
+        total = sum(one.lag for one in lags)
+        if len(lags) > MOST_SHOWN:
+            lags = sorted(lags, key=lambda one: -one.lag)[:MOST_SHOWN]
+        shown = tuple(sorted(lags, key=lambda one: (one.topic, one.partition)))
+        return Lags(total, sum(ends.positions.values()), oldest if is_known else None, shown)
