@@ -40,6 +40,8 @@ class Progress:
     """The circuit breaker of the destination: `CircuitView.plain` of `resilience/breaker.py`."""
     waits_for: str = ""
     """Why records that are there are not written yet, such as that they fill no file."""
+    interval_ms: int | None = None
+    """Time from commit to commit while records come in; None: as they come."""
     valid_through_ms: int | None = None
     """Up to this time of its topics the job has read everything, as its last commit said; None: not known."""
     oldest_unread_ms: int | None = None

@@ -63,7 +63,7 @@ class DataPlane:
 def data_plane(config: WorkerConfig) -> DataPlane:
     from icestream.cluster.secrets import discreet
     from icestream.jobs.build import LateSpark, manager_maker
-    from icestream.logs.secrets import concealed
+    from icestream.logs import concealed
 
     spark = LateSpark(config.raw)
 

@@ -61,7 +61,7 @@ class Recent:
     rejected_ms: int | None = None
     """When a batch with rejected records landed last."""
     lags: tuple[tuple[int, float], ...] = ()
-    """Samples of its lag in the last ten minutes: milliseconds and lag, the oldest first."""
+    """Samples of its lag: milliseconds and lag, the oldest first."""
 
 
 @dataclass
@@ -216,13 +216,13 @@ class History:
             ]
         return tuple(sorted(found, key=lambda one: one[1].at_ms))
 
-    def recent(self, connector: str) -> Recent:
+    def recent(self, connector: str, seconds: int = 300) -> Recent:
         now = self._wall_ms()
         with self._lock:
             kept = self._connectors.get(connector)
             if kept is None:
                 return Recent()
-            return Recent(kept.since_ms, kept.rejected_ms, kept.ring.lags(now, 600))
+            return Recent(kept.since_ms, kept.rejected_ms, kept.ring.lags(now, seconds))
 
     def rates(self, connector: str) -> tuple[float, float] | None:
         """Records a second that came in and went out in the last minute; None: nothing is known."""

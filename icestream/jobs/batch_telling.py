@@ -26,7 +26,7 @@ from icestream.api.sink import TASK_PUT
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from icestream.api.checkpoint import Checkpoint
+    from icestream.api.checkpoint import FoundCheckpoint
     from icestream.api.sink import Receipt
     from icestream.jobs.staging import StagedBatch
 
@@ -42,7 +42,8 @@ class _UnderWay:
     targets: dict[str, TargetCommit] = field(default_factory=dict)
     counts: BatchRecord | None = None
     """With the counts, once they are known."""
-    is_committing: bool = False
+    commits_to: Sequence[str] = ()
+    """The targets that it is being committed to."""
     has_landed: bool = False
 
 
@@ -61,8 +62,8 @@ class BatchTelling:
         self._clock = clock
         self._wall = wall
         self._now: _UnderWay | None = None
-        self._unsure: BatchRecord | None = None
-        """The last batch, if nobody knows yet whether it landed."""
+        self._unsure: tuple[BatchRecord, Sequence[str]] | None = None
+        """The last batch, if nobody knows yet whether all these targets have it."""
 
     # -- what happens to a batch, in this order --
 
@@ -89,10 +90,13 @@ class BatchTelling:
         """All of it is staged, and is about to be committed."""
         if self._now is None:
             return
-        self._now.is_committing = True
         valid_ms = None if valid_through is None else int(valid_through.timestamp() * 1000)
         letters = len(done.result.rejected) if has_queue else 0
         self._now.counts = replace(_counted(self._now.record, done, valid_ms), letters=letters)
+
+    def commits_to(self, targets: Sequence[str]) -> None:
+        if self._now is not None:
+            self._now.commits_to = targets
 
     def committed_to(self, name: str, rows: int, began: float, receipt: Receipt) -> None:
         seconds = self._clock() - began
@@ -136,20 +140,25 @@ class BatchTelling:
         if now.has_landed:
             self.ends(self._how_it_landed(now), f"its offsets and dead letters are published later: {error}")
             return
-        if now.is_committing and now.counts is not None:
-            self._unsure = replace(now.counts, seconds=self._clock() - now.started, stages=dict(now.stages))
+        if now.commits_to and now.counts is not None:
+            seconds = self._clock() - now.started
+            self._unsure = (replace(now.counts, seconds=seconds, stages=dict(now.stages)), now.commits_to)
         self.ends(outcome_of(error), str(error) or type(error).__name__)
 
     def ends_well(self, lag_after: int | None) -> None:
         if self._now is not None:
             self.ends(self._how_it_landed(self._now), lag_after=lag_after)
 
-    def found(self, checkpoints: Sequence[Checkpoint]) -> None:
+    def found(self, targets: Sequence[FoundCheckpoint]) -> None:
         """The targets were asked: the last batch may have landed after all."""
         unsure, self._unsure = self._unsure, None
-        if unsure is not None and checkpoints and all(one.commit == unsure.id for one in checkpoints):
+        if unsure is None:
+            return
+        record, names = unsure
+        have_it = {one.target for one in targets if one.checkpoint and one.checkpoint.commit == record.id}
+        if have_it.issuperset(names):
             note = "the targets had it when they were asked again"
-            self._tell(replace(unsure, outcome=Outcome.COMMITTED, note=note))
+            self._tell(replace(record, outcome=Outcome.COMMITTED, note=note))
 
     def event(self, kind: str, text: str) -> None:
         at_ms = int(self._wall().timestamp() * 1000)

@@ -111,7 +111,7 @@ class SinkManager:
         self._asked = AskedEnds()
         self._lags = LagWatch()
         self._telling = BatchTelling(job.name, observer or NobodyLooks(), clock, wall)
-        self.progress = Progress()
+        self.progress = Progress(interval_ms=int(job.limits.interval * 1000))
         """How far the job is; replaced as a whole, so other threads may read it."""
 
     def tick(self) -> float:
@@ -147,7 +147,7 @@ class SinkManager:
                     self._resume = self._finder.find()
                 if self._finder.routed is None:
                     self._note_totals(self._resume.checkpoints)
-                self._telling.found(self._resume.checkpoints)
+                self._telling.found(self._resume.found)
                 self._idle_schedule.found_resume_point(self._clock())
             try:
                 return self._turn(self._resume)
@@ -402,6 +402,7 @@ class SinkManager:
                 receipts[target.name] = Receipt(found.checkpoint)
             else:
                 lacking.append((target, found, start))
+        self._telling.commits_to([target.name for target, *_ in lacking])
         commits = [functools.partial(self._commit_to, *one, staged, resume) for one in lacking]
         try:
             done = all_finished(commits, self._job.commit_threads, f"commits to {len(commits)} targets")

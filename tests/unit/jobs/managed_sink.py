@@ -14,6 +14,7 @@ from icestream.api.errors import (
     Fenced,
     SourceUnavailable,
 )
+from icestream.api.history import BatchRecord, Event
 from icestream.api.offsets import Offsets, Partition
 from icestream.api.sink import Commit, Message, Receipt, Sink, SinkPlan, Target
 from icestream.jobs.sink_job import Limits, SinkJob
@@ -111,6 +112,7 @@ class FakeTable(Target):
     rows: int = 0
     conflicts: int = 0
     discarded: int = 0
+    file_bytes: tuple[int, ...] = ()
     swept: list[str] = field(default_factory=list)
 
     def found(self) -> FoundCheckpoint:
@@ -128,7 +130,7 @@ class FakeTable(Target):
         assert commit.expect == self.checkpoint
         self.checkpoint = commit.checkpoint
         self.rows += commit.staged.rows
-        return Receipt(commit.checkpoint, 1)
+        return Receipt(commit.checkpoint, 1, self.file_bytes)
 
     def discard(self, staged: Staged) -> None:
         self.discarded += 1
@@ -147,6 +149,11 @@ class FakeRunner:
     gone: int = 0
     """Records before this have been removed."""
     runs: list[Batch] = field(default_factory=list)
+    dropped: dict[str, int] = field(default_factory=dict)
+    """By transforms, of the first partition."""
+    skipped: int = 0
+    """By the sink, of the first partition."""
+    newest_ms: dict[Partition, int] = field(default_factory=dict)
 
     def run(self, batch: Batch, sink: SinkPlan, *, stages: bool = True) -> BatchResult:
         self.runs.append(batch)
@@ -161,10 +168,18 @@ class FakeRunner:
         counts = {}
         for piece in batch.slices():
             lost = sum(record.partition == piece.partition for record in rejected)
-            counts[piece.partition] = Counts(piece.span, piece.span - lost, lost)
+            passed = 0 if counts else sum(self.dropped.values()) + self.skipped
+            counts[piece.partition] = Counts(piece.span, piece.span - lost - passed, lost, passed)
         written = sum(count.written for count in counts.values())
         staged = {target.name: Staged((), written, counts) for target in sink.targets}
-        return BatchResult(staged, rejected, 100, {}, overflow=len(rejected) > self.most_rejected)
+        return BatchResult(
+            staged,
+            rejected,
+            100,
+            self.newest_ms,
+            dropped=self.dropped,
+            overflow=len(rejected) > self.most_rejected,
+        )
 
     def refuse_cancelled(self) -> None: ...
 
@@ -173,6 +188,22 @@ class FakeRunner:
     def allow(self) -> None: ...
 
     def close(self) -> None: ...
+
+
+@dataclass
+class Told:
+    """An observer that keeps all it hears."""
+
+    batches: list[BatchRecord] = field(default_factory=list)
+    events: list[Event] = field(default_factory=list)
+
+    def batch(self, connector: str, record: BatchRecord) -> None:
+        self.batches.append(record)
+
+    def event(self, connector: str, event: Event) -> None:
+        self.events.append(event)
+
+    def forget(self, connector: str) -> None: ...
 
 
 class FakeSink(Sink):
@@ -196,6 +227,7 @@ class World:
         self.kafka, self.table, self.runner = FakeKafka(ends), FakeTable(), FakeRunner()
         self.tables = [self.table]
         self.now = 0.0
+        self.told = Told()
         self.job = replace(JOB, **job)
         self.manager = self.new_manager()
 
@@ -210,6 +242,7 @@ class World:
             lambda: dt.datetime(2026, 1, 1, tzinfo=dt.UTC),
             reached,
             aside=lambda work: work(),
+            observer=self.told,
         )
 
     def tick(self, seconds: float = 0.25) -> None:

@@ -267,6 +267,7 @@ def test_every_fact_of_a_progress_arrives_as_it_was() -> None:
         8,
         9,
         10,
+        11,
         (PartitionLag("t", 0, 5, 9, 1_700_000_000_000), PartitionLag("t", 1, 5, 5)),
     )
     assert [field.name for field in fields(Progress) if getattr(progress, field.name) == field.default] == []

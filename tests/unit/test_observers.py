@@ -1,0 +1,91 @@
+"""Several observers, each told aside: one that raises or hangs harms nobody."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+
+from icestream.api.history import BatchRecord, Event, Outcome
+from icestream.observers import Observers
+
+_PATIENCE = 60.0
+
+
+class Keeps:
+    def __init__(self) -> None:
+        self.heard: list[str] = []
+
+    def batch(self, connector: str, record: BatchRecord) -> None:
+        self.heard.append(f"{connector} {record.id} {record.note}".strip())
+
+    def event(self, connector: str, event: Event) -> None:
+        self.heard.append(f"{connector} {event.text}")
+
+    def forget(self, connector: str) -> None:
+        self.heard.append(f"{connector} gone")
+
+
+class Raises(Keeps):
+    def batch(self, connector: str, record: BatchRecord) -> None:
+        raise ValueError("no room")
+
+
+class Hangs(Keeps):
+    def __init__(self) -> None:
+        super().__init__()
+        self.may_go_on = threading.Event()
+
+    def batch(self, connector: str, record: BatchRecord) -> None:
+        self.may_go_on.wait(_PATIENCE)
+
+
+def record(number: int, note: str = "") -> BatchRecord:
+    return BatchRecord(f"b{number}", 0, Outcome.COMMITTED, note=note)
+
+
+def test_all_hear_everything_in_order() -> None:
+    first, second = Keeps(), Keeps()
+    observers = Observers(first)
+    observers.add(second)
+    observers.batch("a", record(1))
+    observers.event("a", Event(0, "state", "RUNNING"))
+    observers.forget("a")
+    assert observers.settle(_PATIENCE)
+    assert first.heard == second.heard == ["a b1", "a RUNNING", "a gone"]
+
+
+def test_one_that_raises_or_hangs_harms_neither_the_job_nor_the_others() -> None:
+    hangs, raises, keeps = Hangs(), Raises(), Keeps()
+    observers = Observers(hangs, raises)
+    observers.add(keeps)
+    bell = threading.Event()
+    for number in range(20_000):
+        observers.batch("a", record(number))
+    keeps.event = lambda connector, event: bell.set()  # type: ignore[method-assign]
+    observers.event("a", Event(0, "state", "RUNNING"))
+    assert not observers.settle(0.0)
+    hangs.may_go_on.set()
+    assert observers.settle(_PATIENCE)
+    assert keeps.heard[:2] == ["a b0", "a b1"]
+
+
+def test_what_is_lost_by_one_that_is_too_slow_is_said_once(caplog: pytest.LogCaptureFixture) -> None:
+    hangs = Hangs()
+    observers = Observers(hangs)
+    for number in range(10_100):
+        observers.batch("a", record(number))
+    hangs.may_go_on.set()
+    assert observers.settle(_PATIENCE)
+    assert [one.getMessage() for one in caplog.records] == [
+        "Hangs is 10000 calls behind and loses what comes next"
+    ]
+
+
+def test_secrets_are_taken_out_of_what_is_said() -> None:
+    keeps = Keeps()
+    observers = Observers(keeps, discreet=lambda text: text.replace("s3cret", "[hidden]"))
+    observers.batch("a", record(1, "refused with s3cret"))
+    observers.event("a", Event(0, "retry", "s3cret is wrong"))
+    assert observers.settle(_PATIENCE)
+    assert keeps.heard == ["a b1 refused with [hidden]", "a [hidden] is wrong"]
