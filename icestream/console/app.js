@@ -54,7 +54,7 @@ function Header({ onHelp }) {
       <${Live} />
       <${ThemeButton} />
       <button class="button plain icon" type="button" aria-label="Keys and help" title="Keys and help" onClick=${onHelp}><${Icon} name="help" /></button>
-      ${who && html`<span class="small muted nowrap">${who.user ? `${visibleLine(who.user)} · ` : ""}${who.level}</span>`}
+      ${who && html`<span class="who small muted nowrap">${who.user ? `${visibleLine(who.user)} · ` : ""}${who.level}</span>`}
     </div>
     <${Navigation} />
   </header>`;

@@ -1,5 +1,5 @@
 /** All connectors: counts that filter, the worst first, what is wrong in the row, actions on many. */
-import { html, useMemo, useState } from "../dom.js";
+import { html, useEffect, useMemo, useState } from "../dom.js";
 import { chosen, nextSort, sortOf, sorted, valuesOf } from "../filters.js";
 import { count, of, rate, span, visibleLine } from "../format.js";
 import { pending } from "../actions.js";
@@ -126,19 +126,37 @@ function useColumns({ isAllSelected, onAll, selected, onSelect, opened, onOpen }
     title: html`<input type="checkbox" aria-label="Select all that are shown" checked=${isAllSelected} onChange=${onAll} />`,
     cell: (row) => html`<input type="checkbox" aria-label="Select ${visibleLine(row.name)}" checked=${selected.has(row.name)} onChange=${() => onSelect(row.name)} />`,
   };
-  return [
+  const width = useWidth();
+  const isNarrow = width < 560;
+  const all = [
     ...(can("operate") ? [select] : []),
-    { key: "health", title: "Health", width: "122px", class: "health-cell", cell: (row) => html`<${Health} health=${row.health} />` },
+    { key: "health", title: "Health", width: isNarrow ? "38px" : "116px", class: "health-cell", cell: (row) => html`<${Health} health=${row.health} />` },
     { key: "name", title: "Name", class: "name-cell", cell: (row) => html`<${NameCell} row=${row} isOpen=${opened.has(row.name)} onOpen=${() => onOpen(row.name)} />` },
-    { key: "rate", title: "Records/s", class: "number", width: "96px", cell: (row) => rate(row.rate) },
-    { key: "lag", title: "Lag", class: "number", width: "96px", cell: (row) => count(row.lag) },
-    { key: "fresh_ms", title: "Freshness", class: "number mid", width: "104px", cell: (row) => (row.fresh_ms === 0 ? "now" : span(row.fresh_ms)) },
-    { key: "last_commit_ms", title: "Last commit", class: "number wide", width: "120px", cell: (row) => html`<${Ago} ms=${row.last_commit_ms} />` },
-    { key: "rows", title: "Rows", class: "number mid", width: "128px", cell: (row) => count(row.rows) },
-    { key: "rejected", title: "Rejected", class: "number wide", width: "92px", cell: (row) => (row.rejected ? html`<strong class="rejected">${count(row.rejected)}</strong>` : "0") },
-    { key: "running", title: "Tasks", class: "number wide", width: "72px", cell: (row) => `${row.running}/${row.tasks}` },
-    { key: "worker", title: "Worker", class: "wide worker-cell", width: "150px", cell: (row) => html`<span title=${visibleLine(row.worker)}>${visibleLine(row.worker)}</span>` },
+    { key: "rate", title: "Records/s", class: "number", width: "96px", from: 640, cell: (row) => rate(row.rate) },
+    { key: "lag", title: "Lag", class: "number", width: isNarrow ? "76px" : "92px", cell: (row) => count(row.lag) },
+    { key: "fresh_ms", title: "Freshness", class: "number", width: "98px", from: 860, cell: (row) => (row.fresh_ms === 0 ? "now" : span(row.fresh_ms)) },
+    { key: "last_commit_ms", title: "Last commit", class: "number", width: "112px", from: 1080, cell: (row) => html`<${Ago} ms=${row.last_commit_ms} />` },
+    { key: "rows", title: "Rows", class: "number", width: "112px", from: 960, cell: (row) => count(row.rows) },
+    { key: "rejected", title: "Rejected", class: "number", width: "88px", from: 1080, cell: (row) => (row.rejected ? html`<strong class="rejected">${count(row.rejected)}</strong>` : "0") },
+    { key: "worker", title: "Worker", class: "worker-cell", width: "142px", from: 1180, cell: (row) => html`<${WorkerCell} row=${row} />` },
   ];
+  return all.filter((column) => width >= (column.from ?? 0));
+}
+
+/** What does not fit into the window is left out of the table; an opened row has all of it. */
+function useWidth() {
+  const [width, setWidth] = useState(innerWidth);
+  useEffect(() => {
+    const look = () => setWidth(innerWidth);
+    addEventListener("resize", look);
+    return () => removeEventListener("resize", look);
+  }, []);
+  return width;
+}
+
+function WorkerCell({ row }) {
+  return html`<span class="name-lines" title=${visibleLine(row.worker)}><span class="second">${visibleLine(row.worker)}</span>
+    <span class="second">${row.running} of ${of(row.tasks, "task")}</span></span>`;
 }
 
 function NameCell({ row, isOpen, onOpen }) {
