@@ -15,7 +15,7 @@ from typing import Any, Final, Protocol
 
 from icestream.api.errors import IcestreamError, NotLeader, NotReadyError
 from icestream.api.status import Outage
-from icestream.cluster.membership import assign
+from icestream.cluster.membership import GroupView, assign
 from icestream.kafka.group import Joined
 
 _LOG = logging.getLogger(__name__)
@@ -122,6 +122,7 @@ class Coordinator:
         self._idle = threading.Event()
         self._idle.set()
         self._last_turn: float | None = None
+        self._rebalances = 0
         self.generation = 0
         self.is_shared = True
 
@@ -157,6 +158,9 @@ class Coordinator:
                 "likely because a rebalance was underway."
             )
         raise NotLeader(self._assignment.leader_url)
+
+    def view(self) -> GroupView:
+        return GroupView(self._leads, self._assignment.leader_url, self.generation, self._rebalances)
 
     # Rules
 
@@ -269,6 +273,7 @@ class Coordinator:
         before = self._assignment.mine
         self._assignment = Assignment.from_bytes(joined.assignment)
         self.generation = joined.generation
+        self._rebalances += 1
         leads = self._assignment.leader == joined.member_id
         if leads and not self._leads:
             self._must_lead = True

@@ -6,7 +6,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import Protocol
+
+
+@dataclass(frozen=True)
+class GroupView:
+    """The group as one of its workers sees it, for metrics and the console."""
+
+    leads: bool = True
+    leader_url: str = ""
+    generation: int = 0
+    rebalances: int = 0
+    """That gave this worker its share, since it started."""
 
 
 class Membership(Protocol):
@@ -35,6 +47,8 @@ class Membership(Protocol):
     def require_leader(self) -> None:
         """Raise NotLeader with the leader's address, or NotReadyError while there is none."""
 
+    def view(self) -> GroupView: ...
+
 
 class Alone:
     """The membership of a standalone worker: everything is its own."""
@@ -50,6 +64,9 @@ class Alone:
 
     def require_leader(self) -> None:
         pass
+
+    def view(self) -> GroupView:
+        return GroupView()
 
 
 def assign(connectors: Iterable[str], owned: Mapping[str, Iterable[str]]) -> dict[str, frozenset[str]]:

@@ -315,15 +315,16 @@ def _listeners(raw: Config, problems: list[Problem], has_peers: bool) -> tuple[L
         return (Listener("http", host, int(port) if port.isdecimal() else 0),)
     if not given.strip():
         problems.append(Problem("listeners", "'listeners' is empty; name an address such as http://:8083"))
-    return _parsed_listeners("listeners", given, problems)
+    return parsed_listeners("listeners", given, problems)
 
 
 def _other_listeners(key: str, raw: Config, problems: list[Problem]) -> tuple[Listener, ...] | None:
     given = raw.get(key)
-    return None if given is None else _parsed_listeners(key, given, problems)
+    return None if given is None else parsed_listeners(key, given, problems)
 
 
-def _parsed_listeners(key: str, given: str, problems: list[Problem]) -> tuple[Listener, ...]:
+def parsed_listeners(key: str, given: str, problems: list[Problem]) -> tuple[Listener, ...]:
+    """The addresses of a list; what is none of them becomes a problem of the key."""
     found = []
     for item in (item.strip() for item in given.split(",") if given.strip()):
         match = _LISTENER.fullmatch(item)

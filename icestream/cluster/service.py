@@ -39,7 +39,7 @@ from icestream.cluster.inspection import Audit, Inspection
 from icestream.cluster.internal_records import PublishedStatus
 from icestream.cluster.liveness import Checked, LifeLimits, LiveFacts, ReadyFacts, live, ready
 from icestream.cluster.logger_levels import LoggerLevels
-from icestream.cluster.membership import Alone, Membership
+from icestream.cluster.membership import Alone, GroupView, Membership
 from icestream.cluster.properties import ConnectorFile
 from icestream.cluster.reports import definition_of, report_from
 from icestream.cluster.retry_settings import retry_settings
@@ -90,6 +90,15 @@ class Extras:
     """What happened to the connectors of this worker."""
     observer: Observer | None = None
     """Who is told what happens to connectors, the history among them; None: only the history."""
+
+
+@dataclass(frozen=True)
+class LocalJob:
+    """A connector that is this worker's, and how its job is."""
+
+    name: str
+    connector: KnownConnector
+    status: JobStatus
 
 
 class ConnectorService:
@@ -241,6 +250,18 @@ class ConnectorService:
         if self._membership.owns(name):
             return self._live_status(name, connector, self.connectors.job_status(name))
         return self._published_status(name, connector)
+
+    def local_jobs(self) -> list[LocalJob]:
+        """The connectors of this worker; one that is about to move is nobody's."""
+        known = self.connectors.known
+        return [
+            LocalJob(name, connector, self.connectors.job_status(name))
+            for name, connector in known.items()
+            if self._membership.owns(name)
+        ]
+
+    def group(self) -> GroupView:
+        return self._membership.view()
 
     def progress(self, name: str) -> Progress:
         """How far the job is, with the warnings about its config."""

@@ -12,6 +12,7 @@ from icestream.api.errors import ConfigError, Problem
 from icestream.cluster.config_checks import unknown_keys
 from icestream.cluster.config_providers import Providers, providers_from
 from icestream.cluster.converter_settings import converter_definition, converter_warnings, settings_by_prefix
+from icestream.cluster.metrics_settings import MetricsConfig, parse_metrics
 from icestream.cluster.rest_settings import RestConfig, parse_rest
 from icestream.cluster.worker_settings import DISTRIBUTED, STANDALONE, WITHOUT_EFFECT, of_the_other_mode
 from icestream.kafka.clients import worker_findings
@@ -25,6 +26,7 @@ class WorkerConfig:
 
     raw: Mapping[str, str]
     rest: RestConfig
+    metrics: MetricsConfig
     providers: Providers
     log_level: str
     log_format: str
@@ -97,6 +99,7 @@ def _parsed(given: Config, definition: ConfigDef) -> tuple[dict[str, Any], dict[
     unknown = unknown_keys(definition, ours, policy, settings_by_prefix(raw))
     clients = worker_findings(raw)
     problems = [*definition.problems(raw), *unknown.problems, *clients.problems]
+    metrics = parse_metrics(raw, problems)
     try:
         rest = parse_rest(raw, has_peers=has_peers)
     except ConfigError as error:
@@ -107,6 +110,7 @@ def _parsed(given: Config, definition: ConfigDef) -> tuple[dict[str, Any], dict[
     common = {
         "raw": raw,
         "rest": rest,
+        "metrics": metrics,
         "providers": providers,
         "log_level": values["icestream.log.level"].upper(),
         "log_format": values["icestream.log.format"].lower(),

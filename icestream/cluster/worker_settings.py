@@ -11,6 +11,7 @@ from icestream.cluster.allowed_hosts import ALLOWED_HOSTS
 from icestream.cluster.config_limits import TASKS_LIMIT
 from icestream.cluster.liveness import LIFE
 from icestream.cluster.logger_levels import levels_problem
+from icestream.cluster.metrics_settings import METRICS
 from icestream.cluster.rest_settings import REST
 from icestream.jobs.job_place import MOST_MEMORY, PROCESSES
 from icestream.logs import FORMATS
@@ -184,6 +185,7 @@ _BOTH_MODES: Final = (
         ),
     )
     + REST
+    + METRICS
 )
 
 _STANDALONE_ONLY: Final = ConfigDef(

@@ -1,0 +1,63 @@
+"""Where a worker tells its metrics: its settings, checked and understood. Part of the worker's config."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from icestream.api.config import Config, ConfigDef, Setting, Type
+from icestream.api.errors import Problem
+from icestream.cluster.rest_settings import Listener, parsed_listeners
+
+LISTENERS: Final = "metrics.listeners"
+_OURS: Final = "icestream.metrics.listeners"
+_STRIMZI: Final = "prometheus.metrics.reporter.listener"
+_STRIMZI_SWITCH: Final = "prometheus.metrics.reporter.listener.enable"
+
+METRICS: Final = ConfigDef(
+    (
+        Setting(
+            LISTENERS,
+            Type.LIST,
+            None,
+            "Where /metrics listens besides REST, such as http://:9404; nobody logs in there.",
+            importance="LOW",
+        ),
+        Setting(_OURS, Type.LIST, None, "The same as 'metrics.listeners'.", importance="LOW"),
+        Setting(
+            _STRIMZI,
+            Type.STRING,
+            None,
+            "The same, as Strimzi's Metrics Reporter calls it: one address.",
+            importance="LOW",
+        ),
+        Setting(
+            _STRIMZI_SWITCH, Type.BOOLEAN, True, "Whether that address is listened on.", importance="LOW"
+        ),
+        Setting(
+            "icestream.metrics.rest.enabled",
+            Type.BOOLEAN,
+            True,
+            "Whether REST answers /metrics too; Kafka Connect says 404 there.",
+            importance="LOW",
+        ),
+    ),
+    prefixes=("prometheus.metrics.reporter.",),
+)
+
+
+@dataclass(frozen=True)
+class MetricsConfig:
+    listeners: tuple[Listener, ...] = ()
+    on_rest: bool = True
+
+
+def parse_metrics(raw: Config, problems: list[Problem]) -> MetricsConfig:
+    """What is wrong is added to the problems; the values are those of a config without any."""
+    found: dict[str, Listener] = {}
+    for key in (LISTENERS, _OURS, _STRIMZI):
+        if key == _STRIMZI and raw.get(_STRIMZI_SWITCH, "true").strip().lower() == "false":
+            continue
+        found |= {one.url: one for one in parsed_listeners(key, raw.get(key, ""), problems)}
+    on_rest = raw.get("icestream.metrics.rest.enabled", "true").strip().lower() != "false"
+    return MetricsConfig(tuple(found.values()), on_rest)
