@@ -35,9 +35,10 @@ format: $(VENV)/.dev ## Put the code into shape
 	@$(BIN)/ruff check --fix .
 	@$(BIN)/ruff format .
 
-docs: $(VENV)/.dev ## Write the settings of the connectors and of the job manager into docs
+docs: $(VENV)/.dev ## Write the settings of connectors and job manager, and the metrics, into docs
 	@$(BIN)/python -m scripts.connector_docs
 	@$(BIN)/python -m scripts.job_manager_docs
+	@$(BIN)/python -m scripts.observability_docs
 
 bench: machine $(VENV)/.dev ## Us and the real Kafka Connect, side by side
 	@$(BIN)/python -m bench $(ARGS)

@@ -12,6 +12,7 @@ from icestream.api.source_settings import SOURCE_CONNECTOR
 from icestream.cli import main
 from icestream.cluster.worker_settings import DISTRIBUTED, STANDALONE
 from icestream.converters.catalog import CONVERTERS, VERSION, ConverterPlugin
+from icestream.metrics.catalog import METRICS
 from icestream.plugins import installed
 from icestream.transforms.catalog import (
     ALL_PREDICATES,
@@ -22,6 +23,7 @@ from icestream.transforms.catalog import (
 )
 from scripts.connector_docs import page_with_settings
 from scripts.job_manager_docs import page_with_tables
+from scripts.observability_docs import page_with_metrics
 
 ROOT = Path(__file__).parent.parent
 PAGES = [
@@ -112,6 +114,12 @@ def test_settings_of_connectors_are_those_of_the_code(page: Path) -> None:
 def test_variables_and_metrics_of_the_job_manager_are_those_of_the_code() -> None:
     page = (ROOT / "docs" / "job-manager.md").read_text()
     assert page == page_with_tables(page), "run: make docs"
+
+
+def test_metrics_of_the_worker_are_those_of_the_code() -> None:
+    page = (ROOT / "docs" / "observability.md").read_text()
+    assert page == page_with_metrics(page), "run: make docs"
+    assert [metric.name for metric in METRICS if f"`{metric.name}`" not in page] == []
 
 
 def test_every_class_of_a_connector_has_a_page() -> None:

@@ -22,6 +22,7 @@ from icestream.cli.topics_of_worker import (
     topics_file_option,
     worker_from_environment,
 )
+from icestream.cli.worker_metrics import WorkerMetrics
 from icestream.cli.worker_process import (
     ClusterId,
     DataPlane,
@@ -99,6 +100,7 @@ class DistributedWorker:
         self._plane = plane or data_plane(config)
         self._cluster_id = ClusterId(config.raw)
         self._settings = client_settings(config.raw)
+        self._metrics = WorkerMetrics(config.metrics)
         bound = bind(config.rest)
         self.url = bound.advertised_url
         self._store = KafkaStore(self._settings, config.config_topic, config.group, task_configs)
@@ -125,7 +127,9 @@ class DistributedWorker:
         for warning in config.warnings:
             _LOG.warning("%s", warning)
         tracking = TopicTracking(config.tracks_topics, config.resets_topics)
-        self._rest = serve(self.service, bound, ApiOptions(tracking))
+        collector = self._metrics.collector(self.service, self._plane)
+        self._rest = serve(self.service, bound, self._metrics.on_rest(ApiOptions(tracking), collector))
+        self._metrics.serve(collector)
         _LOG.info("REST API on %s, group %s", self.url, config.group)
         for address in self._rest.console_urls:
             _LOG.info("console at %s", address)
@@ -158,6 +162,7 @@ class DistributedWorker:
         """Jobs end before the group hears of it: nobody starts what still runs here."""
         self._stopping.set()
         self._rest.stop()
+        self._metrics.stop()
         self.service.connectors.close()
         self._reporter.close()
         self._coordinator.close()

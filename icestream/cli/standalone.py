@@ -17,6 +17,7 @@ from icestream.cli.topics_of_worker import (
     topics_file_option,
     worker_from_environment,
 )
+from icestream.cli.worker_metrics import WorkerMetrics
 from icestream.cli.worker_process import (
     ClusterId,
     DataPlane,
@@ -96,6 +97,7 @@ class StandaloneWorker:
         self._plane = plane or data_plane(config)
         self._cluster_id = ClusterId(config.raw)
         store, status_store = FileStore(config.state_file), MemoryStatusStore()
+        self._metrics = WorkerMetrics(config.metrics)
         bound = bind(config.rest)
         worker_id = urlsplit(bound.advertised_url).netloc
         of_worker(worker_id)
@@ -113,7 +115,9 @@ class StandaloneWorker:
             _LOG.warning("%s", warning)
         self.service.restore(files)
         topics = TopicTracking(config.tracks_topics, config.resets_topics)
-        self._rest = serve(self.service, bound, ApiOptions(topics))
+        collector = self._metrics.collector(self.service, self._plane)
+        self._rest = serve(self.service, bound, self._metrics.on_rest(ApiOptions(topics), collector))
+        self._metrics.serve(collector)
         self.url = self._rest.url
         _LOG.info("REST API on %s, state in %s", self.url, config.state_file)
         for address in self._rest.console_urls:
@@ -130,6 +134,7 @@ class StandaloneWorker:
     def stop(self) -> None:
         """REST closes first, so that nobody starts what we stop."""
         self._rest.stop()
+        self._metrics.stop()
         self._reporter.close()
         self.service.close()
         _LOG.info("worker stopped")

@@ -20,6 +20,7 @@ from icestream.api.errors import IcestreamError, Problem
 from icestream.observers import Observers
 
 if TYPE_CHECKING:
+    from icestream.api.engine import EngineNumbers
     from icestream.api.manager import MakeManager
     from icestream.api.status import Outage
     from icestream.cluster.service import Extras
@@ -58,6 +59,8 @@ class DataPlane:
     """What the jobs of this worker need and is away, such as Spark."""
     observers: Observers = field(default_factory=Observers)
     """Told by the jobs of their batches; whoever wants to know is added before the jobs start."""
+    engine: Callable[[], EngineNumbers | None] = lambda: None
+    """What Spark tells of itself; None while there is none."""
 
 
 def data_plane(config: WorkerConfig) -> DataPlane:

@@ -8,6 +8,7 @@ from typing import Final
 from icestream.api.config import Config, ConfigDef, Setting, Type
 from icestream.api.errors import Problem
 from icestream.cluster.rest_settings import Listener, parsed_listeners
+from icestream.cluster.rest_tls import Tls, read_tls
 
 LISTENERS: Final = "metrics.listeners"
 _OURS: Final = "icestream.metrics.listeners"
@@ -49,6 +50,8 @@ METRICS: Final = ConfigDef(
 @dataclass(frozen=True)
 class MetricsConfig:
     listeners: tuple[Listener, ...] = ()
+    tls: Tls | None = None
+    """That of REST, where one of them has https."""
     on_rest: bool = True
 
 
@@ -60,4 +63,6 @@ def parse_metrics(raw: Config, problems: list[Problem]) -> MetricsConfig:
             continue
         found |= {one.url: one for one in parsed_listeners(key, raw.get(key, ""), problems)}
     on_rest = raw.get("icestream.metrics.rest.enabled", "true").strip().lower() != "false"
-    return MetricsConfig(tuple(found.values()), on_rest)
+    has_https = any(one.scheme == "https" for one in found.values())
+    tls = read_tls(raw, "listeners.https.", problems, []) if has_https else None
+    return MetricsConfig(tuple(found.values()), tls, on_rest)

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from icestream.api.engine import EngineNumbers
 from icestream.api.status import JobStatus
@@ -21,7 +21,7 @@ class JobFacts:
 
     name: str
     status: JobStatus
-    counts: Counts = NOTHING
+    counts: Counts = field(default_factory=Counts)
     type: str = "unknown"
     """`sink` or `source`."""
     class_name: str = ""

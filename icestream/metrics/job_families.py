@@ -91,6 +91,7 @@ NUMBERS: Final[Mapping[Metric, Number]] = {
     catalog.NEXT_COMMIT: lambda job, _: _seconds(job.status.progress.next_commit_in_ms),
     catalog.FILES: lambda job, _: job.counts.files,
     catalog.FILE_BYTES: lambda job, _: job.counts.file_bytes,
+    catalog.LAG_MAX: lambda job, _: job.status.progress.lag,
     catalog.LAG_SECONDS: _lag_seconds,
     catalog.VALID_THROUGH: lambda job, _: _seconds(job.counts.valid_through_ms),
     catalog.RESTARTS: lambda job, _: job.counts.restarts,

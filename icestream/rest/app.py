@@ -13,6 +13,7 @@ from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
+from starlette.routing import BaseRoute
 
 from icestream.api.errors import NotLeader
 from icestream.cluster.service import ConnectorService
@@ -39,16 +40,22 @@ class ApiOptions:
 
     topics: TopicTracking = field(default_factory=TopicTracking)
     clients: Clients = plain_client
+    routes: tuple[BaseRoute, ...] = ()
+    """Besides those of Kafka Connect; they ask for a login if these do."""
     timeout: float = REQUEST_TIMEOUT_S
 
 
 def build_app(service: ConnectorService, options: ApiOptions | None = None) -> Starlette:
     """The whole API over one service, a route for each path."""
-    api = _Api(service, options or ApiOptions())
+    options = options or ApiOptions()
+    api = _Api(service, options)
     app = Starlette(
         routes=[
-            PathRoute(path, api.endpoint(verbs), allowed_verbs(verbs))
-            for path, verbs in by_path(TABLE).items()
+            *(
+                PathRoute(path, api.endpoint(verbs), allowed_verbs(verbs))
+                for path, verbs in by_path(TABLE).items()
+            ),
+            *options.routes,
         ],
         exception_handlers={
             HTTPException: _http_error,

@@ -140,7 +140,7 @@ class RestServer:
             _LOG.exception("the REST server ended")
 
 
-def listen(host: str, port: int) -> socket.socket:
+def listen(host: str, port: int, key: str = "listeners") -> socket.socket:
     """A listening socket, or one sentence; port 0 takes a free one, no host is all interfaces."""
     try:
         if not host and socket.has_dualstack_ipv6():
@@ -150,18 +150,18 @@ def listen(host: str, port: int) -> socket.socket:
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
         return socket.create_server((host, port), family=family, backlog=_BACKLOG)
     except OSError as error:
-        raise PreconditionError(_refusal(error, host, port)) from error
+        raise PreconditionError(_refusal(error, host, port, key)) from error
 
 
-def bind(config: RestConfig = HERE) -> Bound:
-    """Listen wherever the config says; nothing answers yet."""
+def bind(config: RestConfig = HERE, key: str = "listeners") -> Bound:
+    """Listen wherever the config says; nothing answers yet. `key`: what to change if that cannot be."""
     kinds = (config.listeners, config.admin_listeners or (), config.console_listeners or ())
     opened: list[tuple[Open, ...]] = []
     try:
         for listeners in kinds:
             opened.append(())
             for it in listeners:
-                opened[-1] += (Open(it, listen(it.host, it.port)),)
+                opened[-1] += (Open(it, listen(it.host, it.port, key)),)
     except PreconditionError:
         _close([it for kind in opened for it in kind])
         raise
@@ -199,11 +199,11 @@ def serve(
     return server
 
 
-def serve_app(app: ASGIApp, bound: Bound) -> RestServer:
-    """Start an application of its own on sockets without TLS, and return when it answers."""
+def serve_app(app: ASGIApp, bound: Bound, tls: Tls | None = None) -> RestServer:
+    """Start an application of its own, and return when it answers; `tls` is for sockets that have https."""
     connections = Connections(bound.config.connections)
     bound = bound.guarded_by(connections)
-    server = RestServer(bound, _servers(app, bound.regular, None, connections), connections)
+    server = RestServer(bound, _servers(app, bound.regular, tls, connections), connections)
     server.start()
     return server
 
@@ -307,12 +307,10 @@ def _close(opened: Sequence[Open]) -> None:
         it.socket.close()
 
 
-def _refusal(error: OSError, host: str, port: int) -> str:
+def _refusal(error: OSError, host: str, port: int, key: str) -> str:
     shown = host or "this machine"
     if error.errno == errno.EADDRINUSE:
-        return f"port {port} of {shown} is taken; stop what uses it, or choose another in 'listeners'"
+        return f"port {port} of {shown} is taken; stop what uses it, or choose another in '{key}'"
     if error.errno == errno.EACCES:
-        return f"port {port} of {shown} needs more rights; choose one above 1023 in 'listeners'"
-    return (
-        f"cannot listen on {shown}:{port} ({error.strerror or error}); set 'listeners' to an address we have"
-    )
+        return f"port {port} of {shown} needs more rights; choose one above 1023 in '{key}'"
+    return f"cannot listen on {shown}:{port} ({error.strerror or error}); set '{key}' to an address we have"

@@ -256,6 +256,10 @@ ALLOWED: dict[str, Difference] = {
         _is_empty_form,
         is_everywhere=True,
     ),
+    "metrics": Difference(
+        "REST answers /metrics, unless icestream.metrics.rest.enabled=false; Kafka Connect says 404.",
+        _at("/metrics", _ours_is(200)),
+    ),
     "limits": Difference(
         "Bodies over 5 MiB, names over 4,000 characters and configs over 5,000 keys are refused as such; "
         "Kafka Connect tries, and Kafka refuses the record.",

@@ -51,7 +51,6 @@ _UNKNOWN = [
     "/admin/loggers/",
     "/admin/nope",
     "/favicon.ico",
-    "/metrics",
     "//",
     "/connectors/",
     "/connectors//",
@@ -130,6 +129,7 @@ SCENARIOS = [
     *each("verb", *(_bodyless(verb, path) for path in _PATHS for verb in _VERBS)),
     *each("other verb", Request("TRACE", "/connectors"), Request("NOPE", "/connectors"), Request("get", "/")),
     *each("path", *(GET(path) for path in _UNKNOWN)),
+    *each("own path", GET("/metrics", differs="metrics")),
     *each("fragment", GET("/connectors#x", differs="fragment"), GET("/connectors?x#y", differs="fragment")),
     *each(
         "whole URL",
