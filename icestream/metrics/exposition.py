@@ -7,9 +7,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4, choose_encoder, generate_latest
+from prometheus_client.exposition import choose_encoder
 from prometheus_client.registry import Collector, CollectorRegistry
 
+_VERSION: Final = "1.0.0"
+_OPENMETRICS: Final = f"application/openmetrics-text; version={_VERSION}"
 _LITTLE_WORK: Final = 1
 """Of gzip's levels: the numbers compress well by any."""
 
@@ -26,15 +28,22 @@ def exposition(
 ) -> Exposition:
     """Text 0.0.4, or OpenMetrics for who accepts it; `names` are the series to tell, none is all."""
     chosen: Collector = registry.restricted_registry(names) if names else registry
-    try:
-        encode, content_type = choose_encoder(accept)
-    except ValueError:
-        # A version in the header that is no number.
-        encode, content_type = generate_latest, CONTENT_TYPE_PLAIN_0_0_4
+    encode, content_type = choose_encoder(_OPENMETRICS if _takes_openmetrics(accept) else "")
     body = encode(chosen)
     if accepts_gzip(accept_encoding):
         return Exposition(gzip.compress(body, _LITTLE_WORK), content_type, is_gzip=True)
     return Exposition(body, content_type)
+
+
+def _takes_openmetrics(accept: str) -> bool:
+    """prometheus_client would read any version out of the header, and say that it had written that."""
+    for item in accept.split(","):
+        kind, *parameters = (part.strip().lower() for part in item.split(";"))
+        if kind == "application/openmetrics-text":
+            versions = [one.removeprefix("version=") for one in parameters if one.startswith("version=")]
+            if versions in ([], [_VERSION]):
+                return True
+    return False
 
 
 def accepts_gzip(accept_encoding: str) -> bool:
