@@ -33,6 +33,7 @@ class WorkerMetrics:
         from icestream.metrics.collector import WorkerCollector
         from icestream.metrics.facts import facts_of
 
+        plane.observers.add(self.counters)
         return WorkerCollector(facts_of(service, self.counters, plane.engine))
 
     def on_rest(self, options: ApiOptions, collector: WorkerCollector) -> ApiOptions:

@@ -19,8 +19,6 @@ from icestream.api.history import STAGES, BatchRecord, Event, Outcome, TargetCom
 from icestream.metrics import catalog
 from icestream.metrics.histograms import Exemplar, Histogram, copies
 
-_LANDED: Final = (Outcome.COMMITTED, Outcome.EMPTY)
-"""Batches whose records are behind the job: others are read again, and counted then."""
 _COMMIT_OUTCOMES: Final[Mapping[Outcome, str]] = {
     Outcome.COMMITTED: "landed",
     Outcome.EMPTY: "landed",
@@ -57,7 +55,6 @@ class Counts:
     file_bytes: int = 0
     file_sizes: Histogram = field(default_factory=lambda: Histogram(catalog.FILE_SIZES.buckets))
     end_to_end: Histogram = field(default_factory=lambda: Histogram(catalog.END_TO_END.buckets))
-    valid_through_ms: int | None = None
     retries: Counter[str] = field(default_factory=Counter)
     """By who did not answer."""
     restarts: int = 0
@@ -113,6 +110,10 @@ class Counters:
         if event.kind in _EVENTS:
             self._change(connector, lambda counts: _EVENTS[event.kind](counts, event))
 
+    def forget(self, connector: str) -> None:
+        with self._lock:
+            self._counts.pop(connector, None)
+
     # For scrapes
 
     def snapshot(self) -> Mapping[str, Counts]:
@@ -142,7 +143,7 @@ def _add_batch(counts: Counts, record: BatchRecord, now: float) -> None:
     counts.batches[record.outcome.value] += 1
     for commit in record.targets:
         _add_commit(counts, commit, record, now)
-    if record.outcome in _LANDED:
+    if record.landed:
         _add_landed(counts, record, now)
 
 
@@ -159,8 +160,6 @@ def _add_landed(counts: Counts, record: BatchRecord, now: float) -> None:
             counts.stage_seconds[stage].add(seconds)
     if record.tasks:
         counts.spark_seconds.add(record.stages.get("queue", 0.0) + record.longest_task)
-    if record.valid_through_ms is not None:
-        counts.valid_through_ms = record.valid_through_ms
     landed_at = record.started_ms / 1000 + record.seconds
     for newest in record.newest_ms.values():
         age = max(0.0, landed_at - newest / 1000)

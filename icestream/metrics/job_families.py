@@ -67,12 +67,16 @@ def _seconds(milliseconds: int | None) -> float | None:
 
 
 def _lag_seconds(job: JobFacts, facts: WorkerFacts) -> float | None:
-    through = job.counts.valid_through_ms
-    if job.status.progress.lag == 0:
+    progress = job.status.progress
+    if progress.lag == 0:
         return 0.0
-    if job.status.progress.lag is None or through is None:
-        return None
-    return max(0.0, facts.at - through / 1000)
+    oldest = _seconds(progress.oldest_unread_ms)
+    return None if progress.lag is None or oldest is None else max(0.0, facts.at - oldest)
+
+
+def _most_lag(job: JobFacts, facts: WorkerFacts) -> float | None:
+    progress = job.status.progress
+    return max((one.lag for one in progress.partitions), default=progress.lag)
 
 
 def _last_maintenance(job: JobFacts, facts: WorkerFacts) -> float | None:
@@ -91,9 +95,9 @@ NUMBERS: Final[Mapping[Metric, Number]] = {
     catalog.NEXT_COMMIT: lambda job, _: _seconds(job.status.progress.next_commit_in_ms),
     catalog.FILES: lambda job, _: job.counts.files,
     catalog.FILE_BYTES: lambda job, _: job.counts.file_bytes,
-    catalog.LAG_MAX: lambda job, _: job.status.progress.lag,
+    catalog.LAG_MAX: _most_lag,
     catalog.LAG_SECONDS: _lag_seconds,
-    catalog.VALID_THROUGH: lambda job, _: _seconds(job.counts.valid_through_ms),
+    catalog.VALID_THROUGH: lambda job, _: _seconds(job.status.progress.valid_through_ms),
     catalog.RESTARTS: lambda job, _: job.counts.restarts,
     catalog.FENCED: lambda job, _: job.counts.fenced,
     catalog.WAITING: lambda job, _: float(job.status.waiting is not None),
@@ -112,8 +116,14 @@ def _states(job: JobFacts) -> Mapping[str, float]:
 
 
 def _lag(job: JobFacts) -> Mapping[str, float]:
-    lag = job.status.progress.lag
-    return {} if lag is None else {"": lag}
+    progress = job.status.progress
+    if not progress.partitions:
+        # A job in a process of its own tells the sum alone.
+        return {} if progress.lag is None else {"": progress.lag}
+    by_topic: dict[str, float] = {}
+    for one in progress.partitions:
+        by_topic[one.topic] = by_topic.get(one.topic, 0.0) + one.lag
+    return first_topics(by_topic)
 
 
 def first_topics(by_topic: Mapping[str, float], most: int = MOST_TOPICS) -> dict[str, float]:

@@ -12,7 +12,7 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families 
 from prometheus_client.parser import text_string_to_metric_families
 
 from icestream.api.engine import EngineNumbers, GarbageCollector, JvmNumbers
-from icestream.api.history import Event
+from icestream.api.history import Event, PartitionLag
 from icestream.api.status import JobStatus, Progress, State
 from icestream.cluster.membership import GroupView
 from icestream.metrics import catalog
@@ -36,6 +36,8 @@ def busy(name: str = "orders") -> JobFacts:
     counters.event(name, Event(1, "retry", "away", about="kafka"))
     progress = Progress(
         lag=7,
+        oldest_unread_ms=999_000,
+        partitions=(PartitionLag("t", 0, 5, 10), PartitionLag("t", 1, 5, 6), PartitionLag("u", 0, 5, 6)),
         last_commit_ms=1_002_000,
         next_commit_in_ms=3_000,
         circuit={"destination": "bucket 'lake'", "state": "open", "opened": 2},
@@ -69,7 +71,9 @@ def test_a_job_is_told_with_its_books() -> None:
     assert found["icestream_records_written_total", "orders"] == 6
     assert found["icestream_records_rejected_total", "orders", "VALUE_CONVERTER"] == 3
     assert found["icestream_records_filtered_total", "orders", "drop"] == 1
-    assert found["icestream_lag_records", "orders"] == 7
+    assert found["icestream_lag_records", "orders", "t"] == 6
+    assert found["icestream_lag_records", "orders", "u"] == 1
+    assert found["icestream_lag_records_max", "orders"] == 5
     assert found["icestream_lag_seconds", "orders"] == 101.0
     assert found["icestream_commit_last_success_timestamp_seconds", "orders"] == 1_002.0
     assert found["icestream_job_state", "orders", "running"] == 1
