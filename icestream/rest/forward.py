@@ -16,7 +16,7 @@ from icestream.rest.exchange import Answer
 _LOG = logging.getLogger(__name__)
 _TIMEOUT_S: Final = 90.0
 _CONNECT_S: Final = 5.0
-_PASSED_ON: Final = ("authorization", "content-type", "accept")
+_PASSED_ON: Final = ("authorization", "content-type", "accept", "if-match", "x-icestream-console")
 
 Clients = Callable[[], httpx.Client]
 """Makes the client that reaches other workers; it knows their certificates."""

@@ -23,7 +23,7 @@ def read_offsets(service: ConnectorService, call: Call) -> Answer:
 
 
 def alter_offsets(service: ConnectorService, call: Call) -> Answer:
-    entries = _entries(call)
+    entries = entries_of(call)
     return Answer(body={"message": service.alter_offsets(call.connector, entries)})
 
 
@@ -31,7 +31,7 @@ def reset_offsets(service: ConnectorService, call: Call) -> Answer:
     return Answer(body={"message": service.reset_offsets(call.connector)})
 
 
-def _entries(call: Call) -> list[OffsetEntry]:
+def entries_of(call: Call) -> list[OffsetEntry]:
     document = _object(call.json_object(), {"offsets"}, "the body")
     listed = document.get("offsets")
     if listed is None or listed == []:
