@@ -183,6 +183,35 @@ class Staged:
 
 
 @dataclass(frozen=True)
+class TaskTimes:
+    """How long the tasks of a batch took, in seconds."""
+
+    stages: Mapping[str, float] = field(default_factory=dict)
+    """`read`, `convert`, `transform` and `stage`, summed over tasks, and `queue`: what the engine took beyond
+    its longest task."""
+    longest: float = 0.0
+    tasks: int = 0
+
+    def __add__(self, other: TaskTimes) -> TaskTimes:
+        """Of one run after the other."""
+        names = {**self.stages, **other.stages}
+        stages = {name: self.stages.get(name, 0.0) + other.stages.get(name, 0.0) for name in names}
+        return TaskTimes(stages, self.longest + other.longest, max(self.tasks, other.tasks))
+
+    @classmethod
+    def beside(cls, parts: Iterable[TaskTimes], seconds: float) -> TaskTimes:
+        """Of tasks at the same time, by an engine that took so many seconds for all of them."""
+        tasks = list(parts)
+        stages: dict[str, float] = {}
+        for one in tasks:
+            for name, spent in one.stages.items():
+                stages[name] = stages.get(name, 0.0) + spent
+        longest = max((one.longest for one in tasks), default=0.0)
+        stages["queue"] = max(0.0, seconds - longest)
+        return cls(stages, longest, len(tasks))
+
+
+@dataclass(frozen=True)
 class BatchResult:
     """What tasks made of their slices: what is staged for each target, and what concerns all of them."""
 
@@ -203,6 +232,7 @@ class BatchResult:
     """Of a job that routes: what became of all records, whichever targets they were for."""
     unknown_targets: frozenset[str] = frozenset()
     """Targets that records name and that nobody has asked yet: the batch has to run again with them."""
+    times: TaskTimes = field(default_factory=TaskTimes)
 
     @property
     def needs_new_fields(self) -> bool:

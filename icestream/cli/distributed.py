@@ -122,6 +122,7 @@ class DistributedWorker:
             self._status_store,
             self._coordinator,
             tracks_topics=config.tracks_topics,
+            history=self.service.history,
         )
         self._stopping = threading.Event()
         for warning in config.warnings:

@@ -109,7 +109,12 @@ class StandaloneWorker:
             extras=extras(config, self._plane, self._cluster_id),
         )
         self._reporter = StatusReporter(
-            worker_id, self.service.connectors, status_store, Alone(), tracks_topics=config.tracks_topics
+            worker_id,
+            self.service.connectors,
+            status_store,
+            Alone(),
+            tracks_topics=config.tracks_topics,
+            history=self.service.history,
         )
         for warning in config.warnings:
             _LOG.warning("%s", warning)

@@ -34,6 +34,7 @@ from icestream.cluster.config_edits import (
     report_of_unknown_class,
 )
 from icestream.cluster.connector_registry import ConnectorRegistry, KnownConnector, Patience, task_configs
+from icestream.cluster.health import ConnectorHealth, HealthFacts, health_of, window_seconds
 from icestream.cluster.history import History
 from icestream.cluster.inspection import Audit, Inspection
 from icestream.cluster.internal_records import PublishedStatus
@@ -271,6 +272,24 @@ class ConnectorService:
         else:
             progress = _published_progress(self._status_store.statuses(name))
         return replace(progress, warnings=(*connector.warnings, *progress.warnings))
+
+    def connector_health(self, name: str, now_ms: int) -> ConnectorHealth:
+        """In one word; of a connector of another worker by what that one has published."""
+        status, progress = self.status(name), self.progress(name)
+        recent = self.history.recent(name, window_seconds(progress))
+        waiting = self.connectors.job_status(name).waiting if self._membership.owns(name) else None
+        return health_of(
+            HealthFacts(
+                now_ms,
+                status.state,
+                progress,
+                status.trace,
+                waiting,
+                recent.rejected_ms,
+                recent.lags,
+                recent.since_ms,
+            )
+        )
 
     def tasks(self, name: str) -> list[TaskConfig]:
         connector = self._find(name, "Connector {} not found")

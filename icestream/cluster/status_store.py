@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import datetime as dt
 import logging
+import math
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -16,6 +17,8 @@ from typing import Final, Protocol
 
 from icestream.api.status import JobStatus, Progress, State, Waiting
 from icestream.cluster.connector_registry import ConnectorRegistry, KnownConnector
+from icestream.cluster.health import freshness_ms
+from icestream.cluster.history import History
 from icestream.cluster.internal_records import (
     PublishedStatus,
     StatusGone,
@@ -27,6 +30,7 @@ from icestream.cluster.internal_records import (
     topic_record,
 )
 from icestream.cluster.membership import Membership
+from icestream.cluster.series import FINE_SECONDS
 from icestream.kafka.log import LogRecord, LogWriter, TopicLog
 from icestream.logs import for_connector
 
@@ -169,7 +173,13 @@ class StatusReporter:
         clock: Callable[[], float] = time.monotonic,
         *,
         tracks_topics: bool = True,
+        history: History | None = None,
+        wall_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
     ) -> None:
+        """`history` gets a sample of each job every ten seconds, and hears of every change."""
+        self._history = history
+        self._wall_ms = wall_ms
+        self._sampled_at = -math.inf
         self._worker_id = worker_id
         self._connectors = connectors
         self._store = store
@@ -201,9 +211,14 @@ class StatusReporter:
     def turn(self) -> None:
         self._turns += 1
         connectors = self._connectors.known
+        samples = self._history is not None and self._clock() - self._sampled_at >= FINE_SECONDS
+        if samples:
+            self._sampled_at = self._clock()
         for name, connector in connectors.items():
             if self._membership.owns(name):
                 self._look_at(name, connector)
+                if samples:
+                    self._sample(name)
         for name in [name for name in self._published if name not in connectors]:
             self._forget(name)
         for name in [name for name in self._published if not self._membership.owns(name)]:
@@ -224,11 +239,23 @@ class StatusReporter:
             if self._has_seen(name, connector, job):
                 return
             self._seen[name] = (connector, job)
+            if self._history is not None:
+                self._history.touched(name)
             self._publish(name, connector, job)
             self._note_topics(name, job.progress)
             self._tell_of_wait(name, job.waiting)
         except Exception:  # a job's edge: one that cannot be looked at must not hide the others
             for_connector(_LOG, name).exception("a look at the job failed")
+
+    def _sample(self, name: str) -> None:
+        job = self._connectors.job_status(name)
+        if self._history is None or job.state is not State.RUNNING:
+            # A gap: nobody knows how a job is that does not run.
+            return
+        progress = job.progress
+        fresh = freshness_ms(progress, self._wall_ms())
+        seconds = None if fresh is None else fresh / 1000
+        self._history.sample(name, progress.lag, seconds, progress.source_end)
 
     def _has_seen(self, name: str, connector: KnownConnector, job: JobStatus) -> bool:
         if self._turns % _FULL_LOOK == 0:

@@ -90,6 +90,9 @@ class BatchTelling:
         """All of it is staged, and is about to be committed."""
         if self._now is None:
             return
+        # What the tasks tell takes the place of the time that the manager has waited for them.
+        waited = self._now.stages.pop("stage", 0.0)
+        self._now.stages |= done.times.stages or {"stage": waited}
         valid_ms = None if valid_through is None else int(valid_through.timestamp() * 1000)
         letters = len(done.result.rejected) if has_queue else 0
         self._now.counts = replace(_counted(self._now.record, done, valid_ms), letters=letters)
@@ -212,6 +215,9 @@ def _counted(record: BatchRecord, done: StagedBatch, valid_ms: int | None) -> Ba
     return replace(
         record,
         planned=done.batch.span,
+        tasks=done.times.tasks,
+        longest_task=done.times.longest,
+        note=f"it ran {done.runs} times, because its records have new columns" if done.runs > 1 else "",
         read=counts.read,
         written=counts.written,
         rejected=dict(rejected),

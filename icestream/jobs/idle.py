@@ -89,6 +89,11 @@ class IdleSchedule:
         """A job that nobody would wake keeps it: it polls, and its next batch comes soon."""
         return self._watch is not None and now - last_used > _PUBLISHER_SECONDS
 
+    @property
+    def watched_seconds(self) -> float | None:
+        """How often the watch looks at the topics of a job that sleeps; None: the job looks itself."""
+        return None if self._watch is None else 2 * self._poll
+
     def _hear(self) -> None:
         self._has_news = True
         self._wake()

@@ -42,6 +42,9 @@ class LagWatch:
         self._done: dict[Partition, int] = {}
         """When the partition had nothing more, by our clock."""
         self._all_done = 0
+        """When all of them had nothing more."""
+        self._was_done = False
+        """At the last look."""
         self._seen: tuple[Offsets, Offsets] = (NOTHING, NOTHING)
         self._last = Lags()
 
@@ -50,8 +53,14 @@ class LagWatch:
         self._newest.update((p, ms) for p, ms in newest_ms.items() if ms > 0)
         self._seen = (NOTHING, NOTHING)
 
-    def at(self, start: Offsets, ends: Offsets, asked_at: dt.datetime) -> Lags:
+    def at(
+        self, start: Offsets, ends: Offsets, asked_at: dt.datetime, watched_seconds: float | None = None
+    ) -> Lags:
+        """`watched_seconds`: somebody else looks as often while the job sleeps, and wakes it."""
         asked_ms = int(asked_at.timestamp() * 1000)
+        if watched_seconds is not None and self._was_done:
+            # It slept until now, so nothing has come much longer ago.
+            self._all_done = max(self._all_done, asked_ms - int(watched_seconds * 1000))
         if self._seen != (start, ends):
             # Who goes back, by a move of offsets or a rollback, was done with nothing.
             self._forget_if_moved_back(start)
@@ -59,6 +68,7 @@ class LagWatch:
             self._last = self._looked(start, ends, asked_ms)
         if self._last.lag == 0:
             self._all_done = asked_ms
+        self._was_done = self._last.lag == 0
         return self._last
 
     def _forget_if_moved_back(self, start: Offsets) -> None:

@@ -494,7 +494,8 @@ class SinkManager:
             self._note_routed(sum(result.counts.values(), Counts()))
 
     def _note_lags(self, resume: ResumePoint) -> None:
-        found = self._lags.at(resume.start, self._asked.ends, self._asked.at)
+        watched = self._idle_schedule.watched_seconds
+        found = self._lags.at(resume.start, self._asked.ends, self._asked.at, watched)
         self.progress = replace(
             self.progress,
             source_end=found.end,

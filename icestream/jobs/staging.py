@@ -4,12 +4,12 @@ manager."""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 import pyarrow as pa
 
-from icestream.api.batch import Batch, BatchResult, Counts, Left, PartlyStaged, Staged
+from icestream.api.batch import Batch, BatchResult, Counts, Left, PartlyStaged, Staged, TaskTimes
 from icestream.api.errors import FatalError
 from icestream.api.offsets import Offsets, Partition
 from icestream.api.queries import SparkQueries
@@ -48,6 +48,10 @@ class StagedBatch:
     result: BatchResult
     targets: Sequence[Target]
     plans: Mapping[str, Any]
+    runs: int = 1
+    """How often it was run: new columns take another one."""
+    times: TaskTimes = field(default_factory=TaskTimes)
+    """Of all its runs."""
 
     def staged(self, target: str) -> Staged:
         return self.result.staged.get(target, Staged())
@@ -78,7 +82,8 @@ def stage(
     If records name targets that are neither here nor `absent`, nothing is staged, and the result tells them.
     """
     fields: dict[str, dict[Path, pa.DataType]] = {target.name: {} for target in targets}
-    for _ in range(_MOST_RUNS):
+    times = TaskTimes()
+    for run in range(1, _MOST_RUNS + 1):
         plans = {target.name: target.plan(fields[target.name]) for target in targets}
         tasks = [
             TargetTask(target.name, plans[target.name], start)
@@ -86,7 +91,8 @@ def stage(
         ]
         plan = SinkPlan(sink.writer, tasks, sink.routing, absent or {}, may_leave, sink.whole_partitions)
         result = _run(runner, batch, targets, plan)
-        done = StagedBatch(batch, result, targets, plans)
+        times += result.times
+        done = StagedBatch(batch, result, targets, plans, run, times)
         if done.result.overflow:
             return done
         if done.result.unknown_targets:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import pickle
+import time
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
@@ -64,6 +65,7 @@ class Prepared:
     failed: dict[int, Failure] = field(default_factory=dict)
     dropped: Mapping[int, str] = field(default_factory=dict)
     """Row → alias of the transform that dropped it."""
+    transform_seconds: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -97,9 +99,11 @@ class RecordPath:
         groups = _groups_of(chunk, keys, values, failed_rows, with_headers=self.with_headers)
         if self.validator is not None:
             groups = self._valid(self.validator, groups, failed_rows)
+        began = time.perf_counter()
         outcome = self.chain.run(groups)
+        seconds = time.perf_counter() - began
         failed_rows |= outcome.failed
-        return Prepared(outcome.records, failed_rows, outcome.dropped)
+        return Prepared(outcome.records, failed_rows, outcome.dropped, seconds)
 
     def _valid(
         self, validator: SchemaValidator, groups: Sequence[Records], failed_rows: dict[int, Failure]

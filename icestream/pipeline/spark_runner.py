@@ -9,13 +9,24 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 
 import pyarrow as pa
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from icestream.api.batch import Batch, BatchResult, Left, PartlyStaged, Staged, add_counts, split, split_whole
+from icestream.api.batch import (
+    Batch,
+    BatchResult,
+    Left,
+    PartlyStaged,
+    Staged,
+    TaskTimes,
+    add_counts,
+    split,
+    split_whole,
+)
 from icestream.api.errors import Cancelled, EngineUnavailable, FatalError, RetriableError, SinkUnavailable
 from icestream.api.offsets import Partition
 from icestream.api.sink import SinkPlan
@@ -121,7 +132,9 @@ class SparkRunner:
         # Sizes of records are known from earlier ones only: twice as much as was meant is still borne.
         most = 2 * self._most_bytes // len(tasks)
         plan = BatchPlan(self._kafka, self._records, sink, tasks, stages, batch.id, most)
+        began = time.perf_counter()
         collected = self._collected(plan)
+        seconds = time.perf_counter() - began
         if len(collected) != len(tasks):
             # What a task has read and nobody counts would be lost in silence.
             raise EngineUnavailable(
@@ -132,7 +145,7 @@ class SparkRunner:
         for answer in answers:
             if isinstance(answer, TaskFailed):
                 raise PartlyStaged(_error_of(answer), done)
-        return _summed(done)
+        return replace(_summed(done), times=TaskTimes.beside((one.times for one in done), seconds))
 
     def _collected(self, plan: BatchPlan) -> list[bytes]:
         self.refuse_cancelled()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import gc
+import time
 import traceback
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -15,7 +16,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 import numpy as np
 import pyarrow as pa
 
-from icestream.api.batch import BatchResult, Counts, Failure, Rejected, Slice, Staged
+from icestream.api.batch import BatchResult, Counts, Failure, Rejected, Slice, Staged, TaskTimes
 from icestream.api.errors import retriable_kind
 from icestream.api.offsets import NOTHING, Offsets, Partition
 from icestream.api.sink import WriterTask, Written
@@ -56,9 +57,12 @@ def _answer(plan: BatchPlan, task: int) -> BatchResult | TaskFailed:
 
 def task_result(plan: BatchPlan, task: int, reader: SliceReader, path: RecordPath) -> BatchResult:
     """What a task makes of its slices; if it fails, what it staged is gone."""
+    began = time.perf_counter()
     work = TaskWork(plan, task, reader, path)
     try:
-        return work.run(plan.tasks[task])
+        result = work.run(plan.tasks[task])
+        times = TaskTimes(work.seconds, time.perf_counter() - began, 1)
+        return dataclasses.replace(result, times=times)
     except BaseException:
         work.discard()
         raise
@@ -170,14 +174,20 @@ class TaskWork:
         self._dropped: Counter[str] = Counter()
         self._taken: list[_TakenChunk] | None = [] if sink.may_leave and plan.stages else None
         """Kept only where the writer may leave the end of what it has taken."""
+        self.seconds = dict.fromkeys(("read", "convert", "transform", "stage"), 0.0)
+        """Measured around chunks, never around records."""
 
     def run(self, slices: Sequence[Slice]) -> BatchResult:
+        asked = time.perf_counter()
         for chunk in self._reader.read_all(slices, _CHUNK_ROWS):
+            self.seconds["read"] += time.perf_counter() - asked
             self._take(chunk)
+            asked = time.perf_counter()
             if self._overflows:
                 # Nobody will look at them: the batch runs again as a smaller one.
                 self._rejected.clear()
                 return dataclasses.replace(self._result(), overflow=True)
+        self.seconds["read"] += time.perf_counter() - asked
         return self._result()
 
     @property
@@ -195,9 +205,11 @@ class TaskWork:
         self._writer.discard()
 
     def _result(self) -> BatchResult:
+        began = time.perf_counter()
+        closed = self._writer.close()
+        self.seconds["stage"] += time.perf_counter() - began
         staged = {
-            name: dataclasses.replace(one, counts=self._counts[name].counts)
-            for name, one in self._writer.close().items()
+            name: dataclasses.replace(one, counts=self._counts[name].counts) for name, one in closed.items()
         }
         if any(one.left for one in staged.values()):
             return self._without_left(staged)
@@ -234,9 +246,14 @@ class TaskWork:
         )
 
     def _take(self, chunk: Chunk) -> None:
+        came = time.perf_counter()
         prepared = self._path.prepare(chunk)
+        done = time.perf_counter()
+        self.seconds["convert"] += done - came - prepared.transform_seconds
+        self.seconds["transform"] += prepared.transform_seconds
         origins = RowOrigins([part.partition for part in chunk.parts], chunk.sources, chunk.offsets())
         written = self._writer.write(prepared.records, origins)
+        self.seconds["stage"] += time.perf_counter() - done
         failed = {**written.failed, **prepared.failed}
         filtered = np.array([*written.skipped, *prepared.dropped], np.int64)
         rejected = np.fromiter(failed, np.int64, len(failed))

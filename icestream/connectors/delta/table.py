@@ -231,7 +231,8 @@ class DeltaSinkTable(Target):
             else:
                 break
         self._after_commit()
-        return Receipt(commit.checkpoint, commit.checkpoint.commit)
+        sizes = [file.size for file in commit.staged.payload]
+        return Receipt(commit.checkpoint, commit.checkpoint.commit, sizes)
 
     def _upsert(self, upserts: UpsertPlan, commit: Commit) -> Receipt:
         """Merge staged changes, and make the outcome visible if nobody at all has committed since the merge
@@ -258,7 +259,8 @@ class DeltaSinkTable(Target):
                 break
         self._remove(one.path for one in commit.staged.payload if one.path)
         self._after_commit()
-        return Receipt(commit.checkpoint, commit.checkpoint.commit)
+        sizes = [file.size for file in merged.added]
+        return Receipt(commit.checkpoint, commit.checkpoint.commit, sizes)
 
     def _merged(self, table: DeltaTable, upserts: UpsertPlan, commit: Commit) -> Merged:
         plan: TablePlan = commit.plan

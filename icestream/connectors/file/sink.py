@@ -148,7 +148,7 @@ class LineFile(Target):
             self._journal.begin(append)
             self._write(file, text)
             self._journal.end(self._connector, commit.checkpoint)
-        return Receipt(commit.checkpoint, commit.checkpoint.commit)
+        return Receipt(commit.checkpoint, commit.checkpoint.commit, [len(text)])
 
     def _refuse_moved(self, journal: Journal, commit: Commit) -> None:
         stored = journal.checkpoint(self._connector)

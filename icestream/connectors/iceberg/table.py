@@ -270,7 +270,8 @@ class IcebergTable(Target):
             append.append_data_file(data_file(file))
         with sink_errors(f"writing manifests of {self.name}"):
             append.commit()
-        return self._send(transaction, append, stored)
+        receipt = self._send(transaction, append, stored)
+        return replace(receipt, file_bytes=[file.size for file in files])
 
     def _upsert(self, upserts: Upserts, commit: Commit) -> Receipt:
         """Merge staged changes; where nothing changes, only the checkpoint is committed."""

@@ -186,7 +186,7 @@ class S3Target(Target):
         if self._lost:
             raise CommitUnknown(f"{self._store.name} has lost uploads; the commit has landed")
         self._ledger.prune(entry.number)
-        return Receipt(commit.checkpoint, commit.checkpoint.commit)
+        return Receipt(commit.checkpoint, commit.checkpoint.commit, [one.size for one in objects])
 
     def _written_by(self, plan: Any) -> dict[str, Any]:
         """Enough to write objects again: of a config only what their layout depends on."""

@@ -7,6 +7,7 @@ metadata are known. Uploads go on beside the work on the next records.
 from __future__ import annotations
 
 import contextlib
+import os
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -86,14 +87,14 @@ class ObjectWriter:
         self._uploads.append(self._pool.submit(self._upload, partition, part, content))
 
     def _upload(self, partition: Partition, part: ObjectPart, content: IO[bytes]) -> StagedObject:
+        size = content.seek(0, os.SEEK_END)
         content.seek(0)
         assert part.offsets is not None
         facts = about(self._plan.job, self._batch, partition, part.offsets, is_value=part.is_value)
         with content:
             upload = process_store(self._plan.store).upload(part.key, content, facts)
-        return StagedObject(
-            upload, self._batch, partition, part.first_offset, part.last_offset, part.records, part.is_value
-        )
+        offsets = (part.first_offset, part.last_offset)
+        return StagedObject(upload, self._batch, partition, *offsets, part.records, part.is_value, size=size)
 
     def close(self) -> Mapping[str, Staged]:
         left: dict[Partition, Left] = {}

@@ -22,6 +22,8 @@ class StagedObject:
     """Not so for keys and headers, whose records are those of another object."""
     replaces: str | None = None
     """The tag of the object that has its name and is to be replaced."""
+    size: int = 0
+    """In bytes, as it was sent; 0: an entry of an earlier version, which did not say."""
 
     @property
     def key(self) -> str:
@@ -37,6 +39,7 @@ class StagedObject:
             "records": self.records,
             "value": self.is_value,
             "replaces": self.replaces,
+            "size": self.size,
         }
 
     @classmethod
@@ -51,6 +54,7 @@ class StagedObject:
             stored["records"],
             stored["value"],
             stored["replaces"],
+            stored.get("size", 0),
         )
 
 
