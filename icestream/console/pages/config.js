@@ -1,3 +1,4 @@
+/** The config of a connector, as a form and as text. */
 import { html } from "../dom.js";
 import { Nothing } from "../parts/states.js";
 

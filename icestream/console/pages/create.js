@@ -1,3 +1,4 @@
+/** A new connector, step by step. */
 import { html } from "../dom.js";
 import { Nothing } from "../parts/states.js";
 

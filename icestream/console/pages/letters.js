@@ -1,3 +1,4 @@
+/** Dead letters, of one connector or of all. */
 import { html } from "../dom.js";
 import { Nothing } from "../parts/states.js";
 

@@ -1,3 +1,4 @@
+/** Offsets of a connector, and what moving them would do. */
 import { html } from "../dom.js";
 import { Nothing } from "../parts/states.js";
 

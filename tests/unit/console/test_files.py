@@ -1,0 +1,143 @@
+"""The files of the console as they are in the repository: what runs in browsers is what stands here."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import json
+import posixpath
+import re
+import subprocess
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from icestream.rest.console.assets import TYPES, Assets, imports_of, modules_of
+
+ROOT: Final = Path(__file__).parents[3]
+CONSOLE: Final = ROOT / "icestream" / "console"
+VENDOR: Final = CONSOLE / "vendor"
+OURS: Final = sorted(path for path in CONSOLE.rglob("*") if path.is_file() and VENDOR not in path.parents)
+SOURCES: Final = [path for path in OURS if path.suffix == ".js"]
+FORBIDDEN: Final = (
+    r"innerHTML",
+    r"outerHTML",
+    r"dangerouslySetInnerHTML",
+    r"insertAdjacentHTML",
+    r"document\.write",
+    r"\beval\s*\(",
+    r"new\s+Function\b",
+    r"setAttribute\(\s*[\"'](?:on|style|href|src)",
+    r"createContextualFragment|DOMParser|srcdoc",
+    r"set(?:Timeout|Interval)\(\s*[\"'`]",
+    r"\bimportScripts\b|new\s+Worker\b",
+)
+MOST_GZIP: Final = 150_000
+MOST_WITHOUT_PLOTS: Final = 90_000
+PLOTS: Final = ("vendor/uplot.js", "vendor/uplot.css")
+
+
+def name(path: Path) -> str:
+    return path.relative_to(CONSOLE).as_posix()
+
+
+def files() -> dict[str, bytes]:
+    return {name(path): path.read_bytes() for path in CONSOLE.rglob("*") if path.is_file()}
+
+
+def test_vendored_files_are_those_of_the_list() -> None:
+    listing = json.loads((VENDOR / "vendor.json").read_text())
+    expected = {file["to"]: file["sha256"] for package in listing["packages"] for file in package["files"]}
+    found = {
+        path.name: hashlib.sha256(path.read_bytes()).hexdigest()
+        for path in VENDOR.iterdir()
+        if path.name != "vendor.json"
+    }
+    assert found == expected, "run scripts/vendor-console; never edit what it writes"
+    for package in listing["packages"]:
+        assert package["integrity"].startswith("sha512-")
+        assert any(file["to"].startswith("LICENSE") for file in package["files"]), package["name"]
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=name)
+def test_a_source_makes_no_markup_and_runs_no_text(path: Path) -> None:
+    text = path.read_text()
+    assert [pattern for pattern in FORBIDDEN if re.search(pattern, text)] == []
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=name)
+def test_addresses_come_from_the_route_function(path: Path) -> None:
+    """Preact does not stop `javascript:`; the policy of the page does, and no address is made elsewhere."""
+    made = re.findall(r"""\b(?:href|src|action|formaction)=(?!\$\{href\()(\S{0,30})""", path.read_text())
+    assert [one for one in made if not one.startswith('"#main"')] == []
+
+
+@pytest.mark.parametrize("path", [path for path in OURS if path.suffix in (".js", ".html", ".css")], ids=name)
+def test_nothing_is_loaded_from_elsewhere(path: Path) -> None:
+    outside = re.findall(r"""(?:https?:)?//[a-z0-9.-]+\.[a-z]{2,}[^\s"'`]*""", path.read_text())
+    assert outside == []
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=name)
+def test_a_source_is_a_short_module_that_says_what_it_is_for(path: Path) -> None:
+    text = path.read_text()
+    assert text.startswith("/**"), "begin with a comment that says what the module is for"
+    assert text.count("\n") <= 400
+
+
+def test_all_imports_resolve_and_the_page_preloads_them() -> None:
+    all_files = files()
+    for path in (name(source) for source in SOURCES):
+        text = all_files[path].decode()
+        missing = [one for one in imports_of(path, text) if one not in all_files]
+        assert missing == [], path
+        dynamic = re.findall(r"""\bimport\(\s*["']([^"']+)["']""", text)
+        assert [
+            one
+            for one in dynamic
+            if posixpath.normpath(posixpath.join(posixpath.dirname(path), one)) not in all_files
+        ] == [], path
+        # What our reader of imports does not see, no preload would name.
+        bare = re.findall(r"""^\s*(?:import|export)\b[^;]*?from\s*["']([^"']+)["']""", text, re.MULTILINE)
+        assert [one for one in bare if not one.startswith(("./", "../"))] == [], path
+    needed = modules_of(all_files)
+    unused = {name(source) for source in SOURCES} - set(needed)
+    assert unused == set(), "no module imports these"
+    assets = Assets(all_files)
+    index = assets.index.decode()
+    for module in needed:
+        assert f'href="a/{assets.version}/{module}"' in index
+    assert "{{" not in index
+
+
+def test_the_page_has_no_script_and_no_style_inside() -> None:
+    index = (CONSOLE / "index.html").read_text()
+    assert re.findall(r"<script(?![^>]*\bsrc=)", index) == []
+    assert re.findall(r"<style|\sstyle=|\son[a-z]+=", index) == []
+    for linked in re.findall(r'"\{\{assets\}\}/([^"]+)"', index):
+        assert (CONSOLE / linked).is_file(), linked
+
+
+def test_all_files_together_are_small() -> None:
+    packed = {path: len(gzip.compress(content, 9)) for path, content in files().items() if is_served(path)}
+    assert sum(packed.values()) <= MOST_GZIP
+    assert sum(size for path, size in packed.items() if path not in PLOTS) <= MOST_WITHOUT_PLOTS
+
+
+def is_served(path: str) -> bool:
+    return posixpath.splitext(path)[1] in TYPES or path == "index.html"
+
+
+def test_git_knows_every_file_so_that_the_wheel_has_it() -> None:
+    """Hatchling takes what git does not ignore."""
+    listed = subprocess.run(
+        ["git", "-C", str(ROOT), "ls-files", "--cached", "--others", "--exclude-standard", str(CONSOLE)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if listed.returncode != 0:
+        pytest.skip("not a git clone: nothing to compare with")
+    known = {(ROOT / line).relative_to(CONSOLE).as_posix() for line in listed.stdout.splitlines()}
+    assert set(files()) <= known
