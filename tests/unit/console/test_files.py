@@ -34,7 +34,8 @@ FORBIDDEN: Final = (
     r"\bimportScripts\b|new\s+Worker\b",
 )
 MOST_GZIP: Final = 150_000
-MOST_WITHOUT_PLOTS: Final = 90_000
+MOST_WITHOUT_PLOTS: Final = 110_000
+"""Measured: 97.7 KB, of which 27 KB are the pages that change something (decision 046)."""
 PLOTS: Final = ("vendor/uplot.js", "vendor/uplot.css")
 
 
