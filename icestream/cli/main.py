@@ -51,6 +51,9 @@ COMMANDS: Final[Mapping[str, Entry]] = {
     "verify": Entry(
         "icestream.cli.verify:verify", "Prove that no record is missing and none is there twice."
     ),
+    "doctor": Entry(
+        "icestream.cli.doctor.command:doctor", "What keeps a worker or a connector from work, and what to do."
+    ),
     "dlq": Entry("icestream.cli.dlq:dlq", "Show dead letters, and send them again after a fix."),
     "table": Entry("icestream.cli.table:table", "Compact, expire and clean a table, and show its history."),
     "sql": Entry("icestream.cli.sql:sql", "Spark SQL over the tables."),

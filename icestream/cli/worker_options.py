@@ -40,7 +40,7 @@ def talks_to_a_worker(command: Callable[Concatenate[ConnectClient, P], T]) -> Co
     def with_client(
         url: str, user: str | None, cacert: str | None, insecure: bool, *args: P.args, **kwargs: P.kwargs
     ) -> T:
-        with _client(url, user, cacert, insecure) as client:
+        with worker_client(url, user, cacert, insecure) as client:
             return command(client, *args, **kwargs)
 
     options = [
@@ -114,7 +114,7 @@ def completed(
     if user and ":" not in user:
         return []
     try:
-        client = _client(
+        client = worker_client(
             given.get("url") or DEFAULT_URL,
             user,
             given.get("cacert"),
@@ -157,7 +157,7 @@ def print_lines(lines: Sequence[str]) -> None:
     click.echo("\n".join(lines))
 
 
-def _client(
+def worker_client(
     url: str, user: str | None, cacert: str | None, insecure: bool, timeout: float = 30.0
 ) -> ConnectClient:
     from icestream.client import ConnectClient, Credentials

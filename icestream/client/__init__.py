@@ -44,6 +44,15 @@ class ConnectClient:
         except WorkerUnreachable:
             return False
 
+    def probe(self, path: str) -> tuple[int, dict[str, Any]]:
+        """The status of an answer for probes, and what it says."""
+        answer = self._worker.exchange("GET", path)
+        try:
+            said = answer.json()
+        except ValueError:
+            said = {}
+        return answer.status, said if isinstance(said, dict) else {}
+
     def loggers(self) -> dict[str, dict[str, Any]]:
         return self._worker.object("GET", "/admin/loggers")
 

@@ -53,14 +53,15 @@ def prepare_internal_topics(topics: Topics, wanted: list[InternalTopic]) -> None
     problems: list[Problem] = []
     for topic in wanted:
         if topic.name in existing:
-            problems += _wrong(topic, existing[topic.name].partitions, topics.config(topic.name))
+            problems += wrong_with(topic, existing[topic.name].partitions, topics.config(topic.name))
         else:
             problems += _create(topics, topic, brokers)
     if problems:
         raise ConfigError(problems)
 
 
-def _wrong(topic: InternalTopic, partitions: int, config: Mapping[str, str]) -> list[Problem]:
+def wrong_with(topic: InternalTopic, partitions: int, config: Mapping[str, str]) -> list[Problem]:
+    """Why a topic that exists cannot serve."""
     key = f"{topic.kind}.storage.topic"
     problems: list[Problem] = []
     if topic.kind == "config" and partitions != 1:

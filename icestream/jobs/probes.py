@@ -44,15 +44,21 @@ _ROLES: Final = ("admin", "consumer", "producer")
 
 def probe_connector(config: Config, worker: Config, seconds: float = SECONDS) -> list[Problem]:
     """What is wrong with the things that a config names, by key."""
-    plugin = find_connector(config.get("connector.class", "")).plugin
     try:
-        probes = [*plugin.probes(config, worker)]
-        if isinstance(plugin, SinkPlugin) and plugin.probes_kafka:
-            probes += [*kafka_probes(config, worker, seconds), *registry_probes(config)]
+        probes = connector_probes(config, worker, seconds)
     except ConfigError as error:
         return list(error.problems)
     # One thing that is away may be met by two probes.
     return list(dict.fromkeys(answers(probes, seconds)))
+
+
+def connector_probes(config: Config, worker: Config, seconds: float = SECONDS) -> list[Probe]:
+    """Ways to ask the things that a config names. Raises ConfigError."""
+    plugin = find_connector(config.get("connector.class", "")).plugin
+    probes = [*plugin.probes(config, worker)]
+    if isinstance(plugin, SinkPlugin) and plugin.probes_kafka:
+        probes += [*kafka_probes(config, worker, seconds), *registry_probes(config)]
+    return probes
 
 
 def answers(probes: Sequence[Probe], seconds: float) -> Iterator[Problem]:

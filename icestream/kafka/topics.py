@@ -51,6 +51,8 @@ class TopicFacts:
     partitions: int
     leaderless: frozenset[int] = frozenset()
     """Partitions that no broker answers for at present."""
+    copies: int = 1
+    """Of the partition that has fewest."""
 
 
 @dataclass(frozen=True)
@@ -130,7 +132,10 @@ class Topics:
                         continue
                     raise
                 leaderless = frozenset(one.id for one in described.partitions if not _has_leader(one.leader))
-                facts[name] = TopicFacts(str(described.topic_id), len(described.partitions), leaderless)
+                copies = min((len(one.replicas) for one in described.partitions), default=0)
+                facts[name] = TopicFacts(
+                    str(described.topic_id), len(described.partitions), leaderless, copies
+                )
         return facts
 
     def ends(self, partitions: Iterable[Partition]) -> Offsets:

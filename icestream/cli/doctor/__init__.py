@@ -1,0 +1,1 @@
+"""`icestream doctor`: what keeps a worker or a connector from work, asked from outside."""
