@@ -68,10 +68,13 @@ class Job:
         self.destination = destination
         self.progress = Progress()
         self.is_idle = False
+        self.idle_turns = 0
         self.closed = threading.Event()
 
     def tick(self) -> float:
-        if not self.is_idle:
+        if self.is_idle:
+            self.idle_turns += 1
+        else:
             self.destination.ask(self.name)
             self.progress = replace(self.progress, batches=self.progress.batches + 1)
         return 0.001
@@ -188,6 +191,8 @@ def test_a_turn_that_did_not_ask_the_destination_closes_nothing(world: World) ->
     world.start("idle", LONG)
     assert eventually(lambda: world.jobs.get("idle") and world.jobs["idle"].progress.batches)
     world.jobs["idle"].is_idle = True
+    # The turn under way still asks.
+    assert eventually(lambda: world.jobs["idle"].idle_turns)
     world.destination.error = SinkUnavailable("503")
     bad = world.start("bad", LONG)
     assert eventually(lambda: circuit_of(bad).get("state") == "open")
