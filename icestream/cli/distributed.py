@@ -105,7 +105,9 @@ class DistributedWorker:
         self.url = bound.advertised_url
         self._store = KafkaStore(self._settings, config.config_topic, config.group, task_configs)
         self._status_store = KafkaStatusStore(self._settings, config.status_topic, _wall_ms)
-        self._coordinator = Coordinator(self.url, self._store, outage=self._plane.outage)
+        self._coordinator = Coordinator(
+            self.url, self._store, outage=self._plane.outage, console_url=bound.advertised_console
+        )
         worker_id = urlsplit(self.url).netloc
         of_worker(worker_id)
         self.service = ConnectorService(

@@ -9,13 +9,15 @@ import json
 import logging
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
+from icestream import __version__
 from icestream.api.errors import IcestreamError, NotLeader, NotReadyError
 from icestream.api.status import Outage
-from icestream.cluster.membership import GroupView, assign
+from icestream.cluster.membership import GroupView, Move, Peer, Rebalance, assign
 from icestream.kafka.group import Joined
 
 _LOG = logging.getLogger(__name__)
@@ -23,6 +25,8 @@ _POLL_SECONDS: Final = 0.2
 _STOP_SECONDS: Final = 30.0
 _AGAIN_SECONDS: Final = 1.0
 _END_SECONDS: Final = 5.0
+_MOST_REBALANCES: Final = 50
+_MOST_MOVES: Final = 200
 _OUTAGE_SECONDS: Final = 90.0
 """Twice what it takes to open Spark again on a busy machine."""
 
@@ -72,6 +76,8 @@ class Assignment:
     leader_url: str
     mine: frozenset[str]
     known: frozenset[str]
+    peers: tuple[Peer, ...] = ()
+    """All members; empty if the leader is of a version that tells nobody."""
 
     def to_bytes(self) -> bytes:
         body = {
@@ -79,6 +85,14 @@ class Assignment:
             "leader_url": self.leader_url,
             "connectors": sorted(self.mine),
             "known": sorted(self.known),
+            "members": {
+                peer.url: {
+                    "connectors": sorted(peer.connectors),
+                    "console": peer.console,
+                    "version": peer.version,
+                }
+                for peer in self.peers
+            },
         }
         return json.dumps(body).encode()
 
@@ -86,8 +100,16 @@ class Assignment:
     def from_bytes(cls, text: bytes) -> Assignment:
         body = json.loads(text)
         return cls(
-            body["leader"], body["leader_url"], frozenset(body["connectors"]), frozenset(body["known"])
+            body["leader"],
+            body["leader_url"],
+            frozenset(body["connectors"]),
+            frozenset(body["known"]),
+            tuple(_peer(url, said) for url, said in body.get("members", {}).items()),
         )
+
+
+def _peer(url: str, said: Mapping[str, Any]) -> Peer:
+    return Peer(url, frozenset(said["connectors"]), said.get("console", ""), said.get("version", ""))
 
 
 NOTHING: Final = Assignment("", "", frozenset(), frozenset())
@@ -103,8 +125,16 @@ class Coordinator:
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], None] = time.sleep,
         outage: Callable[[], Outage | None] = lambda: None,
+        console_url: str = "",
+        wall_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
     ) -> None:
-        self._url = url
+        """`console_url` is where this worker's console is, without its path; empty: nowhere."""
+        self.own_url = url
+        self._console_url = console_url
+        self._wall_ms = wall_ms
+        self._past: deque[Rebalance] = deque(maxlen=_MOST_REBALANCES)
+        self._last_peers: tuple[Peer, ...] = ()
+        """Of the last assignment, also while there is none: what moves is seen against it."""
         self._store = store
         self._clock = clock
         self._sleep = sleep
@@ -146,6 +176,18 @@ class Coordinator:
     def silent_for(self) -> float | None:
         return None if self._last_turn is None else self._clock() - self._last_turn
 
+    @property
+    def leader_url(self) -> str:
+        return self._assignment.leader_url
+
+    @property
+    def peers(self) -> Sequence[Peer]:
+        return self._assignment.peers
+
+    @property
+    def rebalances(self) -> Sequence[Rebalance]:
+        return tuple(self._past)
+
     def owns(self, name: str) -> bool:
         return name in self._assignment.mine
 
@@ -167,14 +209,22 @@ class Coordinator:
     def introduction(self) -> bytes:
         running = self._jobs.running() if self._jobs else frozenset[str]()
         self._claimed = running | self._assignment.mine
-        return json.dumps({"url": self._url, "connectors": sorted(self._claimed)}).encode()
+        said = {"url": self.own_url, "connectors": sorted(self._claimed)}
+        return json.dumps({**said, "console": self._console_url, "version": __version__}).encode()
 
     def assignments(self, leader: str, members: Mapping[str, bytes]) -> Mapping[str, bytes]:
         told = {member: json.loads(text) for member, text in members.items()}
         known = frozenset(self._store.load())
         shares = assign(known, {member: said["connectors"] for member, said in told.items()})
         url = told[leader]["url"]
-        return {member: Assignment(leader, url, share, known).to_bytes() for member, share in shares.items()}
+        peers = tuple(
+            _peer(told[member]["url"], {**told[member], "connectors": share})
+            for member, share in shares.items()
+        )
+        return {
+            member: Assignment(leader, url, share, known, peers).to_bytes()
+            for member, share in shares.items()
+        }
 
     # One step
 
@@ -289,9 +339,29 @@ class Coordinator:
             "this worker leads" if leads else f"{self._assignment.leader_url} leads",
         )
         self._jobs.ownership_changed()
+        begun, at_ms = self._clock(), self._wall_ms()
         # Also what was only ending here when we joined: if the leader took it from us, nobody has it.
         if self._wait_for_the_end_of((before | self._claimed) - mine):
             self._member.rejoin()
+        self._note_rebalance(at_ms, self._clock() - begun)
+
+    def _note_rebalance(self, at_ms: int, seconds: float) -> None:
+        before, after = self._last_peers, self._assignment.peers
+        self._last_peers = after
+        moves = _moves(before, after) if before else []
+        urls = {peer.url for peer in before}, {peer.url for peer in after}
+        self._past.append(
+            Rebalance(
+                at_ms,
+                self.generation,
+                seconds,
+                len(after),
+                tuple(sorted(urls[1] - urls[0])),
+                tuple(sorted(urls[0] - urls[1])),
+                tuple(moves[:_MOST_MOVES]),
+                len(moves),
+            )
+        )
 
     def _wait_for_the_end_of(self, revoked: frozenset[str]) -> bool:
         """Whether there was anything that others wait for."""
@@ -320,3 +390,14 @@ class Coordinator:
         if message != self._complained:
             _LOG.warning("%s", message)
             self._complained = message
+
+
+def _moves(before: Sequence[Peer], after: Sequence[Peer]) -> list[Move]:
+    """Connectors whose worker is another one than before, by name."""
+    old = {name: peer.url for peer in before for name in peer.connectors}
+    new = {name: peer.url for peer in after for name in peer.connectors}
+    return [
+        Move(name, old.get(name, ""), new.get(name, ""))
+        for name in sorted({*old, *new})
+        if old.get(name) != new.get(name)
+    ]

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -19,6 +19,43 @@ class GroupView:
     generation: int = 0
     rebalances: int = 0
     """That gave this worker its share, since it started."""
+
+
+@dataclass(frozen=True)
+class Peer:
+    """A worker of the group, as the leader told of it."""
+
+    url: str
+    connectors: frozenset[str] = frozenset()
+    """Those that it was given; one that moves is nobody's for a moment."""
+    console: str = ""
+    """Where its console is, without `/console/`; empty: nowhere, or nobody knows."""
+    version: str = ""
+
+
+@dataclass(frozen=True)
+class Move:
+    """A connector that has another worker than before; no address: none."""
+
+    connector: str
+    before: str
+    after: str
+
+
+@dataclass(frozen=True)
+class Rebalance:
+    """What changed when the connectors were shared out anew."""
+
+    at_ms: int
+    generation: int
+    seconds: float
+    """How long this worker waited for the jobs that it gave away."""
+    workers: int
+    joined: tuple[str, ...]
+    left: tuple[str, ...]
+    moved: tuple[Move, ...]
+    moves: int
+    """How many there were; `moved` has the first ones."""
 
 
 class Membership(Protocol):
@@ -42,6 +79,22 @@ class Membership(Protocol):
     def is_shared(self) -> bool:
         """Whether a group decides who owns what: a job here is the right one, whoever else runs it."""
 
+    @property
+    def own_url(self) -> str:
+        """This worker's; empty: it is alone."""
+
+    @property
+    def leader_url(self) -> str:
+        """Empty while there is none."""
+
+    @property
+    def peers(self) -> Sequence[Peer]:
+        """All workers of the group, this one too; empty while nobody knows."""
+
+    @property
+    def rebalances(self) -> Sequence[Rebalance]:
+        """The last ones that this worker saw, the oldest first."""
+
     def owns(self, name: str) -> bool: ...
 
     def require_leader(self) -> None:
@@ -58,6 +111,10 @@ class Alone:
     has_joined = True
     silent_for = None
     is_shared = False
+    own_url = ""
+    leader_url = ""
+    peers: Sequence[Peer] = ()
+    rebalances: Sequence[Rebalance] = ()
 
     def owns(self, name: str) -> bool:
         return True

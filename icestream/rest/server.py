@@ -78,6 +78,19 @@ class Bound:
         """How other workers and clients reach us."""
         return self.config.advertised_url([it.port for it in self.regular])
 
+    @property
+    def advertised_console(self) -> str:
+        """How other workers reach our console, without its path; empty if there is none."""
+        if self.config.console.level is Level.OFF:
+            return ""
+        alone = self.config.console_listeners
+        if alone is None:
+            return self.advertised_url
+        if not alone:
+            return ""
+        apart = replace(self.config, listeners=alone, advertised_scheme=alone[0].scheme, advertised_port=None)
+        return apart.advertised_url([it.port for it in self.console])
+
     def guarded_by(self, connections: Connections) -> Bound:
         """The same sockets, which ask `connections` about each client; these here are used up."""
 

@@ -1,0 +1,125 @@
+"""Configs and texts as people see them who must not see secrets: the one place where the console hides them.
+
+Secret is what a setting's type says (`Type.PASSWORD`), what the name of a key says (`logs.masked`), and, in
+the value of any key, what stands where secrets stand: behind the user of a URL, in `password=…` of a query or
+of a connection string, in JSON, in a header, in a private key. Placeholders of config providers are no
+secrets: they only name one.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from icestream.api.config import Config, Setting, Type
+from icestream.cluster.config_providers import placeholders
+from icestream.logs import masked, masked_value
+
+MASK: Final = "[hidden]"
+_SHORTEST: Final = 4
+"""Characters of a secret that is hidden wherever it stands: shorter texts are everywhere."""
+_NAMES: Final = (
+    r"passw(?:or)?d|passphrase|pwd|secret|token|credential|assertion|authorization"
+    r"|sig(?:nature)?|(?:access|api|account|private|shared|encryption|signing|sas)[_.-]?key"
+)
+_PATTERNS: Final = (
+    # user:password@ of a URL, whatever the password has in it; host:port is no login.
+    re.compile(
+        r"""(://[^/\s:@?#"']*:)(?!\d{1,5}(?:[/?#\s"',;]|$))"""
+        r"""((?:\$\{[^}\s]{0,300}\}|\$(?!\{)|[^\s"'@$]){0,300})(?=@)"""
+    ),
+    # A token in place of the user; other schemes have names of buckets and containers there.
+    re.compile(r"""(\bhttps?://)([^/\s:@?#"']+)(?=@)""", re.IGNORECASE),
+    re.compile(
+        rf"""((?:^|[?&;,\s{{(])[\w.\-]*(?:{_NAMES})[\w.\-]*[ \t]*=[ \t]*)("[^"]*"|'[^']*'|[^&;,\s]+)""",
+        re.IGNORECASE,
+    ),
+    re.compile(
+        rf"""(["'][\w.\-]{{0,100}}(?:{_NAMES})[\w.\-]{{0,100}}["'][ \t]*:[ \t]*)"""
+        r"""("(?:[^"\\]|\\.)*"|[^\s,}"]+)""",
+        re.IGNORECASE,
+    ),
+    re.compile(r"(\b(?:bearer|basic)[ \t]+)([A-Za-z0-9+/=._~\-]{8,})", re.IGNORECASE),
+    re.compile(r"(-----BEGIN [A-Z ]*PRIVATE KEY-----)([^-]*)"),
+)
+
+
+@dataclass(frozen=True)
+class Masks:
+    """What is secret in one config."""
+
+    keys: frozenset[str] = frozenset()
+    values: tuple[str, ...] = ()
+    """The secrets themselves, the longest first."""
+
+    def text(self, text: str) -> str:
+        """A sentence or a trace that may quote values of the config."""
+        for secret in self.values:
+            text = text.replace(secret, MASK)
+        return shown_value(text)
+
+    def config(self, config: Config) -> dict[str, str]:
+        """The config as it is shown."""
+        return {
+            key: hidden_value(value) if key in self.keys else self.text(value)
+            for key, value in config.items()
+        }
+
+
+def masks_of(config: Config, settings: Iterable[Setting] = ()) -> Masks:
+    """What is secret in a config, as far as its settings and its keys tell."""
+    passwords = {setting.name for setting in settings if setting.type is Type.PASSWORD}
+    keys = frozenset(key for key in config if key in passwords or is_secret(key))
+    values = {config[key] for key in keys if not _is_placeholder(config[key])}
+    long_enough = (value for value in values if len(value.strip()) >= _SHORTEST and value.strip() != "true")
+    return Masks(keys, tuple(sorted(long_enough, key=len, reverse=True)))
+
+
+def masked_config(config: Config, settings: Iterable[Setting] = ()) -> dict[str, str]:
+    """The config without its secrets: the only form in which one may leave for a browser."""
+    return masks_of(config, settings).config(config)
+
+
+def hidden_config(config: Config, secrets: Collection[str]) -> dict[str, str]:
+    """The same, for whoever knows the keys of the secrets already."""
+    return {
+        key: hidden_value(value) if key in secrets else shown_value(value) for key, value in config.items()
+    }
+
+
+def is_secret(key: str, definition: Setting | None = None) -> bool:
+    """By its type, or by its name: keys under a prefix have no type."""
+    is_password = definition is not None and definition.type is Type.PASSWORD
+    return is_password or masked({key: ""})[key] == MASK
+
+
+def hidden_value(value: str) -> str:
+    """The value of a key that is secret: a mask, unless nothing but placeholders stands there."""
+    return value if not value or _is_placeholder(value) else MASK
+
+
+def shown_value(value: str) -> str:
+    """The value of any other key: secrets inside of it are hidden."""
+    for pattern in _PATTERNS:
+        value = pattern.sub(_hide, value)
+    return value if "${" in value else masked_value(value)
+
+
+def _hide(match: re.Match[str]) -> str:
+    secret = match[2].strip("\"'")
+    if not secret or secret == MASK or _is_placeholder(secret):
+        return match[0]
+    quote = match[2][0] if match[2][0] in "\"'" else ""
+    return f"{match[1]}{quote}{MASK}{quote}"
+
+
+def _is_placeholder(value: str) -> bool:
+    """Whether nothing but placeholders stands there."""
+    return bool(value) and sum(one.end - one.start for one in placeholders(value)) == len(value)
+
+
+def without_values(config: Config) -> Mapping[str, None]:
+    """Its keys, for those who may see no values."""
+    return dict.fromkeys(config)
