@@ -7,18 +7,14 @@ the secret that it stands for.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Final
 
-from icestream.api.config import Config, Setting, Type
+from icestream.api.config import Config
 from icestream.api.errors import ConfigError, Problem, UnknownConnectorClass
-from icestream.cluster.config_providers import placeholders
+from icestream.cluster.masking import MASK, hidden_config, is_secret, shown_value
 from icestream.cluster.secrets import discreet
 from icestream.cluster.views import CheckedSetting, ConfigReport
-from icestream.logs import masked, masked_value
-
-MASK: Final = "[hidden]"
 
 Changes = Mapping[str, str | None]
 """New values of keys; None removes one."""
@@ -84,7 +80,7 @@ def hidden_report(report: ConfigReport, config: Config) -> HiddenReport:
 
 
 def _masked(value: str | None) -> str | None:
-    return None if value is None else masked_value(value)
+    return None if value is None else shown_value(value)
 
 
 def report_of_unknown_class(config: Config, refused: UnknownConnectorClass) -> ConfigReport:
@@ -97,25 +93,3 @@ def report_of_unknown_class(config: Config, refused: UnknownConnectorClass) -> C
 def changed_keys(before: Config, now: Config) -> list[str]:
     """Keys that one of two configs lacks, or has with another value."""
     return sorted(key for key in {*before, *now} if before.get(key) != now.get(key))
-
-
-def hidden_config(config: Config, secrets: Collection[str]) -> dict[str, str]:
-    """The config as it is shown: secrets as masks, but placeholders of config providers as they are."""
-    return {key: _shown(value, is_hidden=key in secrets) for key, value in config.items()}
-
-
-def is_secret(key: str, definition: Setting | None = None) -> bool:
-    """By its type, or by its name: keys under a prefix have no type."""
-    is_password = definition is not None and definition.type is Type.PASSWORD
-    return is_password or masked({key: ""})[key] == MASK
-
-
-def _shown(value: str, *, is_hidden: bool) -> str:
-    if not is_hidden:
-        return masked_value(value)
-    return value if not value or _is_placeholder(value) else MASK
-
-
-def _is_placeholder(value: str) -> bool:
-    """Whether nothing but placeholders stands there."""
-    return sum(one.end - one.start for one in placeholders(value)) == len(value)

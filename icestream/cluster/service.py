@@ -15,11 +15,12 @@ from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any
 
 from icestream import __version__
-from icestream.api.config import Config
+from icestream.api.config import Config, Setting
 from icestream.api.errors import (
     AlreadyExistsError,
     BadOffsets,
     ConfigChanged,
+    IcestreamError,
     NotFoundError,
     UnknownConnectorClass,
 )
@@ -40,6 +41,7 @@ from icestream.cluster.inspection import Audit, Inspection
 from icestream.cluster.internal_records import PublishedStatus
 from icestream.cluster.liveness import Checked, LifeLimits, LiveFacts, ReadyFacts, live, ready
 from icestream.cluster.logger_levels import LoggerLevels
+from icestream.cluster.masking import Masks, masks_of
 from icestream.cluster.membership import Alone, GroupView, Membership
 from icestream.cluster.properties import ConnectorFile
 from icestream.cluster.reports import definition_of, report_from
@@ -122,6 +124,7 @@ class ConnectorService:
         self.inspection = Inspection(
             self._job_config, self._extras.offsets, self._extras.dead_letters, self._extras.audit
         )
+        self._masks: dict[str, tuple[Config, Masks]] = {}
         self._changing = threading.Lock()
         self._has_configs = self._is_ready = False
         self._told_lost: list[str] = []
@@ -241,6 +244,25 @@ class ConnectorService:
 
     def config(self, name: str) -> Mapping[str, str]:
         return self.info(name).config
+
+    def masks(self, name: str) -> Masks:
+        """What of a connector's config nobody may see, as far as its class and its keys tell."""
+        connector = self._find(name, "Connector {} not found")
+        kept = self._masks.get(name)
+        if kept is None or kept[0] is not connector.config:
+            if len(self._masks) > 2 * len(self.connectors.known) + 100:
+                self._masks = {}
+            kept = (connector.config, masks_of(connector.config, self._settings_of(connector.config)))
+            self._masks[name] = kept
+        return kept[1]
+
+    def _settings_of(self, config: Config) -> list[Setting]:
+        try:
+            report = report_from(self._validator.validated(config, deep=False))
+        except IcestreamError:
+            # A class that is not here: the names of the keys have to do.
+            return []
+        return [one.definition for one in report.settings if one.definition is not None]
 
     def config_version(self, name: str) -> str:
         """Changes with the config, and says nothing of it: `patch_config` takes it."""

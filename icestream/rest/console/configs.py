@@ -8,8 +8,9 @@ from __future__ import annotations
 from typing import Any, Final
 
 from icestream.api.errors import ConfigChanged, ConfigError, Problem
-from icestream.cluster.config_edits import HiddenReport, edited, hidden_config, refuse_masks
+from icestream.cluster.config_edits import HiddenReport, edited, refuse_masks
 from icestream.cluster.console_settings import Level
+from icestream.cluster.masking import hidden_config
 from icestream.cluster.service import ConnectorService
 from icestream.cluster.stores import target_from
 from icestream.rest.console.exchange import Asked, Console, Route, Table

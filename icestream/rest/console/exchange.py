@@ -5,13 +5,23 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Final
+from typing import TYPE_CHECKING, Any, Final
 
 from icestream.cluster.console_settings import Level
 from icestream.cluster.rest_settings import RestConfig
 from icestream.cluster.service import ConnectorService
 from icestream.rest.errors import BadRequest
 from icestream.rest.exchange import MAX_NAME, Answer, Call, Handler
+
+if TYPE_CHECKING:
+    from icestream.rest.console.overview import Overview
+    from icestream.rest.console.peers import Peers
+
+API: Final = "/console/api/"
+
+
+def wall_ms() -> int:
+    return time.time_ns() // 1_000_000
 
 
 @dataclass(frozen=True)
@@ -66,9 +76,13 @@ class Console:
     """The console of one worker."""
 
     service: ConnectorService
+    overview: Overview
+    peers: Peers
     config: RestConfig = field(default_factory=RestConfig)
-    wall_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000
+    wall_ms: Callable[[], int] = wall_ms
     assets_version: Callable[[], str] = lambda: ""
+    tell: Callable[[str, Mapping[str, Any]], None] = lambda event, data: None
+    """Sends an event of this name to all streams, from any thread."""
 
     @property
     def level(self) -> Level:
@@ -96,7 +110,6 @@ class Route:
 
 Table = Mapping[tuple[str, str], Route]
 """By verb and by what follows `/console/api/`."""
-API: Final = "/console/api/"
 
 
 def rest(handler: Handler) -> ConsoleHandler:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Final
 
-from icestream.rest.console import configs, letters, offsets, worker
+from icestream.rest.console import configs, connectors, letters, offsets, worker
 from icestream.rest.console.exchange import Table
 
 TABLE: Final[Table] = {
     **worker.ROUTES,
+    **connectors.ROUTES,
     **configs.ROUTES,
     **letters.ROUTES,
     **offsets.ROUTES,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import gzip
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
@@ -23,11 +24,13 @@ from icestream.rest.answering import Refused, body_of, dumped, is_readable, orig
 from icestream.rest.audit_log import IN_QUERY, USER
 from icestream.rest.console.access import api_refusal, level_refusal, own_names_of, page_refusal
 from icestream.rest.console.assets import Assets
-from icestream.rest.console.exchange import API, Asked, Console, Route
+from icestream.rest.console.exchange import API, Asked, Console, Route, wall_ms
+from icestream.rest.console.overview import Overview
+from icestream.rest.console.peers import Peers, hops_of
 from icestream.rest.console.routes import TABLE
 from icestream.rest.errors import error_body, error_from
 from icestream.rest.exchange import JSON_TYPE, Answer, TopicTracking
-from icestream.rest.forward import Clients, Original, forwarded, plain_client
+from icestream.rest.forward import Clients, Original, plain_client
 from icestream.rest.headers import NOT_FOR_OTHERS, adding
 from icestream.rest.routing import PathRoute, raw_path
 from icestream.rest.security import BasicAuthentication
@@ -78,11 +81,24 @@ class Site:
         self._options = options or SiteOptions()
         self._own_names = own_names_of(config)
         self._limiters: dict[str, anyio.CapacityLimiter] = {}
-        self.console = Console(service, config, assets_version=lambda: self._assets.version)
+        self._service = service
+
+    @functools.cached_property
+    def console(self) -> Console:
+        """Made when somebody looks."""
+        service = self._service
+        peers = Peers(service.membership, wall_ms, self._options.clients)
+        return Console(
+            service,
+            Overview(service, wall_ms, peers.rows),
+            peers,
+            self._config,
+            assets_version=lambda: self._assets.version,
+        )
 
     def routes(self) -> list[BaseRoute]:
         """None if the console is switched off."""
-        if self.console.level is Level.OFF:
+        if self._config.console.level is Level.OFF:
             return []
         page = self._guarded("/console", self._page, ["GET", "HEAD"], page_refusal)
         # Outside of the login: a browser that is asked at /console would send its password to all of REST.
@@ -142,6 +158,9 @@ class Site:
         refusal = level_refusal(route.level, self.console.level)
         if refusal is not None:
             raise Refused(403, refusal, is_typed=True)
+        hops = hops_of(request.headers)
+        if hops is None:
+            raise Refused(400, "X-Icestream-Hops is 1 or 2, and sent by workers only", is_typed=True)
         readable = is_readable(request)
         body = await body_of(request)
         if body and not readable:
@@ -156,6 +175,7 @@ class Site:
             level=self.console.level,
             user=request.scope.get(USER, ""),
             headers=dict(request.headers),
+            hops=hops,
         )
         return _json(await self._answer(route, asked, original), request)
 
@@ -172,10 +192,17 @@ class Site:
         return Answer(500, error_body(500, "Request timed out"))
 
     def _answer_in_thread(self, route: Route, asked: Asked, original: Original) -> Answer:
+        peers = self.console.peers
         try:
+            if route.at_owner and asked.optional("connector"):
+                owner = peers.owner_of(asked.connector)
+                if owner is not None:
+                    whose = f"Connector '{asked.connector}' is on"
+                    return peers.relayed(original, peers.console_of(owner.url), asked.hops, whose)
             return route.handler(self.console, asked)
         except NotLeader as elsewhere:
-            return forwarded(original, elsewhere.url, self._options.clients)
+            leader = peers.console_of(elsewhere.url)
+            return peers.relayed(original, leader, asked.hops, "The group is led by")
         except Exception as error:  # the console's edge
             return Answer(*error_from(error, original.raw_path))
 

@@ -36,6 +36,7 @@ class World:
     managers: FakeManagers
     service: ConnectorService
     servers: dict[str, RestServer] = field(default_factory=dict)
+    client: httpx.Client = field(default_factory=lambda: httpx.Client(trust_env=False, timeout=60))
 
     def serve(self, **settings: str) -> RestServer:
         """Keys with `_` for `.`; the same settings give the same server."""
@@ -48,8 +49,7 @@ class World:
         """A request to the console's API, as its page sends it."""
         headers = {**OURS, **more.pop("headers", {})}
         at = (server or self.serve()).url
-        with httpx.Client(trust_env=False, timeout=60) as client:
-            return client.request(verb, f"{at}/console/api/{path}", headers=headers, **more)
+        return self.client.request(verb, f"{at}/console/api/{path}", headers=headers, **more)
 
     def create(self, name: str, **more: str) -> None:
         self.service.create(name, {**CONFIG, "name": name, **more})
@@ -69,6 +69,7 @@ def shared_world() -> Iterator[World]:
     service.ready()
     world = World(managers, service)
     yield world
+    world.client.close()
     for server in world.servers.values():
         server.stop()
     service.close()
