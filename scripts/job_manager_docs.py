@@ -10,7 +10,7 @@ from icestream.api.config import Setting
 from icestream.cli.environment_job import VARIABLES as OF_THE_PROCESS
 from icestream.cluster.reports import text_of
 from icestream.connectors.iceberg.coordinator.job_config import VARIABLES
-from icestream.rest.job_metrics import METRICS
+from icestream.metrics.catalog import METRICS
 
 PAGE = Path(__file__).parents[1] / "docs" / "job-manager.md"
 
@@ -18,7 +18,7 @@ PAGE = Path(__file__).parents[1] / "docs" / "job-manager.md"
 def page_with_tables(text: str) -> str:
     """The page with its tables as the code has them."""
     variables = [_variable(setting) for setting in (*VARIABLES.settings, *OF_THE_PROCESS.settings)]
-    metrics = [f"| `{metric.name}` | {metric.kind} | {metric.help} |" for metric in METRICS]
+    metrics = [f"| `{metric.name}` | {metric.kind} | {metric.help} |" for metric in METRICS if metric.of_job]
     text = _filled(text, "variables", ["| variable | default | |", "|---|---|---|", *variables])
     return _filled(text, "metrics", ["| metric | kind | |", "|---|---|---|", *metrics])
 

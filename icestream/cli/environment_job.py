@@ -11,12 +11,19 @@ import logging
 import socket
 import threading
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from icestream.api.config import ConfigDef, Setting, Type
 from icestream.api.environment_job import EnvironmentJob
-from icestream.api.errors import ConfigError, FatalError, PreconditionError, Problem, RetriableError
+from icestream.api.errors import (
+    ConfigError,
+    FatalError,
+    PreconditionError,
+    Problem,
+    RetriableError,
+    who_is_away,
+)
 from icestream.cli.worker_process import on_signals
 from icestream.logs import FORMATS, hidden
 
@@ -146,13 +153,13 @@ class JobShell:
         _LOG.info("stopped")
 
     def answers(self) -> Answers:
+        from icestream.metrics.facts import facts_of_job
         from icestream.rest.job_health import Answers
-        from icestream.rest.job_metrics import JobFacts
 
         return Answers(
             alive=self._lost,
             ready=self._missing,
-            facts=lambda: JobFacts(self._job.name, self._status(), self._counts.retries),
+            facts=facts_of_job(self._job.name, self._status, lambda: self._counts.retries),
         )
 
     def _status(self) -> JobStatus:
@@ -196,7 +203,8 @@ class _Counts:
     """Written by the thread of the job only."""
 
     turns: int = 0
-    retries: int = 0
+    retries: Mapping[str, int] = field(default_factory=dict)
+    """By who did not answer; replaced as a whole."""
 
 
 class _CountedManager:
@@ -214,8 +222,9 @@ class _CountedManager:
     def tick(self) -> float:
         try:
             pause = self._manager.tick()
-        except RetriableError:
-            self._counts.retries += 1
+        except RetriableError as error:
+            before, who = self._counts.retries, who_is_away(error)
+            self._counts.retries = {**before, who: before.get(who, 0) + 1}
             raise
         self._counts.turns += 1
         return pause

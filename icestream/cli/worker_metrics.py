@@ -20,6 +20,7 @@ class WorkerMetrics:
 
     def __init__(self, config: MetricsConfig) -> None:
         from icestream.metrics.counters import Counters
+        from icestream.metrics.requests import RequestCounts
         from icestream.rest.metrics_answers import bind_metrics
         from icestream.rest.server import RestServer
 
@@ -28,20 +29,26 @@ class WorkerMetrics:
         self._server: RestServer | None = None
         self.counters = Counters()
         """The observer of the jobs."""
+        self._requests = RequestCounts()
 
     def collector(self, service: ConnectorService, plane: DataPlane) -> WorkerCollector:
         from icestream.metrics.collector import WorkerCollector
         from icestream.metrics.facts import facts_of
+        from icestream.metrics.processes import ProcessFamilies
 
         plane.observers.add(self.counters)
-        return WorkerCollector(facts_of(service, self.counters, plane.engine))
+        collector = WorkerCollector(facts_of(service, self.counters, plane.engine))
+        collector.add(ProcessFamilies())
+        collector.add(self._requests.families)
+        return collector
 
     def on_rest(self, options: ApiOptions, collector: WorkerCollector) -> ApiOptions:
-        """The same options, with /metrics if REST has it."""
+        """The same options, with requests counted, and with /metrics if REST has it."""
         from dataclasses import replace
 
         from icestream.rest.metrics_answers import metrics_route
 
+        options = replace(options, requests=self._requests)
         if not self._config.on_rest:
             return options
         return replace(options, routes=(*options.routes, metrics_route(collector.registry)))

@@ -76,7 +76,13 @@ def data_plane(config: WorkerConfig) -> DataPlane:
         return probe_connector(connector, config.raw)
 
     observers = Observers(discreet=lambda text: discreet(text, concealed()))
-    return DataPlane(lambda: manager_maker(config.raw, spark, observers), deep_check, spark.outage, observers)
+    return DataPlane(
+        lambda: manager_maker(config.raw, spark, observers),
+        deep_check,
+        spark.outage,
+        observers,
+        spark.numbers,
+    )
 
 
 def extras(config: WorkerConfig, plane: DataPlane, cluster_id: ClusterId) -> Extras:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from icestream.api.config import Config
+from icestream.api.engine import EngineNumbers
 from icestream.api.history import NobodyLooks, Observer
 from icestream.api.manager import MakeManager, Manager
 from icestream.api.offset_admin import OffsetAdmin, OffsetEntry, PartitionPosition
@@ -76,6 +77,11 @@ class LateSpark:
         """Whether Spark was here and is away. Never blocks."""
         plane = self._plane
         return plane.outage if plane else None
+
+    def numbers(self) -> EngineNumbers | None:
+        """What Spark tells of itself; None before it is there, or while it does not answer."""
+        plane = self._plane
+        return plane.numbers() if plane else None
 
     def plane(self) -> SparkPlane:
         from icestream.kafka.clients import client_settings

@@ -5,8 +5,9 @@ from __future__ import annotations
 import bisect
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, TypeVar
 
+_Key = TypeVar("_Key")
 COMMIT_ID: Final = "commit_id"
 _LONGEST: Final = 100
 """Characters: OpenMetrics allows 128 for all names and values of an exemplar's labels."""
@@ -56,5 +57,5 @@ class Histogram:
         return sum(self.counts)
 
 
-def copies(histograms: Mapping[str, Histogram]) -> dict[str, Histogram]:
+def copies(histograms: Mapping[_Key, Histogram]) -> dict[_Key, Histogram]:
     return {name: histogram.copy() for name, histogram in histograms.items()}

@@ -190,7 +190,8 @@ def let_go(session: SparkSession) -> None:
     """Forget a session whose JVM or server is gone, so that `open_session` makes a new one.
 
     PySpark keeps the gateway to its JVM for the life of the process, and `getOrCreate` has no way around it:
-    `SparkContext._gateway` and `_jvm` are all that we touch of its inside, in this module and nowhere else.
+    `SparkContext._gateway` and `_jvm` are all that we touch of its inside, in this module and nowhere
+    else but in `engine_numbers`, which reads numbers of the JVM.
     """
     gateway = SparkContext._gateway
     if gateway is None:

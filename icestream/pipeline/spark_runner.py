@@ -27,12 +27,14 @@ from icestream.api.batch import (
     split,
     split_whole,
 )
+from icestream.api.engine import EngineNumbers
 from icestream.api.errors import Cancelled, EngineUnavailable, FatalError, RetriableError, SinkUnavailable
 from icestream.api.offsets import Partition
 from icestream.api.sink import SinkPlan
 from icestream.api.status import Outage
 from icestream.deadlines import Overdue, within
 from icestream.kafka.reader import process_reader
+from icestream.pipeline.engine_numbers import EngineWatch, numbers_of
 from icestream.pipeline.kept_jobs import KeptJobs
 from icestream.pipeline.lasting_session import LastingSession
 from icestream.pipeline.plan import RESULT_SCHEMA, BatchPlan, TaskFailed, unpacked
@@ -58,10 +60,15 @@ class SparkPlane:
         self._warm_with: Mapping[str, str] | None = None
         self._session = LastingSession(self, lambda: dt.datetime.now(dt.UTC)).start()
         self._pool = SessionPool(self._session)
+        self._watch = EngineWatch(lambda: numbers_of(self._session.current()))
 
     @property
     def outage(self) -> Outage | None:
         return self._session.outage
+
+    def numbers(self) -> EngineNumbers | None:
+        """What Spark tells of itself; waits for a moment at most."""
+        return EngineNumbers(is_up=False) if self.outage is not None else self._watch.numbers()
 
     def runner(
         self, job: str, kafka: Mapping[str, str], records: RecordSettings, tasks_max: int, most_bytes: int

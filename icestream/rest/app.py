@@ -17,6 +17,7 @@ from starlette.routing import BaseRoute
 
 from icestream.api.errors import NotLeader
 from icestream.cluster.service import ConnectorService
+from icestream.metrics.requests import RequestCounts
 from icestream.rest import admin, connectors, offsets, plugins
 from icestream.rest.answering import Refused, body_of, is_readable, original_of, response_of
 from icestream.rest.errors import error_body, error_from, http_error_body
@@ -43,6 +44,8 @@ class ApiOptions:
     routes: tuple[BaseRoute, ...] = ()
     """Besides those of Kafka Connect; they ask for a login if these do."""
     timeout: float = REQUEST_TIMEOUT_S
+    requests: RequestCounts = field(default_factory=RequestCounts)
+    """Told of every request."""
 
 
 def build_app(service: ConnectorService, options: ApiOptions | None = None) -> Starlette:

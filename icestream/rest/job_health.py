@@ -10,13 +10,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from starlette.applications import Starlette
-from starlette.requests import Request
-from starlette.responses import PlainTextResponse, Response
-from starlette.routing import Route
 
 from icestream.cluster.liveness import Check, Checked
 from icestream.cluster.rest_settings import Listener, RestConfig
-from icestream.rest.job_metrics import CONTENT_TYPE, JobFacts, metrics_text
+from icestream.metrics.collector import WorkerCollector
+from icestream.metrics.facts import Facts
+from icestream.metrics.processes import ProcessFamilies
+from icestream.rest.metrics_answers import metrics_route
 from icestream.rest.probe_answers import probe_routes
 from icestream.rest.server import RestServer, bind, serve_app
 
@@ -29,7 +29,8 @@ class Answers:
     """None, or why the process should be replaced."""
     ready: Callable[[], str | None]
     """None, or what the job waits for."""
-    facts: Callable[[], JobFacts]
+    facts: Facts
+    """For metrics."""
 
 
 def serve_health(host: str, port: int, answers: Answers) -> RestServer:
@@ -44,10 +45,9 @@ def health_app(answers: Answers) -> Starlette:
     def ready() -> Checked:
         return _checked(answers.ready(), "The job is at work.")
 
-    async def metrics(request: Request) -> Response:
-        return PlainTextResponse(metrics_text(answers.facts()), media_type=CONTENT_TYPE)
-
-    return Starlette(routes=[*probe_routes(live, ready), Route("/metrics", metrics)])
+    collector = WorkerCollector(answers.facts)
+    collector.add(ProcessFamilies())
+    return Starlette(routes=[*probe_routes(live, ready), metrics_route(collector.registry)])
 
 
 def _checked(problem: str | None, well: str) -> Checked:

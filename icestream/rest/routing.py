@@ -12,6 +12,7 @@ from starlette.responses import Response
 from starlette.routing import Match, Route
 from starlette.types import Scope
 
+from icestream.rest.counted_requests import ROUTE
 from icestream.rest.exchange import Handler
 
 _AUTHORITY: Final = re.compile(r"^https?://[^/]*(?=/)", re.IGNORECASE)
@@ -42,7 +43,7 @@ class PathRoute(Route):
         parameters = _parameters(self._template, segments_of(raw_path(scope)))
         if parameters is None:
             return Match.NONE, {}
-        child: Scope = {"endpoint": self.endpoint, "path_params": parameters}
+        child: Scope = {"endpoint": self.endpoint, "path_params": parameters, ROUTE: self.path}
         is_known = self.methods is None or scope["method"] in self.methods
         return (Match.FULL if is_known else Match.PARTIAL), child
 

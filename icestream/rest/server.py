@@ -28,6 +28,7 @@ from icestream.rest.app import ApiOptions, build_app
 from icestream.rest.audit_log import Audit
 from icestream.rest.connections import Connections, guarded_listener, guarded_protocol
 from icestream.rest.console.site import Site, SiteOptions
+from icestream.rest.counted_requests import CountedRequests
 from icestream.rest.forward import Clients
 from icestream.rest.headers import CrossOriginHeaders, ResponseHeaders
 from icestream.rest.probe_answers import Heartbeat, probe_routes
@@ -239,7 +240,7 @@ def _regular_app(
     app.router.routes += probe_routes(lambda: service.live(heartbeat.age), lambda: service.readiness())
     if config.console_listeners is None:
         app.router.routes.extend(site.routes())
-    return _with_headers(app, config)
+    return CountedRequests(_with_headers(app, config), options.requests)
 
 
 def _console_app(service: ConnectorService, config: RestConfig, options: ApiOptions, site: Site) -> ASGIApp:
