@@ -120,6 +120,8 @@ class Failure:
     TASK_PUT; empty while it is clear from who found it."""
     class_name: str = SINK_TASK
     """Java's name of the converter or transform that failed; of write errors that of the task."""
+    breaks_schema: bool = False
+    """Whether it is the JSON Schema of the topic that the value breaks."""
 
 
 @dataclass(frozen=True)
@@ -141,6 +143,8 @@ class Rejected:
     exception: str = DATA_EXCEPTION
     """Java's name of what it raised."""
     task: int = 0
+    breaks_schema: bool = False
+    """Whether it is the JSON Schema of the topic that the value breaks."""
 
     @property
     def size(self) -> int:

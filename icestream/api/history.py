@@ -19,6 +19,10 @@ PASSED_OVER: Final = "sink"
 """Under this name records are filtered that the sink itself passes over, such as those without a value."""
 
 
+MOST_TOPICS: Final = 200
+OTHER_TOPICS: Final = "other"
+
+
 class Outcome(StrEnum):
     """What became of a batch."""
 
@@ -54,6 +58,16 @@ class TargetCommit:
 
 
 @dataclass(frozen=True)
+class TopicCounts:
+    """What became of the records that a batch has read of one topic."""
+
+    written: int = 0
+    rejected: int = 0
+    invalid: int = 0
+    """Of the rejected, those that break the JSON Schema of the topic."""
+
+
+@dataclass(frozen=True)
 class BatchRecord:
     """One batch, from its plan to its end. The same `id` is told again when it has ended."""
 
@@ -83,6 +97,8 @@ class BatchRecord:
     stages: Mapping[str, float] = field(default_factory=dict)
     """Seconds by stage (`STAGES`); those inside tasks are summed over tasks."""
     targets: tuple[TargetCommit, ...] = ()
+    topics: Mapping[str, TopicCounts] = field(default_factory=dict)
+    """What was counted, by topic; those beyond `MOST_TOPICS` are together as `OTHER_TOPICS`."""
     letters: int = 0
     """Dead letters that were published with it."""
     note: str = ""

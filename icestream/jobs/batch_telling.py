@@ -7,7 +7,7 @@ from __future__ import annotations
 import datetime as dt
 import logging
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
@@ -20,7 +20,18 @@ from icestream.api.errors import (
     RetriableError,
     RowsRefused,
 )
-from icestream.api.history import PASSED_OVER, BatchRecord, Event, Observer, Outcome, TargetCommit
+from icestream.api.history import (
+    MOST_TOPICS,
+    OTHER_TOPICS,
+    PASSED_OVER,
+    BatchRecord,
+    Event,
+    Observer,
+    Outcome,
+    TargetCommit,
+    TopicCounts,
+)
+from icestream.api.offsets import Partition
 from icestream.api.sink import TASK_PUT
 
 if TYPE_CHECKING:
@@ -224,16 +235,39 @@ def _counted(record: BatchRecord, done: StagedBatch, valid_ms: int | None) -> Ba
         filtered=dict(filtered),
         bytes=result.bytes_read,
         newest_ms=newest,
+        topics=_topics(result),
         valid_through_ms=valid_ms,
     )
 
 
 def _counts(result: BatchResult) -> Counts:
-    """Of all records of the batch. A target that was ahead of the others has counted fewer."""
-    if result.counts:
-        return sum(result.counts.values(), Counts())
-    each = (sum(staged.counts.values(), Counts()) for staged in result.staged.values())
-    return max(each, key=lambda one: one.read, default=Counts())
+    """Of all records of the batch."""
+    return sum(_counts_by_partition(result).values(), Counts())
+
+
+def _counts_by_partition(result: BatchResult) -> Mapping[Partition, Counts]:
+    """A target that was ahead of the others has counted fewer."""
+    nothing: Mapping[Partition, Counts] = {}
+    each = (staged.counts for staged in result.staged.values())
+    return result.counts or max(
+        each, key=lambda counts: sum(one.read for one in counts.values()), default=nothing
+    )
+
+
+def _topics(result: BatchResult) -> dict[str, TopicCounts]:
+    counted = _counts_by_partition(result)
+    known = sorted({partition.topic for partition in counted})[:MOST_TOPICS]
+    names = {topic: topic for topic in known}
+    written: Counter[str] = Counter()
+    rejected: Counter[str] = Counter()
+    invalid: Counter[str] = Counter()
+    for partition, counts in counted.items():
+        topic = names.get(partition.topic, OTHER_TOPICS)
+        written[topic] += counts.written
+        rejected[topic] += counts.rejected
+    for one in result.rejected:
+        invalid[names.get(one.partition.topic, OTHER_TOPICS)] += one.breaks_schema
+    return {topic: TopicCounts(written[topic], rejected[topic], invalid[topic]) for topic in sorted(written)}
 
 
 def _even_out(parts: Counter[str], total: int, rest: str) -> None:

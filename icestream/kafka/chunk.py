@@ -130,6 +130,7 @@ class Chunk:
             class_name=why.class_name,
             exception=why.exception,
             task=task,
+            breaks_schema=why.breaks_schema,
         )
 
 

@@ -58,7 +58,7 @@ class SchemaValidator:
         if not broken:
             return Applied([records])
         valid = np.setdiff1d(np.arange(len(records)), np.fromiter(broken, np.int64, len(broken)))
-        failed = {int(records.rows[at]): Failure(reason) for at, reason in broken.items()}
+        failed = {int(records.rows[at]): Failure(reason, breaks_schema=True) for at, reason in broken.items()}
         return Applied([records.take(valid)] if len(valid) else [], failed)
 
 

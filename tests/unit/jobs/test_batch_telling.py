@@ -15,7 +15,7 @@ from icestream.api.errors import (
     SinkUnavailable,
     SourceUnavailable,
 )
-from icestream.api.history import PASSED_OVER, BatchRecord, Event, Outcome
+from icestream.api.history import PASSED_OVER, BatchRecord, Event, Outcome, TopicCounts
 from icestream.api.offsets import Partition
 from icestream.api.sink import Commit, Receipt
 from icestream.jobs.sink_job import DeadLetterSettings
@@ -58,6 +58,7 @@ def test_a_batch_that_landed_adds_up() -> None:
     assert (record.planned, record.read, record.written, record.bytes) == (17, 17, 12, 100)
     assert record.rejected == {"VALUE_CONVERTER": 2}
     assert record.filtered == {"old": 2, PASSED_OVER: 1}
+    assert record.topics == {"t": TopicCounts(written=12, rejected=2)}
     assert (record.lag_after, record.letters, record.newest_ms) == (0, 2, {"t": 5_000})
     assert set(record.stages) >= {"plan", "stage", "commit", "publish"}
     (commit,) = record.targets
