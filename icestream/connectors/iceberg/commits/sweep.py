@@ -42,6 +42,11 @@ class _Found:
     written: dt.datetime
     youngest: dt.timedelta
 
+    @property
+    def is_of_changes(self) -> bool:
+        """No snapshot ever has such a file: what landed batches had of them is left over."""
+        return self.name.endswith(CHANGES_SUFFIX)
+
 
 def file_prefix(job: str, table_uuid: object) -> str:
     """How the names of a job's files in a table begin; the id of the batch follows."""
@@ -64,11 +69,10 @@ def sweep(table: Table, data_path: str, job: str, landed: str, now: dt.datetime)
     prefix = file_prefix(job, metadata.table_uuid)
     scheme, netloc, folder = PyArrowFileIO.parse_location(data_path, table.io.properties)
     storage = table.io.fs_by_scheme(scheme, netloc)
-    # No snapshot ever has a file of changes: what the landed batches had of them is left over.
     files = [
         file
         for file in _files(storage, folder, prefix)
-        if file.batch == landed or file.batch not in commits or file.name.endswith(CHANGES_SUFFIX)
+        if file.batch == landed or file.batch not in commits or file.is_of_changes
     ]
     # By the clock of the storage, too: ours may be wrong, and the next batch is on its way by now.
     before = min((file.written for file in files if file.batch == landed), default=None)
@@ -78,7 +82,9 @@ def sweep(table: Table, data_path: str, job: str, landed: str, now: dt.datetime)
     suspects = [
         file
         for file in files
-        if file.batch != landed and since < file.written < min(before, now - file.youngest)
+        if file.batch != landed
+        and (file.is_of_changes or since < file.written)
+        and file.written < min(before, now - file.youngest)
     ]
     held = _referenced(table, prefix) if suspects else set()
     dead = [file for file in suspects if file.name not in held]

@@ -73,6 +73,18 @@ def test_a_batch_without_rows_sweeps_too(world: World) -> None:
     assert len(files(world)) == 2 and landed < files(world)
 
 
+def test_changes_of_a_batch_that_died_before_the_first_commit_go(world: World) -> None:
+    table = world.table(TABLE)
+    world.staged([b'{"id":1}'], table)
+    (died,) = world.folder.rglob("*.parquet")
+    changes = died.rename(died.with_suffix(".changes"))
+    world.staged([b'{"id":2}'], table)
+    last = commit(table, world.staged([b'{"id":3}'], table))
+    assert table.sweep(last, LATER) == 1
+    assert not changes.exists()
+    assert len(files(world)) == 2, "what is older than all snapshots may have been in one that is gone"
+
+
 def test_files_that_an_old_snapshot_has_or_a_branch_will_have_stay(world: World) -> None:
     table = world.table(TABLE)
     commit(table, world.staged([b'{"id":1}'], table))
