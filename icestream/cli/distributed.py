@@ -106,7 +106,11 @@ class DistributedWorker:
         self._store = KafkaStore(self._settings, config.config_topic, config.group, task_configs)
         self._status_store = KafkaStatusStore(self._settings, config.status_topic, _wall_ms)
         self._coordinator = Coordinator(
-            self.url, self._store, outage=self._plane.outage, console_url=bound.advertised_console
+            self.url,
+            self._store,
+            outage=self._plane.outage,
+            console_url=bound.advertised_console,
+            rebalanced=self._metrics.rebalanced,
         )
         worker_id = urlsplit(self.url).netloc
         of_worker(worker_id)
@@ -130,7 +134,7 @@ class DistributedWorker:
         for warning in config.warnings:
             _LOG.warning("%s", warning)
         tracking = TopicTracking(config.tracks_topics, config.resets_topics)
-        collector = self._metrics.collector(self.service, self._plane)
+        collector = self._metrics.collector(self.service, self._plane, config.raw)
         self._rest = serve(self.service, bound, self._metrics.on_rest(ApiOptions(tracking), collector))
         self._metrics.serve(collector)
         _LOG.info("REST API on %s, group %s", self.url, config.group)
@@ -145,10 +149,11 @@ class DistributedWorker:
         self._cluster_id.start()
         self._until_kafka_answers(self._prepare)
         self.service.restore()
-        self.service.connectors.use(self._plane.prepare())
+        self.service.connectors.use(self._metrics.counted(self._plane.prepare(), self.service))
         member = GroupMember(
             self._config.group, connection_facts(self._config.raw), self._config.timing, self._coordinator
         )
+        self._metrics.joined(member)
         self._coordinator.join(member, self.service.connectors)
         threading.Thread(target=self._coordinator.run, name="coordinator", daemon=True).start()
         self._reporter.start()

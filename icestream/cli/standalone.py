@@ -120,7 +120,7 @@ class StandaloneWorker:
             _LOG.warning("%s", warning)
         self.service.restore(files)
         topics = TopicTracking(config.tracks_topics, config.resets_topics)
-        collector = self._metrics.collector(self.service, self._plane)
+        collector = self._metrics.collector(self.service, self._plane, config.raw)
         self._rest = serve(self.service, bound, self._metrics.on_rest(ApiOptions(topics), collector))
         self._metrics.serve(collector)
         self.url = self._rest.url
@@ -131,7 +131,7 @@ class StandaloneWorker:
     def start(self) -> None:
         """Start what runs the jobs, then the jobs."""
         self._cluster_id.start()
-        self.service.connectors.use(self._plane.prepare())
+        self.service.connectors.use(self._metrics.counted(self._plane.prepare(), self.service))
         self._reporter.start()
         self.service.ready()
         _LOG.info("worker ready, %d connector(s)", len(self.service.names()))

@@ -189,10 +189,6 @@ class ConnectorRegistry:
         """Whether there is what makes managers."""
         return self._make is not None
 
-    def here(self) -> list[str]:
-        """The connectors that are this worker's."""
-        return [name for name in self._known if self._membership.owns(name)]
-
     def running(self) -> frozenset[str]:
         """Connectors that this worker has not let go of: their jobs have not ended."""
         with self._lock:

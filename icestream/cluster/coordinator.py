@@ -127,6 +127,7 @@ class Coordinator:
         outage: Callable[[], Outage | None] = lambda: None,
         console_url: str = "",
         wall_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
+        rebalanced: Callable[[float], None] = lambda seconds: None,
     ) -> None:
         """`console_url` is where this worker's console is, without its path; empty: nowhere."""
         self.own_url = url
@@ -139,6 +140,7 @@ class Coordinator:
         self._clock = clock
         self._sleep = sleep
         self._outage = outage
+        self._rebalanced = rebalanced
         self._away_since: float | None = None
         self._has_left = False
         self._jobs: Jobs | None = None
@@ -324,6 +326,7 @@ class Coordinator:
         self._assignment = Assignment.from_bytes(joined.assignment)
         self.generation = joined.generation
         self._rebalances += 1
+        self._rebalanced(joined.seconds)
         leads = self._assignment.leader == joined.member_id
         if leads and not self._leads:
             self._must_lead = True

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -14,6 +15,18 @@ LISTENERS: Final = "metrics.listeners"
 _OURS: Final = "icestream.metrics.listeners"
 _STRIMZI: Final = "prometheus.metrics.reporter.listener"
 _STRIMZI_SWITCH: Final = "prometheus.metrics.reporter.listener.enable"
+
+_DIALECTS: Final = "icestream.metrics.dialects"
+_PARTITIONS: Final = "icestream.metrics.partitions"
+DIALECTS: Final = ("strimzi", "confluent")
+"""The names of Strimzi's rules for the JMX exporter; those of Confluent's rules and of Strimzi's Metrics
+Reporter."""
+
+
+def _unknown_dialect(names: Sequence[str]) -> str | None:
+    unknown = [name for name in names if name not in DIALECTS]
+    return f"'{unknown[0]}' is no dialect; name some of {', '.join(DIALECTS)}" if unknown else None
+
 
 METRICS: Final = ConfigDef(
     (
@@ -42,6 +55,21 @@ METRICS: Final = ConfigDef(
             "Whether REST answers /metrics too; Kafka Connect says 404 there.",
             importance="LOW",
         ),
+        Setting(
+            _DIALECTS,
+            Type.LIST,
+            list(DIALECTS),
+            "Whose names Kafka Connect's own metrics have: strimzi, confluent, or both; empty: neither.",
+            check=_unknown_dialect,
+            importance="LOW",
+        ),
+        Setting(
+            _PARTITIONS,
+            Type.BOOLEAN,
+            False,
+            "Whether the lag of each partition is a series of its own.",
+            importance="LOW",
+        ),
     ),
     prefixes=("prometheus.metrics.reporter.",),
 )
@@ -53,6 +81,8 @@ class MetricsConfig:
     tls: Tls | None = None
     """That of REST, where one of them has https."""
     on_rest: bool = True
+    dialects: tuple[str, ...] = DIALECTS
+    shows_partitions: bool = False
 
 
 def parse_metrics(raw: Config, problems: list[Problem]) -> MetricsConfig:
@@ -65,4 +95,7 @@ def parse_metrics(raw: Config, problems: list[Problem]) -> MetricsConfig:
     on_rest = raw.get("icestream.metrics.rest.enabled", "true").strip().lower() != "false"
     has_https = any(one.scheme == "https" for one in found.values())
     tls = read_tls(raw, "listeners.https.", problems, []) if has_https else None
-    return MetricsConfig(tuple(found.values()), tls, on_rest)
+    given = raw.get(_DIALECTS, ",".join(DIALECTS)).split(",")
+    dialects = tuple(name for name in DIALECTS if name in [one.strip() for one in given])
+    shows_partitions = raw.get(_PARTITIONS, "").strip().lower() == "true"
+    return MetricsConfig(tuple(found.values()), tls, on_rest, dialects, shows_partitions)

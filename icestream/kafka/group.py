@@ -7,14 +7,16 @@ The group's type is Kafka Connect's, its protocol is ours: Kafka refuses to mix 
 from __future__ import annotations
 
 import logging
+import math
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, Protocol
 
 from kafka import errors as kafka_python
 from kafka.coordinator.base import BaseCoordinator
+from kafka.metrics import MetricConfig, Metrics
 from kafka.net.compat import KafkaNetClient
 
 from icestream.api.errors import PreconditionError, SourceUnavailable
@@ -23,8 +25,10 @@ from icestream.kafka.group_connection import settings_of
 from icestream.kafka.timing import Timing
 
 _TYPE: Final = "connect"
-_PROTOCOL: Final = "icestream-v1"
+PROTOCOL: Final = "icestream-v1"
 _LEAVE_MS: Final = 3_000
+_METRICS: Final = "connect"
+"""How the groups of Kafka Connect's own client metrics begin."""
 
 _LOG = logging.getLogger(__name__)
 logging.getLogger("kafka").setLevel(logging.CRITICAL)
@@ -38,6 +42,17 @@ class Joined:
     generation: int
     member_id: str
     assignment: bytes
+    seconds: float = 0.0
+    """How long it took."""
+
+
+@dataclass(frozen=True)
+class GroupNumbers:
+    """What the client of the group counts, under the names of Kafka's Java clients."""
+
+    coordinator: Mapping[str, float] = field(default_factory=dict)
+    network: Mapping[str, float] = field(default_factory=dict)
+    is_rebalancing: bool = False
 
 
 class Rules(Protocol):
@@ -64,13 +79,19 @@ class GroupMember:
         self._group = group
         self._timing = timing
         self._clock = clock
+        self._metrics = Metrics(MetricConfig(samples=2, time_window_ms=30_000))
+        self._logs_in = connection.uses_sasl or connection.uses_tls
+        self._refused_logins = 0
+        self._rejoins_since: float | None = None
         self._client = KafkaNetClient(
             request_timeout_ms=timing.session_timeout,
             reconnect_backoff_max_ms=1_000,
+            metrics=self._metrics,
+            metric_group_prefix=_METRICS,
             **settings_of(connection),
         )
         self._client._net.start()
-        self._member = _Member(self._client, group, timing, rules)
+        self._member = _Member(self._client, group, timing, rules, self._metrics)
         self._is_known = False
         self._has_left = False
         self._last_heard = clock()
@@ -86,6 +107,8 @@ class GroupMember:
                 "Connect; stop them first, or choose another group.id"
             ) from None
         except kafka_python.KafkaError as error:
+            if isinstance(error, kafka_python.SaslAuthenticationFailedError):
+                self._refused_logins += 1
             raise SourceUnavailable(f"group '{self._group}': {error}") from error
 
     def _poll(self, seconds: float) -> Joined | None:
@@ -97,6 +120,8 @@ class GroupMember:
             self._is_known = True
         self._member.poll_heartbeat()
         if self._member.need_rejoin():
+            if self._rejoins_since is None:
+                self._rejoins_since = self._clock()
             self._member.ensure_active_group(timeout_ms=int(seconds * 1000))
         else:
             self._woken.wait(seconds)
@@ -104,7 +129,29 @@ class GroupMember:
         joined = self._member.take_joined()
         if joined is not None or self._member.is_waiting_for_others():
             self._last_heard = self._clock()
-        return joined
+        return joined if joined is None else self._timed(joined)
+
+    def _timed(self, joined: Joined) -> Joined:
+        began, self._rejoins_since = self._rejoins_since, None
+        return replace(joined, seconds=0.0 if began is None else self._clock() - began)
+
+    def numbers(self) -> GroupNumbers:
+        """For metrics; for any thread."""
+        found = self._metrics.metrics.copy()
+        by_group: dict[str, dict[str, float]] = {}
+        for name, metric in found.items():
+            by_group.setdefault(name.group, {})[name.name] = float(metric.value())
+        network = by_group.get(f"{_METRICS}-metrics", {})
+        # Kafka counts no login where nobody logs in; a connection that was made is one that was let in.
+        made = network.get("connection-creation-rate", 0.0) if self._logs_in else 0.0
+        network |= {
+            "successful-authentication-rate": made,
+            "failed-authentication-total": self._refused_logins,
+            # The client does not measure how long it reads and writes.
+            "io-ratio": math.nan,
+        }
+        coordinator = by_group.get(f"{_METRICS}-coordinator-metrics", {})
+        return GroupNumbers(coordinator, network, self._rejoins_since is not None)
 
     def rejoin(self) -> None:
         """Ask for a rebalance: something changed that all must know."""
@@ -139,9 +186,13 @@ class GroupMember:
 
 
 class _Member(BaseCoordinator):  # type: ignore[misc]
-    def __init__(self, client: KafkaNetClient, group: str, timing: Timing, rules: Rules) -> None:
+    def __init__(
+        self, client: KafkaNetClient, group: str, timing: Timing, rules: Rules, metrics: Metrics
+    ) -> None:
         super().__init__(
             client,
+            metrics=metrics,
+            metric_group_prefix=_METRICS,
             group_id=group,
             session_timeout_ms=timing.session_timeout,
             heartbeat_interval_ms=timing.heartbeat_interval,
@@ -167,7 +218,7 @@ class _Member(BaseCoordinator):  # type: ignore[misc]
         return _TYPE
 
     def group_protocols(self) -> Sequence[tuple[str, bytes]]:
-        return [(_PROTOCOL, self._rules.introduction())]
+        return [(PROTOCOL, self._rules.introduction())]
 
     def _perform_assignment(self, leader_id: str, protocol: str, members: Sequence[Any]) -> dict[str, bytes]:
         introductions = {member.member_id: bytes(member.metadata) for member in members}

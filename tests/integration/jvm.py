@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
@@ -20,7 +20,7 @@ from icestream.embedded.java import java
 
 
 @contextmanager
-def java_gateway(*class_path: str, heap: str = "64m") -> Iterator[JavaGateway]:
+def java_gateway(*class_path: str, heap: str = "64m", options: Sequence[str] = ()) -> Iterator[JavaGateway]:
     spec = find_spec("pyspark")
     assert spec is not None and spec.origin is not None
     jar = next((Path(spec.origin).parent / "jars").glob("py4j-*.jar"))
@@ -28,7 +28,7 @@ def java_gateway(*class_path: str, heap: str = "64m") -> Iterator[JavaGateway]:
     # Quick to start; and exceptions keep their messages, however often the same line throws one.
     quick = ["-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-OmitStackTraceInFastThrow"]
     gateway = ["py4j.GatewayServer", "--die-on-broken-pipe", "0"]
-    command = [java(), f"-Xmx{heap}", *quick, "-cp", path, *gateway]
+    command = [java(), f"-Xmx{heap}", *quick, *options, "-cp", path, *gateway]
     process = subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
     )

@@ -51,6 +51,8 @@ class Side:
     port: int
     folder: str
     wait_until_ready: Callable[[], None] = lambda: None
+    jmx_port: int = 0
+    """Where its MBeans can be read; 0: it has none."""
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 from urllib.parse import quote
@@ -46,12 +47,20 @@ def fill(bootstrap: str) -> None:
 def kafka_connect(bootstrap: str, folder: Path) -> Iterator[Side]:
     """The real one, version 4.3.1, with the file-stream connectors."""
     library = fetch_all(f"connect-parity-{_VERSION}", _COORDINATES)
+    jmx_port = _free_port()
+    jmx = {
+        **dict.fromkeys(("port", "rmi.port"), jmx_port),
+        **dict.fromkeys(("authenticate", "ssl"), "false"),
+        "host": "127.0.0.1",
+    }
     command = [
         *(java(), "-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Dlog4j2.level=INFO"),
-        *("-cp", f"{library}/*", "org.apache.kafka.connect.cli.ConnectDistributed"),
+        *(f"-Dcom.sun.management.jmxremote.{key}={value}" for key, value in jmx.items()),
+        *("-Djava.rmi.server.hostname=127.0.0.1", "-cp", f"{library}/*"),
+        "org.apache.kafka.connect.cli.ConnectDistributed",
     ]
     with _running("kafka-connect", command, bootstrap, folder) as side:
-        yield side
+        yield replace(side, jmx_port=jmx_port)
 
 
 @contextmanager

@@ -182,12 +182,6 @@ PRODUCER: Final = Group(
     ("connection-count", *_each("*-byte-total", "incoming", "outgoing")),
     domain="kafka.producer",
 )
-PRODUCER_NODE: Final = Group(
-    "producer-node-metrics",
-    ("client-id", "node-id"),
-    _each("*-byte-total", "incoming", "outgoing"),
-    domain="kafka.producer",
-)
 ADMIN: Final = Group(
     "admin-client-metrics",
     ("client-id",),
@@ -214,5 +208,5 @@ FETCH_PARTITION: Final = Group(
 GROUPS: Final = (
     *(WORKER, WORKER_CONNECTOR, REBALANCE, CONNECTOR, TASK, TRANSFORM, PREDICATE),
     *(SOURCE_TASK, SINK_TASK, TASK_ERROR, COORDINATOR, NETWORK, APP_INFO),
-    *(CONSUMER, FETCH, FETCH_PARTITION, PRODUCER, PRODUCER_NODE, ADMIN),
+    *(CONSUMER, FETCH, FETCH_PARTITION, PRODUCER, ADMIN),
 )

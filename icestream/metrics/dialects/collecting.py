@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 _LOG = logging.getLogger(__name__)
 _MANY_TASKS: Final = 200
-_SERIES_OF_TASK: Final = 100
+_SERIES_OF_TASK: Final = 80
 """Of a sink, in both dialects; a test counts them."""
 DIALECTS: Final[Mapping[str, Shapes]] = {"strimzi": strimzi_shapes, "confluent": confluent_shapes}
 
@@ -77,6 +77,10 @@ class ConnectMetrics:
 
     def event(self, connector: str, event: Event) -> None:
         pass
+
+    def forget(self, connector: str) -> None:
+        with self._lock:
+            self._jobs.pop(connector, None)
 
     def started(self, tasks: int, *, is_success: bool) -> None:
         """A connector started with so many tasks, or failed to."""

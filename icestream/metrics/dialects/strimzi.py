@@ -11,7 +11,6 @@ from icestream.metrics.dialects.attributes import (
     CONNECTOR,
     FETCH_PARTITION,
     PREDICATE,
-    PRODUCER_NODE,
     REBALANCE,
     SINK_TASK,
     SOURCE_TASK,
@@ -32,7 +31,6 @@ _OF_CLIENTS: Final = (
     *("-avg", "-bytes", "-count", "-ratio", "-age", "-flight", "-threads", "-connectors", "-tasks", "-ago"),
 )
 _OF_PARTITIONS: Final = ("-avg", "-replica", "-lag", "-lead")
-_OF_NODES: Final = ("-avg", "-rate")
 _TASK_GROUPS: Final = (TASK, SOURCE_TASK, SINK_TASK, TASK_ERROR)
 _TOTAL: Final = "-total"
 
@@ -76,7 +74,7 @@ def _lets_through(group: Group, attribute: str) -> bool:
         return attribute.endswith(_OF_TASKS)
     if group is FETCH_PARTITION:
         return attribute.endswith(_OF_PARTITIONS)
-    return attribute.endswith(_OF_NODES if group is PRODUCER_NODE else _OF_CLIENTS)
+    return attribute.endswith(_OF_CLIENTS)
 
 
 def _app_info(attribute: str) -> tuple[Shape, ...]:

@@ -3,12 +3,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Final, Protocol
+from typing import Final
 
-from icestream.api.status import JobStatus, State
+from icestream.api.status import State
 from icestream.cluster.connector_registry import KnownConnector, task_configs
+from icestream.cluster.service import LocalJob
 from icestream.cluster.validation import with_worker_defaults
 from icestream.converters.catalog import SIMPLE_HEADERS
 from icestream.metrics.dialects.facts import ConnectorFacts, RebalanceFacts, UsedClass, WorkerFacts
@@ -18,29 +19,17 @@ _UNKNOWN: Final = "unknown"
 _ROLES: Final = ("key", "value", "header")
 
 
-class Connectors(Protocol):
-    """`cluster.connector_registry.ConnectorRegistry` is the real one."""
-
-    @property
-    def known(self) -> Mapping[str, KnownConnector]: ...
-
-    def here(self) -> list[str]:
-        """The connectors that are this worker's."""
-
-    def job_status(self, name: str) -> JobStatus: ...
-
-
 class FactsOfWorker:
     """Reads of a config only what names classes, or says what becomes of errors: nothing of it is secret."""
 
     def __init__(
         self,
-        connectors: Connectors,
+        jobs: Callable[[], Sequence[LocalJob]],
         worker_config: Mapping[str, str],
         identity: WorkerFacts,
         group: Callable[[], RebalanceFacts | None] = lambda: None,
     ) -> None:
-        self._connectors = connectors
+        self._jobs = jobs
         self._config = worker_config
         self._identity = identity
         self._group = group
@@ -51,16 +40,19 @@ class FactsOfWorker:
         return replace(self._identity, group=self._group())
 
     def connectors(self) -> list[ConnectorFacts]:
-        known, here = self._connectors.known, self._connectors.here()
-        self._described = {name: said for name, said in self._described.items() if name in known}
-        return [self._facts(name, known[name]) for name in sorted(here) if name in known]
+        jobs = self._jobs()
+        described = {job.name: self._described_once(job.name, job.connector) for job in jobs}
+        self._described = described
+        return [
+            replace(described[job.name][1], state=job.status.state, lags=job.status.progress.partitions)
+            for job in jobs
+        ]
 
-    def _facts(self, name: str, known: KnownConnector) -> ConnectorFacts:
+    def _described_once(self, name: str, known: KnownConnector) -> tuple[KnownConnector, ConnectorFacts]:
         before = self._described.get(name)
-        if before is None or before[0] is not known:
-            before = self._described[name] = (known, self._described_anew(name, known))
-        status = self._connectors.job_status(name)
-        return replace(before[1], state=status.state, lags=getattr(status.progress, "partitions", ()))
+        if before is not None and before[0] is known:
+            return before
+        return known, self._described_anew(name, known)
 
     def _described_anew(self, name: str, known: KnownConnector) -> ConnectorFacts:
         config = with_worker_defaults(known.config, self._config)

@@ -232,7 +232,7 @@ def test_two_hundred_connectors_of_ten_topics_stay_within_the_budget() -> None:
     few = len(series(metrics(facts)))
     wide = [connector(f"c{number}", tasks=1) for number in range(200)]
     assert len(series(metrics(FixedFacts(wide)))) == few
-    assert few <= 200 * 155 + 150
+    assert few <= 200 * 125 + 100
 
     facts.running = []
     assert len(series(metrics(facts))) <= 100

@@ -1,0 +1,100 @@
+"""Debian's Prometheus as a process, with a scrape config that we ship."""
+
+from __future__ import annotations
+
+import math
+import shutil
+import subprocess
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final
+
+import httpx
+import yaml
+
+from icestream.embedded.ports import free_port
+
+CONFIGS: Final = Path(__file__).parents[2] / "monitoring" / "prometheus"
+MISSING: Final = "Prometheus is not here: apt-get install prometheus"
+_PATIENCE_S: Final = 60.0
+
+
+def program() -> str | None:
+    return shutil.which("prometheus")
+
+
+def shipped_config(name: str, target: str, pod: Mapping[str, str] | None = None) -> dict[str, Any]:
+    """A config of ours that scrapes one worker, every second. `pod` is what Kubernetes would tell of it."""
+    config: dict[str, Any] = yaml.safe_load((CONFIGS / name).read_text())
+    config["global"] = {"scrape_interval": "1s", "scrape_timeout": "1s"}
+    config.pop("rule_files", None)
+    (job,) = config["scrape_configs"]
+    if job.pop("kubernetes_sd_configs", None):
+        labels = {f"__meta_kubernetes_{key}": value for key, value in (pod or {}).items()}
+        job["static_configs"] = [{"targets": [target], "labels": labels}]
+    else:
+        for one in job["static_configs"]:
+            one["targets"] = [target]
+    return config
+
+
+class Prometheus:
+    def __init__(self, url: str) -> None:
+        self.url = url
+
+    def ask(self, expression: str) -> list[dict[str, Any]]:
+        """The result of a query now; raises AssertionError with what Prometheus says against it."""
+        answer = httpx.get(
+            f"{self.url}/api/v1/query", params={"query": expression}, timeout=30, trust_env=False
+        ).json()
+        assert answer["status"] == "success", f"{expression}: {answer.get('error')}"
+        result: list[dict[str, Any]] = answer["data"]["result"]
+        return result
+
+    def number(self, expression: str) -> float:
+        """Of the only series; NaN without one."""
+        found = self.ask(expression)
+        return float(found[0]["value"][1]) if len(found) == 1 else math.nan
+
+
+@contextmanager
+def running_prometheus(config: Mapping[str, Any], folder: Path) -> Iterator[Prometheus]:
+    command = program()
+    assert command is not None, MISSING
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "prometheus.yaml").write_text(yaml.safe_dump(dict(config)))
+    port = free_port()
+    log = folder / "prometheus.log"
+    with log.open("wb") as output:
+        process = subprocess.Popen(
+            [
+                command,
+                f"--config.file={folder / 'prometheus.yaml'}",
+                f"--storage.tsdb.path={folder / 'data'}",
+                f"--web.listen-address=127.0.0.1:{port}",
+            ],
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+        )
+    running = Prometheus(f"http://127.0.0.1:{port}")
+    try:
+        _wait_until_ready(running, process, log)
+        yield running
+    finally:
+        process.terminate()
+        process.wait(30)
+
+
+def _wait_until_ready(running: Prometheus, process: subprocess.Popen[bytes], log: Path) -> None:
+    deadline = time.monotonic() + _PATIENCE_S
+    while True:
+        try:
+            if httpx.get(f"{running.url}/-/ready", timeout=5, trust_env=False).status_code == 200:
+                return
+        except httpx.HTTPError:
+            pass
+        assert process.poll() is None and time.monotonic() < deadline, log.read_text(errors="replace")[-2000:]
+        time.sleep(0.1)
