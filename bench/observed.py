@@ -1,12 +1,14 @@
 """`python -m bench.observed`, which `make bench-observed` calls: what watching a worker costs it.
 
-One topic is drained by two workers in turn. One is watched by all there is: scraped every second in both
-formats, its console's overview asked for every second, logs as JSON, traces sent where somebody takes them.
+One topic is drained by two workers in turn. One is watched by all there is: scraped every second, in both
+formats by turns, batches kept for the console, logs as JSON, traces sent where somebody takes them.
 The other tells nobody anything: no observer hears of its batches (`bench/unobserved.py`).
 """
 
 from __future__ import annotations
 
+import contextlib
+import itertools
 import json
 import statistics
 import sys
@@ -110,15 +112,12 @@ class Scraper:
             thread.join()
 
     def _run(self) -> None:
-        formats = ("", _OPENMETRICS)
+        formats = itertools.cycle(("", _OPENMETRICS))
         with httpx.Client(base_url=f"http://127.0.0.1:{self.port}", trust_env=False, timeout=30) as client:
             while not self._done.wait(_EVERY_S):
-                for accept in formats:
-                    try:
-                        answer = client.get("/metrics", headers={"Accept": accept})
-                    except httpx.TransportError:
-                        # No worker now: it is the other one's turn.
-                        break
+                # No worker answers while it is the other one's turn.
+                with contextlib.suppress(httpx.TransportError):
+                    answer = client.get("/metrics", headers={"Accept": next(formats)})
                     self.scrapes.append(Scrape(answer.elapsed.total_seconds(), len(answer.content)))
 
 

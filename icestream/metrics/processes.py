@@ -78,12 +78,14 @@ def processes(proc: Path = _PROC) -> dict[int, Process]:
         return {}
     for name in names:
         try:
-            text = (proc / name / "stat").read_text(errors="replace")
+            # Not by pathlib: a machine may have thousands of them.
+            with open(f"{proc}/{name}/stat", "rb", buffering=0) as file:
+                text = file.read()
         except OSError:
             # It has ended meanwhile.
             continue
         # The name of a program may have blanks and parentheses itself.
-        fields = text[text.rindex(")") + 1 :].split()
+        fields = text[text.rindex(b")") + 1 :].split()
         found[int(name)] = Process(
             int(fields[_PARENT]),
             sum(map(int, fields[_CPU])),
