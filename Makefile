@@ -5,7 +5,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-long unit check format docs bench bench-task bench-records bench-commits bench-scale \
+.PHONY: help setup demo test test-long unit check format docs screenshots bench bench-task bench-records bench-commits bench-scale \
 	bench-steady bench-observed bench-partitions bench-maintenance bench-upserts bench-delta-merge bench-sinks lock machine
 
 help: ## Show this help
@@ -39,6 +39,9 @@ docs: $(VENV)/.dev ## Write the settings of connectors and job manager, and the 
 	@$(BIN)/python -m scripts.connector_docs
 	@$(BIN)/python -m scripts.job_manager_docs
 	@$(BIN)/python -m scripts.observability_docs
+
+screenshots: $(VENV)/.dev ## Take the pictures of the console in docs/images, with Chromium
+	@$(BIN)/python -m scripts.screenshots
 
 bench: machine $(VENV)/.dev ## Us and the real Kafka Connect, side by side
 	@$(BIN)/python -m bench $(ARGS)

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
+from icestream.api.errors import RetriableError
 from icestream.api.manager import Manager
 from icestream.api.status import Progress
 
@@ -54,6 +55,17 @@ class FakeManager:
             self._failure = error(message)
         self.wake()
         self._wait_for(lambda: self.is_closed)
+
+    def be_away(self, message: str) -> None:
+        """From now on every turn finds that something does not answer."""
+        with self._changed:
+            self._failure = RetriableError(message)
+        self.wake()
+
+    def be_back(self) -> None:
+        with self._changed:
+            self._failure = None
+        self.wake()
 
     def advance(self, progress: Progress) -> None:
         """From now on the job is this far. Returns when that shows, unless the job is paused or has ended."""

@@ -65,6 +65,7 @@ def demo(records: int, rate: float | None, bad: int, seed: int, keep: bool) -> N
         with console.status("starting Kafka and a worker (the first time fetches Kafka, about a minute)"):
             stack = undo.enter_context(running_stack())
         console.print(f"Kafka on {stack.bootstrap}, REST on {stack.url}, tables in {stack.folder}")
+        console.print(f"look at it: {stack.url}/console/")
         held = _load_and_watch(console, stack, loads, rate, seed)
         if held:
             _show_queries(console, stack)
@@ -219,7 +220,7 @@ def _verify(stack: Stack) -> bool:
 
 def _wait_for_ctrl_c(console: Console, stack: Stack) -> None:
     command = Path(sys.executable).with_name("icestream")
-    console.print("\nRunning until Ctrl-C. In another terminal:")
+    console.print(f"\nRunning until Ctrl-C. In a browser: {stack.url}/console/. In another terminal:")
     for line in (
         f"curl -s {stack.url}/connectors",
         f"curl -s {stack.url}/connectors/iceberg-sink-apilogs/status",

@@ -13,7 +13,7 @@ import { KeysDialog, useKeys } from "./parts/keys.js";
 import { Nothing, Time } from "./parts/states.js";
 import { Toasts } from "./parts/toast.js";
 import { ask, go, href, place } from "./routes.js";
-import { can, connection, isOutdated, me, now, prefs, rows, summary, totals } from "./store.js";
+import { can, connection, isOutdated, me, now, prefs, rows, totals } from "./store.js";
 import { follow } from "./stream.js";
 
 const PAGES = { connectors: Overview, connector: Connector, letters: Letters, workers: Workers, plugins: Plugins, loggers: Loggers, new: Create };
@@ -62,7 +62,7 @@ function Header({ onHelp }) {
 
 function whereOf(who) {
   if (!who) return "";
-  const workers = summary.value.workers;
+  const workers = who.workers ?? 1;
   return [who.group ?? who.mode, workers > 1 ? of(workers, "worker") : visibleLine(who.worker), who.cluster_id && `Kafka ${visibleLine(who.cluster_id)}`]
     .filter(Boolean)
     .join(" · ");

@@ -49,10 +49,17 @@ function partitionOf(one) {
   return { topic: one.topic, partition: one.partition, next: String(next), end: String(end), lag, newest: one.newest_ms ?? null };
 }
 
-/** What was read is what was written, rejected or filtered; `isBalanced` is null if what was read is not known. */
-function booksOf({ rows = 0, rejected = 0, filtered = 0, read = null }) {
-  const sum = rows + rejected + filtered;
-  return { read: read ?? sum, written: rows, rejected, filtered, sum, isBalanced: read === null ? null : read === sum };
+/** What was read is what was written, rejected or filtered. */
+function booksOf({ rows = 0, rejected = 0, filtered = 0 }) {
+  return { read: rows + rejected + filtered, written: rows, rejected, filtered };
+}
+
+/**
+ * The batches that landed and do not add up: there should never be one.
+ * @param {ReturnType<typeof batchesOf>} batches
+ */
+export function unbalanced(batches) {
+  return batches.filter((batch) => batch.outcome === "committed" && batch.read !== batch.written + batch.rejected + batch.filtered);
 }
 
 /** @param {any} answer of `batches` */
@@ -86,8 +93,10 @@ function sumOf(value) {
   return typeof value === "object" ? Object.values(value).reduce((sum, part) => sum + part, 0) : value;
 }
 
-/** @param {any} answer of `history` @returns {{times: number[], series: Record<string, (number | null)[]>, since: number | null}} */
+/** @param {any} answer of `history` @returns {{times: number[], series: Record<string, (number | null)[]>}} in seconds */
 export function historyOf(answer) {
-  const times = answer.times ?? answer.at ?? [];
-  return { times: times.map((ms) => ms / 1000), series: answer.series ?? {}, since: answer.since_ms ?? null };
+  const series = { ...answer.series };
+  // The youngest point of what is counted still grows: it would look like a drop.
+  for (const counted of ["in", "out", "rejected"]) if (series[counted]) series[counted] = [...series[counted].slice(0, -1), null];
+  return { times: answer.times.map((ms) => ms / 1000), series };
 }

@@ -86,19 +86,24 @@ class World:
         for name in self.service.names():
             self.service.delete(name)
 
-    def live_through(self, name: str, table: str, minutes: int = 60, rate: int = 4000) -> None:
-        """Tell an hour of batches and samples, a point every ten seconds, with a wave of load in it."""
-        end = self.clock()
-        sent = 0.0
+    def live_through(
+        self, name: str, table: str, minutes: int = 60, rate: int = 4000, ended: int = 0
+    ) -> None:
+        """Tell an hour of batches and samples, a point every ten seconds, with a wave of load in it; the
+        last of them `ended` minutes ago."""
+        end = self.clock() - ended * MINUTE
+        sent, before = 0.0, float(rate * 10)
         for at in range(end - minutes * MINUTE, end, 10_000):
-            wave = 1 + 0.45 * math.sin((end - at) / (9 * MINUTE)) + self.random.uniform(-0.12, 0.12)
-            burst = 3.2 if 0 < (end - at) - 22 * MINUTE < 4 * MINUTE else 1.0
+            wave = 1 + 0.35 * math.sin((end - at) / (9 * MINUTE)) + self.random.uniform(-0.06, 0.06)
+            burst = 2.1 if 0 < (end - at) - 22 * MINUTE < 4 * MINUTE else 1.0
             came = rate * 10 * wave * burst
             sent += came
-            lag = int(rate * (0.5 + wave + 14 * max(0.0, burst - 1) * self.random.uniform(0.7, 1)))
+            lag = int(rate * (0.4 + wave * 0.5 + 2.2 * (burst - 1) * self.random.uniform(0.8, 1)))
             with self.clock.at(at):
-                self.history.sample(name, lag, max(0.4, lag / rate), int(sent))
-                self.batch(name, read=int(came), lag_after=lag, table=table)
+                self.history.sample(name, lag, max(0.4, 1.2 * lag / rate), int(sent))
+                # What comes in is written with the next batch.
+                self.batch(name, read=int(0.3 * came + 0.7 * before), lag_after=lag, table=table)
+            before = came
 
 
 def iceberg(name: str) -> dict[str, str]:

@@ -7,7 +7,7 @@ import { Actions } from "../parts/actions.js";
 import { Icon } from "../parts/icons.js";
 import { useKeys } from "../parts/keys.js";
 import { MoreActions } from "../parts/more_actions.js";
-import { Failure, Health, Loading, Note, Nothing, State, Time, Trace, headline } from "../parts/states.js";
+import { Failure, Health, Loading, Note, Nothing, Time, Trace, headline } from "../parts/states.js";
 import { TABS, ask, go, href, place } from "../routes.js";
 import { can, lastEvent, rows } from "../store.js";
 import { Batches } from "./batches.js";
@@ -39,7 +39,7 @@ export function Connector() {
     <${Trouble} facts=${facts} error=${error} />
     <div class="tabline"><nav class="tabs" aria-label="About this connector">
       ${TABS.map((one) => html`<a key=${one} href=${href("connector", { name, tab: one })} aria-current=${tab === one ? "page" : undefined}>${TITLES[one]}${one === "letters" && facts.books.rejected > 0 && ` (${count(facts.books.rejected)})`}</a>`)}</nav>
-      ${tab === "overview" && html`<${Range} />`}</div>
+      ${tab === "overview" && html`<${Range} since=${facts.since} />`}</div>
     <${Page} key=${tab} connector=${name} detail=${data} facts=${facts} again=${again} />`;
 }
 
@@ -57,7 +57,7 @@ function Heading({ name, facts }) {
         ${can("edit") && html`<a class="button" href=${href("connector", { name, tab: "config" })}><${Icon} name="edit" />Edit</a>`}
         <${MoreActions} name=${name} state=${facts.state} /></div></div>
     <div class="subline"><${Health} health=${facts.health} />
-      <span>${facts.state === "RUNNING" ? "RUNNING" : html`<${State} state=${facts.state} />`}${facts.worker && ` on ${visibleLine(facts.worker)}`}${facts.since && html` since <${Time} ms=${facts.since} />`}</span>
+      <span>${visibleLine(facts.state)}${facts.worker && ` on ${visibleLine(facts.worker)}`}</span>
       <span>${of(facts.tasks.length, "task")}</span>
       <span>${shortClass(facts.class)} ${visibleLine(facts.version)}</span>
       ${facts.topics.length + facts.tables.length > 0 && html`<span class="wrap-anywhere">${wayOf(facts)}</span>`}
@@ -84,9 +84,10 @@ function Trouble({ facts, error }) {
   </div>`;
 }
 
-function Range() {
+/** @param {{since: number | null}} props when the history of the connector begins on its worker */
+function Range({ since }) {
   const asked = place.value.query.range ?? "1h";
-  return html`<label class="field push">Range <select value=${asked} onChange=${(event) => ask({ range: event.target.value === "1h" ? undefined : event.target.value })}>
+  return html`${since && html`<span class="small muted push">history since <${Time} ms=${since} /></span>`}<label class="field ${since ? "" : "push"}">Range <select value=${asked} onChange=${(event) => ask({ range: event.target.value === "1h" ? undefined : event.target.value })}>
     ${Object.entries(RANGES).map(([key, words]) => html`<option value=${key} selected=${key === asked}>${words}</option>`)}</select></label>`;
 }
 

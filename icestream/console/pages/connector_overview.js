@@ -1,7 +1,7 @@
 /** The first tab of a connector: lag, rates, freshness, the books, partitions, the last batches and commits. */
 import { html } from "../dom.js";
-import { batchesOf, historyOf } from "../facts.js";
-import { count, rate, span, visibleLine } from "../format.js";
+import { batchesOf, historyOf, unbalanced } from "../facts.js";
+import { count, of, rate, span, visibleLine } from "../format.js";
 import { useAnswer } from "../load.js";
 import { Icon } from "../parts/icons.js";
 import { Plot } from "../parts/plot.js";
@@ -18,13 +18,14 @@ const FEW = 6;
 export function ConnectorOverview({ connector, facts }) {
   const range = place.value.query.range ?? "1h";
   const history = useAnswer("history", { connector, range }, { every: 10_000 });
-  const batches = useAnswer("batches", { connector, limit: FEW }, { every: 2000 });
+  const batches = useAnswer("batches", { connector, limit: 100 }, { every: 2000 });
   const commits = useAnswer("commits", { connector, limit: FEW }, { every: 15_000 });
+  const known = batches.data && batchesOf(batches.data);
   return html`
-    <div class="plots"><${Plots} facts=${facts} history=${history} /><${Books} books=${facts.books} connector=${connector} facts=${facts} /></div>
+    <div class="plots"><${Plots} facts=${facts} history=${history} /><${Books} books=${facts.books} wrong=${unbalanced(known ?? [])} connector=${connector} facts=${facts} /></div>
     ${facts.partitions.length > 0 && html`<${Partitions} facts=${facts} />`}
     <section class="card section"><header><h2>Batches</h2><${StageLegend} /><a class="small push" href=${href("connector", { name: connector, tab: "batches" })}>All batches</a></header>
-      <${BatchTable} batches=${batches.data && batchesOf(batches.data).slice(0, FEW)} error=${batches.error} /></section>
+      <${BatchTable} batches=${known?.slice(0, FEW)} error=${batches.error} /></section>
     <section class="card section"><header><h2>Commits</h2><span class="hint">as the targets tell them</span><a class="small push" href=${href("connector", { name: connector, tab: "commits" })}>All commits</a></header>
       <${CommitTable} answer=${commits.data} error=${commits.error} most=${FEW} /></section>
     ${facts.warnings.length > 0 && html`<section class="card section"><header><h2>Warnings</h2></header><div class="body stack">
@@ -32,12 +33,12 @@ export function ConnectorOverview({ connector, facts }) {
 }
 
 function Plots({ facts, history }) {
-  const { times, series, since } = history.data ? historyOf(history.data) : { times: [], series: {}, since: null };
+  const { times, series } = history.data ? historyOf(history.data) : { times: [], series: {} };
   const lines = (...wanted) => wanted.filter(([key]) => series[key]).map(([key, label, color]) => ({ label, values: series[key], color }));
   const newest = (key) => series[key]?.findLast((value) => value !== null);
   return html`
     <${Plot} title="Lag" times=${times} lines=${lines(["lag", "lag", "--stage-read"])} format=${count}
-      value=${html`${count(facts.lag)} <small>records${since ? html`, since <${Time} ms=${since} />` : ""}</small>`} />
+      value=${html`${count(facts.lag)} <small>records</small>`} />
     <${Plot} title="Records/s" times=${times} lines=${lines(["in", "in", "--stage-read"], ["out", "out", "--stage-commit"])} format=${rate}
       value=${rate(facts.rate ?? newest("out"))} />
     <${Plot} title="Freshness" times=${times} lines=${lines(["freshness", "behind", "--stage-transform"])} format=${(value) => span(value === null ? null : value * 1000)}
@@ -45,16 +46,15 @@ function Plots({ facts, history }) {
 }
 
 /** Nothing is dropped in silence: what was read is somewhere. */
-function Books({ books, connector, facts }) {
-  const isWrong = books.isBalanced === false;
+function Books({ books, wrong, connector, facts }) {
   return html`<section class="card" aria-label="Books"><header><h2>Books</h2><span class="hint">since the first batch</span></header>
     <dl class="body books">
       <div><dt>read</dt><dd>${count(books.read)}</dd></div>
       <div><dt>= written</dt><dd>${count(books.written)}</dd></div>
       <div><dt>+ rejected${books.rejected > 0 && html` <a href=${href("connector", { name: connector, tab: "letters" })}>dead letters</a>`}</dt><dd>${count(books.rejected)}</dd></div>
       <div><dt>+ filtered</dt><dd>${count(books.filtered)}</dd></div>
-      <div class="sum">${isWrong
-        ? html`<span class="state tone-bad"><${Icon} name="warning" size=${14} />does not add up: ${count(Math.abs(books.read - books.sum))} ${books.read > books.sum ? "missing" : "too many"}</span>`
+      <div class="sum">${wrong.length > 0
+        ? html`<span class="state tone-bad" title="Batches that read another number of records than they wrote, rejected and filtered"><${Icon} name="warning" size=${14} />${of(wrong.length, "batch does", "batches do")} not add up</span>`
         : html`<span class="state tone-good"><${Icon} name="check" size=${14} />balanced</span>`}
         <span class="push small muted">last commit <${Ago} ms=${facts.lastCommit} /></span></div>
     </dl></section>`;

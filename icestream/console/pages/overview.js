@@ -7,7 +7,7 @@ import { BulkBar } from "../parts/bulk.js";
 import { HealthSign, Icon } from "../parts/icons.js";
 import { useKeys } from "../parts/keys.js";
 import { Spark } from "../parts/spark.js";
-import { Ago, Failure, HEALTHS, Health, Loading, Nothing } from "../parts/states.js";
+import { Ago, Failure, HEALTHS, Health, Loading, Nothing, inWords } from "../parts/states.js";
 import { VirtualTable } from "../parts/table.js";
 import { RowDetails } from "../parts/row_details.js";
 import { ask, go, href, place } from "../routes.js";
@@ -171,11 +171,11 @@ function NameCell({ row, isOpen, onOpen }) {
 
 function secondLine(row) {
   if (row.age_ms > 10_000) return `as of ${span(row.age_ms)} ago`;
-  if (row.reason) return html`<span class="reason">${visibleLine(row.reason)}</span>`;
+  if (row.reason) return html`<span class="reason">${inWords(row.reason)}</span>`;
   const from = (row.topics ?? []).map(visibleLine).join(", ");
   const to = (row.tables ?? []).map(visibleLine).join(", ");
   const way = row.type === "source" ? [to, from] : [from, to];
-  return [visibleLine(row.class), way.filter(Boolean).join(" → ")].filter(Boolean).join(" · ");
+  return [visibleLine(row.class).replace(/Connector$/, ""), way.filter(Boolean).join(" → ")].filter(Boolean).join(" · ");
 }
 
 function FilterBar({ found, all, query }) {

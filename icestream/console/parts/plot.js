@@ -96,7 +96,7 @@ function optionsOf(uPlot, element, lines, format, axis, isUtc) {
   return {
     ...sizeOf(element),
     tzDate: place,
-    padding: [10, 6, 0, 0],
+    padding: [10, 18, 0, 0],
     legend: { show: false },
     cursor: { y: false, points: { size: 6 } },
     plugins: [reading(lines, format, isUtc)],

@@ -11,7 +11,7 @@ import { Ago, HEALTHS, Time, Trace } from "./states.js";
 export function RowDetails({ row }) {
   const { data } = useAnswer("connector", { connector: row.name });
   return html`<div class="details">
-    <p class="wrap-anywhere">${data?.since_ms && html`<${Time} ms=${data.since_ms} /> `}${visible(row.reason ?? HEALTHS[row.health]?.means ?? "")}</p>
+    <p class="wrap-anywhere">${data?.trace_at_ms && html`<${Time} ms=${data.trace_at_ms} /> `}${visible(row.reason ?? HEALTHS[row.health]?.means ?? "")}</p>
     <dl class="facts">
       <div><dt>Class</dt><dd>${visibleLine(row.class)} (${visibleLine(row.type)})</dd></div>
       <div><dt>Worker</dt><dd>${visibleLine(row.worker)}, ${row.running}/${row.tasks} tasks</dd></div>

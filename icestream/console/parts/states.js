@@ -105,3 +105,8 @@ export function headline(trace) {
   const lines = visible(trace).trim().split("\n").filter((line) => line.trim());
   return lines.find((line) => !/^\s|^Traceback/.test(line)) ?? lines[0] ?? "";
 }
+
+/** A reason in one line, without the class of the exception that brought it. @param {string} reason */
+export function inWords(reason) {
+  return visibleLine(reason).replace(/^(?:[A-Za-z_]+\.)*[A-Z]\w*: (?=\S)/, "");
+}

@@ -4,6 +4,7 @@ import { span } from "../format.js";
 
 export const STAGES = ["plan", "queue", "read", "convert", "transform", "stage", "commit", "publish"];
 const INSIDE_TASKS = ["read", "convert", "transform", "stage"];
+const DID_NOT_LAND = ["unavailable", "failed", "conflict", "unknown"];
 const MEANS = {
   plan: "choosing what to read",
   queue: "waiting for Spark, apart from the longest task",
@@ -35,9 +36,10 @@ export function StageBar({ batch, longest }) {
   const whole = Math.max(batch.seconds ?? 0, known);
   const words = parts.map(([stage, seconds]) => `${stage} ${span(seconds * 1000)}`).join(", ");
   const isUnderWay = batch.outcome === "under-way";
+  const failedAt = DID_NOT_LAND.includes(batch.outcome) ? parts.at(-1)?.[0] : undefined;
   return html`<div class="stages ${isUnderWay ? "is-under-way" : ""}" role="img" aria-label=${words || "no stage yet"} title=${`${words}\nread, convert, transform and stage are shares of the longest task`}
     style=${{ width: `${Math.max(2, Math.min(100, (whole / (longest || whole || 1)) * 100))}%` }}>
-    ${parts.map(([stage, seconds]) => html`<span key=${stage} class="stage-${stage}" style=${{ flex: `${(seconds / (whole || 1)).toFixed(4)} 1 0` }}></span>`)}
+    ${parts.map(([stage, seconds]) => html`<span key=${stage} class=${stage === failedAt ? "is-bad" : `stage-${stage}`} style=${{ flex: `${(seconds / (whole || 1)).toFixed(4)} 1 0` }}></span>`)}
     ${whole > known * 1.02 && html`<span style=${{ flex: `${((whole - known) / whole).toFixed(4)} 1 0` }}></span>`}
   </div>`;
 }
