@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from icestream.api.history import Observer
 from icestream.api.manager import Manager
 
 
@@ -17,9 +18,9 @@ class EnvironmentJob:
 
     name: str
     """In log lines and metrics."""
-    make: Callable[[Callable[[], None]], Manager]
+    make: Callable[[Callable[[], None], Observer], Manager]
     """Gives the manager, which may be asked for again after an outage; `wake` ends the pause between two of
-    its turns."""
+    its turns, the observer is told of its batches."""
     about: str = ""
     """What it coordinates, for one line of the log; never with a password."""
     warnings: Sequence[str] = ()

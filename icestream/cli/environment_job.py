@@ -26,6 +26,7 @@ from icestream.api.errors import (
 )
 from icestream.cli.worker_process import on_signals
 from icestream.logs import FORMATS, hidden
+from icestream.observers import Observers
 
 if TYPE_CHECKING:
     from icestream.api.manager import Manager
@@ -132,6 +133,8 @@ class JobShell:
 
         self._job = job
         self._counts = _Counts()
+        self.observers = Observers(discreet=self._discreet)
+        """Told of the job's commits; whoever wants to know is added before it runs."""
         self._reconciler = Reconciler(job.name, lambda: self._make)
 
     def run(self, told: threading.Event) -> None:
@@ -186,7 +189,7 @@ class JobShell:
         return None if self._counts.turns else "the job is starting"
 
     def _make(self, name: str, config: Mapping[str, str], wake: Callable[[], None]) -> Manager:
-        return _CountedManager(self._job.make(wake), self._counts)
+        return _CountedManager(self._job.make(wake, self.observers), self._counts)
 
     def _discreet(self, text: str) -> str:
         return hidden(text, self._job.secrets)

@@ -238,7 +238,12 @@ class ConnectorRegistry:
 
     def _reconciler(self, name: str) -> Reconciler:
         return Reconciler(
-            name, lambda: self._make, self._resolve, circuits=self._circuits, retries=self._retries
+            name,
+            lambda: self._make,
+            self._resolve,
+            circuits=self._circuits,
+            retries=self._retries,
+            observer=self._observer,
         )
 
     def _desired(self, name: str) -> DesiredState | None:

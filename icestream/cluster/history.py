@@ -13,7 +13,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final, Generic, TypeVar
 
 from icestream.api.history import BatchRecord, Event
@@ -151,8 +151,12 @@ class History:
     def event(self, connector: str, event: Event) -> None:
         with self._lock:
             kept = self._touched(connector)
-            self._make_room(kept)
-            kept.events.append(_Entry(kept.version, event))
+            last = kept.events[-1] if kept.events else None
+            if last is not None and _repeats(event, last.record):
+                last.version, last.record = kept.version, _again(event, last.record)
+            else:
+                self._make_room(kept)
+                kept.events.append(_Entry(kept.version, event))
         self._ring()
 
     def forget(self, connector: str) -> None:
@@ -295,6 +299,16 @@ class History:
         for _ in range(lost):
             greediest.drop_oldest()
         self._records += 1 - lost
+
+
+def _repeats(event: Event, before: Event) -> bool:
+    """Whether it is the next attempt of the same: an outage of a day is one line, and not thousands."""
+    return event.kind == "retry" and (event.kind, event.about) == (before.kind, before.about)
+
+
+def _again(event: Event, before: Event) -> Event:
+    since = before.numbers.get("since_ms", before.at_ms)
+    return replace(event, numbers={**event.numbers, "since_ms": since})
 
 
 def _after(entries: Sequence[_Entry[_Record]] | deque[_Entry[_Record]], version: int) -> tuple[_Record, ...]:

@@ -33,6 +33,8 @@ class Inspection:
     offsets: OffsetAdmin | None
     dead_letters: LetterDesk | None
     audit: Audit | None
+    tell: Callable[[str, str, str], None] = lambda name, kind, text: None
+    """Told of what was done: the connector, the kind of event, a sentence."""
 
     # Offsets
 
@@ -68,7 +70,9 @@ class Inspection:
 
     def replay(self, name: str, request: Request) -> ReplayProgress:
         with self.config_of(name) as config:
-            return self._desk().replay(name, config, request)
+            begun = self._desk().replay(name, config, request)
+        self.tell(name, "replay", f"{begun.total:,} dead letters are sent again to their topics")
+        return begun
 
     def replay_progress(self, name: str) -> ReplayProgress | None:
         return self._desk().progress(name)

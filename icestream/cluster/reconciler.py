@@ -18,7 +18,14 @@ from dataclasses import replace
 from typing import Any, Final
 
 from icestream.api.config import Config
-from icestream.api.errors import Cancelled, Fenced, RetriableError, is_destination_outage
+from icestream.api.errors import (
+    Cancelled,
+    EngineUnavailable,
+    Fenced,
+    RetriableError,
+    is_destination_outage,
+)
+from icestream.api.history import Event, NobodyLooks, Observer
 from icestream.api.manager import MakeManager, Manager
 from icestream.api.status import JobStatus, Progress, Waiting
 from icestream.cluster.desired_state import (
@@ -49,6 +56,8 @@ _SHOWN_AFTER: Final = 30.0
 _GIVEN_UP_AFTER: Final = 3600.0
 """Seconds: every call has a shorter limit of its own, so a thread that waits for longer is lost."""
 _AT_ONCE: Final = -math.inf
+_MOST_TOLD: Final = 1_000
+"""Characters of an event."""
 
 
 class _Held(Exception):
@@ -71,7 +80,9 @@ class Reconciler:
         wall: Callable[[], dt.datetime] = lambda: dt.datetime.now(dt.UTC),
         circuits: Circuits | None = None,
         retries: Callable[[Config], RetrySettings] = lambda config: retry_settings(config, {}),
+        observer: Observer | None = None,
     ) -> None:
+        self._observer = observer or NobodyLooks()
         self.name = name
         self._maker = maker
         self._resolve = resolve
@@ -235,6 +246,32 @@ class Reconciler:
                 self._is_interrupting = not is_over
                 self._changed.notify_all()
 
+    # What is told
+
+    def _tell(self, kind: str, text: str, about: str = "", **numbers: float) -> None:
+        """Returns at once: the lock is held by some who tell."""
+        at_ms = int(self._wall().timestamp() * 1000)
+        text = discreet(text, self._secrets)[:_MOST_TOLD]
+        try:
+            self._observer.event(self.name, Event(at_ms, kind, text, about=about, numbers=numbers))
+        except Exception:  # an observer's edge
+            self._log.exception("nobody was told of an event")
+
+    def _tell_retry(self, error: RetriableError, delay: float, *, is_outage: bool) -> None:
+        ends = self._backoff.gives_up_in(is_outage=is_outage)
+        until = ""
+        if ends is not None:
+            at = self._wall() + dt.timedelta(seconds=ends)
+            until = f", gives up at {at.isoformat(timespec='seconds')}"
+        who = "spark" if isinstance(error, EngineUnavailable) else "destination" if is_outage else "kafka"
+        self._tell(
+            "retry",
+            f"trying again in {delay:.1f} s{until}: {error}",
+            about=who,
+            attempt=self._backoff.failures,
+            seconds=delay,
+        )
+
     # Threads that hang
 
     def _stuck(self) -> Waiting | None:
@@ -328,6 +365,7 @@ class Reconciler:
             # The automatic restart of a failed job.
             recovery = after_start(self._actual.recovery, self._clock())
             note = f"restart {recovery.attempt} of {recovery.attempts} is under way"
+            self._tell("restart", note, attempt=recovery.attempt, attempts=recovery.attempts)
             self._actual = ActualState(self._actual.job, recovery=recovery, note=note, has_run=True)
             self._backoff.succeeded()
         if self._manager is not None:
@@ -390,6 +428,7 @@ class Reconciler:
                 self._manager = manager
                 self._change(has_manager=True)
                 self._log.info("started")
+                self._tell("state", "RUNNING: its job has started")
         return manager
 
     # What the circuit breaker says, and is told
@@ -414,17 +453,26 @@ class Reconciler:
             assert circuit is not None
             if before is None:
                 self._log.warning("waits: %s", circuit.view)
+                self._tell("circuit", str(circuit.view), about=circuit.view.state.value)
             said = Waiting(str(circuit.view), before.since if before else self._wall())
             if said != before:
                 self._change(outage=said, progress=self._progress_of(manager))
             self._next_turn = self._clock() + seconds
+
+    def _with_circuit(self, say: Callable[[], None]) -> None:
+        """Tell the circuit breaker how it went, and everybody if that changes its state."""
+        circuit = self._circuit
+        before = circuit.view.state if circuit else None
+        say()
+        if circuit is not None and circuit.view.state is not before:
+            self._tell("circuit", str(circuit.view), about=circuit.view.state.value)
 
     def _answered(self, manager: Manager, permit: Permit) -> None:
         """A turn that has committed has asked the destination; so has the first one after a start or a
         failure, which looks where to go on. Others may only have looked for records."""
         if self._must_answer or manager.progress.batches != self._actual.progress.batches:
             self._must_answer = False
-            permit.succeeded()
+            self._with_circuit(permit.succeeded)
 
     def _went_well(self, manager: Manager, pause: float) -> None:
         with self._changed:
@@ -450,12 +498,13 @@ class Reconciler:
                 return
             self._must_answer = True
             if is_outage and permit is not None:
-                permit.failed(discreet(str(error), self._secrets))
+                self._with_circuit(lambda: permit.failed(discreet(str(error), self._secrets)))
             delay = self._backoff.failed(is_outage=is_outage)
             if delay is not None:
                 since = self._actual.outage.since if self._actual.outage else self._wall()
                 self._change(outage=Waiting(str(error), since), progress=self._progress_of(manager))
                 self._next_turn = self._clock() + delay
+                self._tell_retry(error, delay, is_outage=is_outage)
         if delay is None:
             self._fail(error, manager)
         else:
@@ -470,6 +519,10 @@ class Reconciler:
             # A turn may land rows before it fails.
             self._actual = replace(failed, progress=self._progress_of(manager))
             note = self._actual.note
+            said = f"{discreet(str(error), self._secrets)}{f'; {note}' if note else ''}"
+            self._tell("state", f"FAILED: {said}")
+            if isinstance(error, Fenced):
+                self._tell("fenced", said)
         self._log.error("failed: %s%s", discreet(str(error), self._secrets), f"; {note}" if note else "")
 
     def _failed(self, trace: str, *, is_fenced: bool) -> ActualState:
@@ -499,5 +552,6 @@ class Reconciler:
             if is_unwanted(self._desired, self._actual):
                 self._actual = ActualState(has_run=True)
                 self._log.info("stopped")
+                self._tell("state", "its job has ended")
             else:
                 self._change(has_manager=False)

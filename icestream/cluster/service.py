@@ -9,6 +9,7 @@ from __future__ import annotations
 import datetime as dt
 import logging
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields, replace
@@ -24,9 +25,10 @@ from icestream.api.errors import (
     NotFoundError,
     UnknownConnectorClass,
 )
-from icestream.api.history import Observer
+from icestream.api.history import Event, Observer
 from icestream.api.offset_admin import OffsetAdmin, OffsetEntry
 from icestream.api.status import JobStatus, Outage, Progress, State
+from icestream.cluster.change_events import ACTING_USER, changes
 from icestream.cluster.config_edits import (
     Changes,
     HiddenReport,
@@ -62,7 +64,7 @@ from icestream.cluster.views import (
 from icestream.logs import LoggerLevel, for_connector, masked
 
 if TYPE_CHECKING:
-    from icestream.jobs.letters.desk import LetterDesk
+    from icestream.jobs.letters.desk import LetterDesk, ReplayProgress
 
 _LOG = logging.getLogger(__name__)
 _READY = "Worker has completed startup and is ready to handle requests."
@@ -122,14 +124,22 @@ class ConnectorService:
         self._validator = Validator(worker_config, self._extras.deep_check, self._extras.resolve)
         self._loggers = LoggerLevels()
         self.inspection = Inspection(
-            self._job_config, self._extras.offsets, self._extras.dead_letters, self._extras.audit
+            self._job_config,
+            self._extras.offsets,
+            self._extras.dead_letters,
+            self._extras.audit,
+            self.tell,
         )
+        if self._extras.dead_letters is not None:
+            self._extras.dead_letters.when_over = self._replay_ended
         self._masks: dict[str, tuple[Config, Masks]] = {}
         self._changing = threading.Lock()
         self._has_configs = self._is_ready = False
         self._told_lost: list[str] = []
         self.history = self._extras.history
         self.observer: Observer = self._extras.observer or self.history
+        self._asked: dict[str, str] = {}
+        """Connectors that this worker changes just now, with the user who asked for it."""
         self.connectors = ConnectorRegistry(
             store,
             self._membership,
@@ -228,7 +238,9 @@ class ConnectorService:
     # What the store tells
 
     def connector_changed(self, name: str) -> None:
+        before = self.connectors.known.get(name)
         self.connectors.connector_changed(name)
+        self._tell_changes(name, before)
 
     def logger_changed(self, namespace: str, level: str) -> None:
         self._loggers.set_level(namespace, level)
@@ -441,11 +453,15 @@ class ConnectorService:
 
     def alter_offsets(self, name: str, entries: Sequence[OffsetEntry]) -> str:
         with self._changing, self._validator.job_config(self._stopped(name).config) as config:
-            return self._offset_admin().alter(name, config, entries)
+            answer = self._offset_admin().alter(name, config, entries)
+        self.tell(name, "offsets", f"offsets of {len(entries)} partitions were moved by hand")
+        return answer
 
     def reset_offsets(self, name: str) -> str:
         with self._changing, self._validator.job_config(self._stopped(name).config) as config:
-            return self._offset_admin().reset(name, config)
+            answer = self._offset_admin().reset(name, config)
+        self.tell(name, "offsets", "all offsets were reset by hand")
+        return answer
 
     def topics(self, name: str) -> list[str]:
         return self._status_store.topics(name)
@@ -468,6 +484,27 @@ class ConnectorService:
         self._membership.require_leader()
         self._store.set_logger(name, level)
         return []
+
+    # What is told
+
+    def tell(self, name: str, kind: str, text: str, user: str | None = None, **numbers: float) -> None:
+        """An event of a connector, of whoever asks now if nobody else is named."""
+        who = ACTING_USER.get() if user is None else user
+        at_ms = time.time_ns() // 1_000_000
+        self.observer.event(name, Event(at_ms, kind, text, who, numbers=numbers))
+
+    def _replay_ended(self, name: str, progress: ReplayProgress) -> None:
+        text = f"{progress.sent:,} of {progress.total:,} dead letters were sent again"
+        why = f": {progress.problem}" if progress.problem else ""
+        self.tell(name, "replay", text + why, records=progress.sent)
+
+    def _tell_changes(self, name: str, before: KnownConnector | None) -> None:
+        """What is new of a connector. Every worker hears of it: its owner tells, and whoever was asked."""
+        user, after = self._asked.pop(name, None), self.connectors.known.get(name)
+        if after is None or not self._is_ready or not (user is not None or self._membership.owns(name)):
+            return
+        for kind, text in changes(before.stored if before else None, after.stored):
+            self.tell(name, kind, text, user or "")
 
     # How
 
@@ -503,6 +540,7 @@ class ConnectorService:
         self._log(name).info("config %s", masked(validation.config))
         old = self._store.load().get(name)
         stored = StoredConnector(validation.config, target, old.restarts if old else 0)
+        self._asked[name] = ACTING_USER.get()
         self._store.put(name, stored)
         info = self.info(name)
         self.connectors.settle(name)
@@ -513,6 +551,7 @@ class ConnectorService:
         self._membership.require_leader()
         with self._changing:
             self._find(name, "Unknown connector {}")
+            self._asked[name] = ACTING_USER.get()
             self._store.put(name, replace(self._store.load()[name], target=target))
         self.connectors.settle(name)
 
@@ -520,6 +559,7 @@ class ConnectorService:
         with self._changing:
             self._find(name, "Connector {} not found")
             stored = self._store.load()[name]
+            self._asked[name] = ACTING_USER.get()
             self._store.put(name, replace(stored, restarts=stored.restarts + 1))
         self.connectors.settle(name)
 

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from icestream.api.batch import Batch, BatchResult, Counts
 from icestream.api.errors import (
@@ -38,11 +38,14 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from icestream.api.checkpoint import FoundCheckpoint
+    from icestream.api.maintenance import MaintenanceRun, MaintenanceStep
     from icestream.api.sink import Receipt
     from icestream.jobs.staging import StagedBatch
 
 _LOG = logging.getLogger(__name__)
-_MOST_NOTE = 500
+MOST_NOTE: Final = 500
+"""Characters: an error may quote a whole record."""
+_MOST_NAMES: Final = 10
 
 
 @dataclass
@@ -122,10 +125,31 @@ class BatchTelling:
             TargetCommit(name, rows=rows, seconds=self._clock() - began, outcome=outcome_of(error))
         )
 
-    def landed(self) -> None:
+    def landed(self, done: StagedBatch) -> None:
         """All targets have it; what may still fail is to tell Kafka so."""
         if self._now is not None:
             self._now.has_landed = True
+        for target, fields in done.new_fields.items():
+            if fields:
+                names = ", ".join(".".join(path) for path in list(fields)[:_MOST_NAMES])
+                more = f" and {len(fields) - _MOST_NAMES} more" if len(fields) > _MOST_NAMES else ""
+                text = f"{target} has columns for new fields of records: {names}{more}"
+                self.event("schema", text, about="add_column", columns=len(fields))
+
+    def maintained(self, run: MaintenanceRun) -> None:
+        """A target was maintained, or was to be."""
+        if not run.did_something:
+            return
+        did = [step for step in run.steps if step.did_something or step.error]
+        text = f"maintained {run.target}: {'; '.join(_step_text(step) for step in did)}"
+        self.event(
+            "maintenance",
+            text,
+            about="failed" if run.error else "done",
+            seconds=run.seconds,
+            files=sum(step.removed_files for step in run.steps),
+            bytes=sum(step.removed_bytes for step in run.steps),
+        )
 
     def ends(self, outcome: Outcome, note: str = "", lag_after: int | None = None) -> None:
         now, self._now = self._now, None
@@ -142,7 +166,7 @@ class BatchTelling:
                 stages=dict(now.stages),
                 targets=tuple(now.targets.values()),
                 lag_after=lag_after,
-                note="; ".join(part for part in (record.note, note[:_MOST_NOTE]) if part),
+                note="; ".join(part for part in (record.note, note[:MOST_NOTE]) if part),
             )
         )
 
@@ -174,10 +198,11 @@ class BatchTelling:
             note = "the targets had it when they were asked again"
             self._tell(replace(record, outcome=Outcome.COMMITTED, note=note))
 
-    def event(self, kind: str, text: str) -> None:
+    def event(self, kind: str, text: str, about: str = "", **numbers: float) -> None:
         at_ms = int(self._wall().timestamp() * 1000)
         try:
-            self._observer.event(self._connector, Event(at_ms, kind, text[:_MOST_NOTE]))
+            event = Event(at_ms, kind, text[:MOST_NOTE], about=about, numbers=numbers)
+            self._observer.event(self._connector, event)
         except Exception:  # an observer's edge
             _LOG.exception("nobody was told of an event", extra={"connector": self._connector})
 
@@ -196,6 +221,14 @@ class BatchTelling:
             self._observer.batch(self._connector, record)
         except Exception:  # an observer's edge: exactly-once does not depend on who looks
             _LOG.exception("nobody was told of a batch", extra={"connector": self._connector})
+
+
+def _step_text(step: MaintenanceStep) -> str:
+    if step.error:
+        return f"{step.name} failed: {step.error}"
+    moved = f" {step.before:,} {step.counted} are now {step.after:,}" if step.before != step.after else ""
+    removed = f", {step.removed_files:,} files removed" if step.removed_files else ""
+    return f"{step.name}{moved}{removed}{f', {step.note}' if step.note else ''}"
 
 
 def outcome_of(error: BaseException) -> Outcome:

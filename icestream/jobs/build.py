@@ -51,7 +51,8 @@ def manager_maker(
         place = job_place(plugin, config, worker)
         if place.has_process:
             order = job_order(name, plugin, config, worker, place)
-            return ProcessManager(order, ChildOptions(COMMAND, place.heartbeat_seconds), wake, places)
+            options = ChildOptions(COMMAND, place.heartbeat_seconds)
+            return ProcessManager(order, options, wake, places, observer=told)
         if isinstance(plugin, SinkPlugin):
             from icestream.jobs.build_sink import batch_runner, sink_manager
 
@@ -60,7 +61,7 @@ def manager_maker(
         from icestream.jobs.source_manager import source_manager
 
         assert isinstance(plugin, SourcePlugin)
-        return source_manager(name, plugin, config, worker)
+        return source_manager(name, plugin, config, worker, observer=told)
 
     return make
 

@@ -61,8 +61,11 @@ class ChildProcess:
         job: Message,
         wake: Callable[[], None],
         clock: Callable[[], float] = time.monotonic,
+        hear: Callable[[Message], None] = lambda message: None,
     ) -> None:
+        """`hear` gets what the job tells of batches and events, from the thread that watches."""
         self._options = options
+        self._hear = hear
         self._wake = wake
         self._clock = clock
         ours, theirs = socket.socketpair()
@@ -215,6 +218,9 @@ class ChildProcess:
         said = message["said"]
         if said == "wake":
             self._wake()
+            return
+        if said in ("batch", "event"):
+            self._hear(message)
             return
         with self._changed:
             waiting = fact(Waiting, message.get("waiting"))

@@ -21,9 +21,11 @@ from typing import Any, Final
 
 from icestream import logs
 from icestream.api.errors import IcestreamError
+from icestream.api.history import BatchRecord, Event, Observer
 from icestream.api.manager import MakeManager, Manager
 from icestream.api.status import Progress
 from icestream.jobs.process_wire import Channel, Message, follow_levels, plain, plain_error
+from icestream.observers import Observers
 from icestream.waits import oldest_wait
 
 _LOG = logging.getLogger(__name__)
@@ -33,7 +35,10 @@ _SILENCE_SECONDS: Final = 300.0
 _OOM_SCORE: Final = 500
 """The kernel ends a job before its worker."""
 
-PrepareMaker = Callable[[Mapping[str, str]], MakeManager]
+_TELL_SECONDS: Final = 2.0
+"""For what the worker has not heard yet of the last batch, at the end."""
+
+PrepareMaker = Callable[[Mapping[str, str], Observer], MakeManager]
 
 
 def serve_worker(descriptor: int, prepare: PrepareMaker | None = None) -> None:
@@ -52,15 +57,31 @@ def serve_worker(descriptor: int, prepare: PrepareMaker | None = None) -> None:
         JobProcess(channel, order, prepare or _maker).run()
 
 
-def _maker(worker: Mapping[str, str]) -> MakeManager:
+def _maker(worker: Mapping[str, str], observer: Observer) -> MakeManager:
     from icestream.jobs.build import manager_maker
 
-    return manager_maker(worker)
+    return manager_maker(worker, observer=observer)
 
 
 def _be_the_first_to_go() -> None:
     with contextlib.suppress(OSError):
         Path("/proc/self/oom_score_adj").write_text(str(_OOM_SCORE))
+
+
+class _Wire:
+    """Tells the worker, whose observers hear it. Called aside: a worker that does not listen stops no job."""
+
+    def __init__(self, channel: Channel) -> None:
+        self._channel = channel
+
+    def batch(self, connector: str, record: BatchRecord) -> None:
+        self._channel.send({"said": "batch", "record": plain(record)})
+
+    def event(self, connector: str, event: Event) -> None:
+        self._channel.send({"said": "event", "event": plain(event)})
+
+    def forget(self, connector: str) -> None:
+        """The worker knows."""
 
 
 class JobProcess:
@@ -71,6 +92,9 @@ class JobProcess:
         self._order = order
         self._prepare = prepare
         self._manager: Manager | None = None
+        self._observers = Observers(_Wire(channel))
+        self._partitions: tuple[object, ...] = ()
+        """Those of the last progress that was told."""
         self._turns: queue.SimpleQueue[str] = queue.SimpleQueue()
         self._controls: queue.Queue[str] = queue.Queue()
         self._is_cancelled = False
@@ -121,24 +145,34 @@ class JobProcess:
             except Exception as error:  # whatever it is, the worker decides
                 if not isinstance(error, IcestreamError):
                     _LOG.error("a turn failed", exc_info=error, extra=self._context())
-                self._say("failed", error=plain_error(error), progress=plain(self._progress()))
+                self._say("failed", error=plain_error(error), progress=self._told_progress())
             else:
-                self._say("ticked", pause=pause, progress=plain(self._progress()))
+                self._say("ticked", pause=pause, progress=self._told_progress())
         if self._manager is not None:
             try:
                 self._manager.close()
             except Exception as error:  # the job has ended anyway
                 _LOG.warning("was not closed in order: %s", error, extra=self._context())
+        self._observers.settle(_TELL_SECONDS)
 
     def _ready_manager(self) -> Manager:
         if self._manager is None:
-            make = self._prepare(self._order["worker"])
+            make = self._prepare(self._order["worker"], self._observers)
             manager = make(self._order["name"], self._order["config"], lambda: self._say("wake"))
             # In this order: whoever cancels from now on finds it, and who did before is seen.
             self._manager = manager
             if self._is_cancelled:
                 manager.cancel()
         return self._manager
+
+    def _told_progress(self) -> Message:
+        """Without the partitions if they are as they were: there may be a thousand of them."""
+        progress = self._progress()
+        told: Message = plain(progress)
+        if progress.partitions is self._partitions:
+            del told["partitions"]
+        self._partitions = progress.partitions
+        return told
 
     def _progress(self) -> Progress:
         return self._manager.progress if self._manager is not None else Progress()

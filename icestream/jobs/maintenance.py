@@ -60,7 +60,10 @@ class MaintenanceSchedule:
         aside: Callable[[Callable[[], None]], None],
         wake: Callable[[], None] = lambda: None,
         context: Mapping[str, str] | None = None,
+        told: Callable[[MaintenanceRun], None] = lambda run: None,
     ) -> None:
+        """`told` hears of every run, in its thread."""
+        self._told = told
         self._rhythm = rhythm
         self._maintainer = maintainer
         self._clock = clock
@@ -139,6 +142,8 @@ class MaintenanceSchedule:
                 self._runs[name] = done.shown()
                 self.shown = tuple(self._runs.values())[-_MOST_SHOWN:]
             self._is_busy = False
+        if done is not None:
+            self._told(done)
         if done is not None and done.did_something:
             _log.info("maintained %s in %.2f s", name, done.seconds, extra=self._context)
         self._wake()

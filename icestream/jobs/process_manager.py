@@ -12,12 +12,13 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Final
 
 from icestream.api.config import Config
 from icestream.api.connector import ConnectorPlugin
 from icestream.api.errors import Cancelled, EngineUnavailable
+from icestream.api.history import BatchRecord, Event, NobodyLooks, Observer, Outcome
 from icestream.api.sink import SinkPlugin
 from icestream.api.status import Progress
 from icestream.jobs.child_process import ChildEnded, ChildOptions, ChildProcess
@@ -120,7 +121,10 @@ class ProcessManager:
         wake: Callable[[], None],
         places: Places | None = None,
         clock: Callable[[], float] = time.monotonic,
+        observer: Observer | None = None,
     ) -> None:
+        self._observer = observer or NobodyLooks()
+        self._under_way: BatchRecord | None = None
         self._order = order
         self._options = options
         self._wake = wake
@@ -141,7 +145,10 @@ class ProcessManager:
             reply = child.ask("tick")
         except ChildEnded as ended:
             raise self._lost(child, str(ended)) from None
-        self.progress = fact(Progress, reply["progress"])
+        told: Progress = fact(Progress, reply["progress"])
+        if "partitions" not in reply["progress"]:
+            told = replace(told, partitions=self.progress.partitions)
+        self.progress = told
         if reply["said"] == "failed":
             raise raised_error(reply["error"])
         return float(reply["pause"])
@@ -182,7 +189,7 @@ class ProcessManager:
 
     def _started(self) -> ChildProcess:
         try:
-            child = ChildProcess(self._options, self._order.message(), self._wake)
+            child = ChildProcess(self._options, self._order.message(), self._wake, hear=self._hear)
         except OSError as error:
             reason = error.strerror or str(error)
             raise EngineUnavailable(f"a process for the job cannot be started: {reason}") from error
@@ -193,9 +200,23 @@ class ProcessManager:
             child.cancel()
         return child
 
+    def _hear(self, message: Message) -> None:
+        """What the job in the process tells of itself, in its order."""
+        if message["said"] == "event":
+            self._observer.event(self._order.name, fact(Event, message["event"]))
+            return
+        record: BatchRecord = fact(BatchRecord, message["record"])
+        self._under_way = None if record.is_over else record
+        self._observer.batch(self._order.name, record)
+
     def _lost(self, child: ChildProcess, how: str) -> Exception:
         self._child = None
         child.close()
+        under_way, self._under_way = self._under_way, None
+        if under_way is not None:
+            outcome = Outcome.CANCELLED if self._is_cancelled else Outcome.UNAVAILABLE
+            note = f"the process of the job {how}; if it had committed, the next one finds it"
+            self._observer.batch(self._order.name, replace(under_way, outcome=outcome, note=note))
         self._last_end = how
         self._damper.ended(child.started_at, self._clock())
         if self._is_cancelled:

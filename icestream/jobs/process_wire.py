@@ -9,6 +9,8 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import datetime as dt
+import enum
+import functools
 import json
 import logging
 import socket
@@ -111,8 +113,10 @@ def fact(kind: Any, value: Any) -> Any:
     if origin in (typing.Union, types.UnionType):
         return fact(next(part for part in parts if part is not types.NoneType), value)
     if dataclasses.is_dataclass(kind):
-        hints = typing.get_type_hints(kind)
+        hints = _hints(typing.cast("type", kind))
         return kind(**{name: fact(hints[name], item) for name, item in value.items()})  # type: ignore[operator]
+    if isinstance(kind, type) and issubclass(kind, enum.Enum):
+        return kind(value)
     if kind is dt.datetime:
         return dt.datetime.fromisoformat(value)
     if origin is tuple:
@@ -120,6 +124,11 @@ def fact(kind: Any, value: Any) -> Any:
     if isinstance(value, dict) and len(parts) == 2:
         return {key: fact(parts[1], item) for key, item in value.items()}
     return value
+
+
+@functools.lru_cache(maxsize=32)
+def _hints(kind: type) -> dict[str, Any]:
+    return typing.get_type_hints(kind)
 
 
 # -- errors --

@@ -103,14 +103,21 @@ class SinkManager:
         self._failed_commits = 0
         """In a row."""
         self._sweeps = SweepSchedule(job.name, clock, wall, aside)
+        self._telling = BatchTelling(job.name, observer or NobodyLooks(), clock, wall)
         self._maintenance = MaintenanceSchedule(
-            job.maintenance, maintainer, clock, wall, aside, wake, {"connector": job.name}
+            job.maintenance,
+            maintainer,
+            clock,
+            wall,
+            aside,
+            wake,
+            {"connector": job.name},
+            self._telling.maintained,
         )
         self._schedule = schedule_of(job)
         self._read_times = ReadTimes()
         self._asked = AskedEnds()
         self._lags = LagWatch()
-        self._telling = BatchTelling(job.name, observer or NobodyLooks(), clock, wall)
         self.progress = Progress(interval_ms=int(job.limits.interval * 1000))
         """How far the job is; replaced as a whole, so other threads may read it."""
 
@@ -286,7 +293,7 @@ class SinkManager:
         self._telling.staged(staged, self._valid_through(staged), has_queue=has_queue)
         with self._maintenance.turn, self._telling.stage("commit"):
             receipts = self._commit(staged, resume)
-        self._telling.landed()
+        self._telling.landed(staged)
         with self._telling.stage("publish"):
             self._publisher.publish(
                 batch.id,

@@ -24,6 +24,7 @@ from icestream.api.errors import (
     RetriableError,
     SourceUnavailable,
 )
+from icestream.api.history import NobodyLooks, Observer
 from icestream.api.offset_admin import OffsetEntry
 from icestream.api.source import Source, SourceBatch, SourcePlugin
 from icestream.api.source_settings import SOURCE_CONNECTOR
@@ -32,6 +33,7 @@ from icestream.deadlines import Overdue, started
 from icestream.jobs.offset_formats import offset_key
 from icestream.jobs.source_offsets import OffsetLocation
 from icestream.jobs.source_records import ConvertedBatch, SourcePath, source_path_from
+from icestream.jobs.source_telling import SourceTelling
 from icestream.jobs.source_writers import SourceWriter, open_writer
 from icestream.records.records import Failure
 from icestream.waits import waiting_for
@@ -62,6 +64,7 @@ def source_manager(
     config: Config,
     worker: Mapping[str, str],
     reached: Callable[[str], None] = lambda point: None,
+    observer: Observer | None = None,
 ) -> SourceManager:
     location = OffsetLocation(name, worker, config)
     common = SOURCE_CONNECTOR.parse({**config, "name": name})
@@ -77,7 +80,9 @@ def source_manager(
     )
     sources = [plugin.open(task) for task in tasks]
     path = source_path_from(config)
-    return SourceManager(job, sources, path, lambda: open_writer(location, reached), reached=reached)
+    return SourceManager(
+        job, sources, path, lambda: open_writer(location, reached), reached=reached, observer=observer
+    )
 
 
 class SourceManager:
@@ -94,7 +99,9 @@ class SourceManager:
         clock: Callable[[], float] = time.monotonic,
         wall: Callable[[], dt.datetime] = lambda: dt.datetime.now(dt.UTC),
         reached: Callable[[str], None] = lambda point: None,
+        observer: Observer | None = None,
     ) -> None:
+        self._telling = SourceTelling(job.name, len(sources), observer or NobodyLooks(), clock, wall)
         self._job = job
         self._sources = sources
         self._path = path
@@ -114,14 +121,17 @@ class SourceManager:
         try:
             writer = self._opened()
             found, errors = self._read() if writer.has_room else ([], [])
+            began = self._clock()
             for converted, after in found:
                 self._send(writer, converted, after)
+            self._telling.sent(self._clock() - began)
             if self._is_commit_due(now=not found or bool(errors)):
                 self._commit(writer)
             if errors:
                 # What the other tasks read has been sent by now.
                 raise self._worst(errors)
-        except BaseException:
+        except BaseException as error:
+            self._telling.gave_up(error)
             self._give_up()
             raise
         return 0.0 if found else _POLL_SECONDS
@@ -172,7 +182,9 @@ class SourceManager:
         found, errors = [], []
         for task, result in enumerate(self._reads()):
             try:
+                began = self._clock()
                 batch = result()
+                self._telling.has_read(self._clock() - began)
                 if batch is not None:
                     self._reached("read")
                     found.append((self._converted(batch), batch.after))
@@ -190,7 +202,9 @@ class SourceManager:
         return [partial(_awaited, result, task) for task, result in enumerate(results)]
 
     def _converted(self, batch: SourceBatch) -> ConvertedBatch:
+        began = self._clock()
         converted = self._path.convert(batch.records)
+        self._telling.converted(batch, converted, self._clock() - began)
         if converted.failed:
             self._set_aside(list(converted.failed.values()))
         return converted
@@ -227,9 +241,11 @@ class SourceManager:
     def _commit(self, writer: SourceWriter) -> None:
         if not self._unsaved:
             return
+        began = self._clock()
         if not writer.commit(list(self._unsaved.values())):
             self.progress = replace(self.progress, warnings=(_WAITING,))
             return
+        self._telling.committed(self._clock() - began)
         self._unsaved = {}
         self._committed_at = self._clock()
         self.progress = replace(

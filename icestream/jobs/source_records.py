@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import time
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -21,10 +22,13 @@ _KEY, _VALUE, _HEADER = "KEY_CONVERTER", "VALUE_CONVERTER", "HEADER_CONVERTER"
 
 @dataclass
 class ConvertedBatch:
-    """What becomes of a batch; records that a transform drops are in neither."""
+    """What becomes of a batch: each of its records is in one of these."""
 
     outgoing: list[OutgoingColumns] = field(default_factory=list)
     failed: dict[int, Failure] = field(default_factory=dict)
+    dropped: Mapping[int, str] = field(default_factory=dict)
+    """Row → alias of the transform that dropped it."""
+    transform_seconds: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -38,8 +42,10 @@ class SourcePath:
 
     def convert(self, groups: Sequence[Records]) -> ConvertedBatch:
         """Raises what a converter raises that cannot reach its registry."""
+        began = time.perf_counter()
         outcome = self.chain.run(groups)
-        converted = ConvertedBatch()
+        seconds = time.perf_counter() - began
+        converted = ConvertedBatch(dropped=outcome.dropped, transform_seconds=seconds)
         converted.failed.update(outcome.failed)
         by_topic: dict[str, list[_Written]] = {}
         for records in outcome.records:

@@ -52,6 +52,8 @@ class StagedBatch:
     """How often it was run: new columns take another one."""
     times: TaskTimes = field(default_factory=TaskTimes)
     """Of all its runs."""
+    new_fields: Mapping[str, Mapping[Path, pa.DataType]] = field(default_factory=dict)
+    """What each target gets columns for with this batch."""
 
     def staged(self, target: str) -> Staged:
         return self.result.staged.get(target, Staged())
@@ -92,7 +94,7 @@ def stage(
         plan = SinkPlan(sink.writer, tasks, sink.routing, absent or {}, may_leave, sink.whole_partitions)
         result = _run(runner, batch, targets, plan)
         times += result.times
-        done = StagedBatch(batch, result, targets, plans, run, times)
+        done = StagedBatch(batch, result, targets, plans, run, times, fields)
         if done.result.overflow:
             return done
         if done.result.unknown_targets:

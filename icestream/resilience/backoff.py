@@ -73,6 +73,13 @@ class Backoff:
         wait = exponential(limits.first, limits.longest, self._failures)
         return wait * (1 - self._chance() / 2)
 
+    def gives_up_in(self, *, is_outage: bool) -> float | None:
+        """How many seconds more are tried; None: for as long as it takes, or as often as was allowed."""
+        limit = self._limits.outage_seconds if is_outage else self._limits.seconds
+        if self._since is None or math.isinf(limit):
+            return None
+        return max(0.0, self._since + limit - self._clock())
+
     def succeeded(self) -> None:
         self._since = None
         self._failures = self._outages = 0

@@ -20,6 +20,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from icestream.api.errors import PreconditionError
+from icestream.cluster.change_events import ACTING_USER
 from icestream.cluster.rest_settings import RestConfig
 from icestream.cluster.rest_tls import Tls
 from icestream.kafka.keystores import Identity
@@ -105,6 +106,8 @@ class BasicAuthentication:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if self._knows(scope, Headers(scope=scope).get("authorization", "")):
+            # Seen by whatever this request does, also in the threads of handlers.
+            ACTING_USER.set(scope[USER])
             await self._app(scope, receive, send)
             return
         kind = "text/plain" if scope["method"] == "OPTIONS" else "application/json"

@@ -16,9 +16,10 @@ import threading
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+from icestream.api.history import Observer
 from icestream.api.manager import MakeManager, Manager
 from icestream.jobs.build_sink import sink_manager
-from icestream.jobs.job_process import serve_worker
+from icestream.jobs.job_process import PrepareMaker, serve_worker
 from icestream.jobs.worker_resources import WorkerResources
 from icestream.pipeline.record_path import RecordSettings
 from tests.crashes.faults import Fault, Faults, say
@@ -53,8 +54,8 @@ def next_fault(spec: Path) -> tuple[str, str]:
     raise AssertionError
 
 
-def prepare(spec: Path) -> Callable[[Mapping[str, str]], MakeManager]:
-    def maker(worker: Mapping[str, str]) -> MakeManager:
+def prepare(spec: Path) -> PrepareMaker:
+    def maker(worker: Mapping[str, str], observer: Observer) -> MakeManager:
         def make(name: str, config: Mapping[str, str], wake: Callable[[], None]) -> Manager:
             who, point = next_fault(spec)
             say("child", os.getpid(), who, point)
@@ -63,7 +64,8 @@ def prepare(spec: Path) -> Callable[[Mapping[str, str]], MakeManager]:
             spoil_catalog(opened(dict(config)), faults)
             kafka = {"bootstrap.servers": worker["bootstrap.servers"]}
             runner = InThisProcess(kafka, RecordSettings.of(config))
-            return sink_manager(name, config, worker, runner, faults.reached, WorkerResources(), wake)
+            shared = WorkerResources()
+            return sink_manager(name, config, worker, runner, faults.reached, shared, wake, observer)
 
         return make
 

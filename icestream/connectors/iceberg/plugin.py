@@ -13,6 +13,7 @@ from icestream.api.config import Config, ConfigDef, subset
 from icestream.api.connector import JavaClass, Probe, SparkCatalog
 from icestream.api.environment_job import EnvironmentJob
 from icestream.api.errors import Problem
+from icestream.api.history import Observer
 from icestream.api.maintenance import Maintainer
 from icestream.api.manager import Manager
 from icestream.api.place_addresses import place_address
@@ -152,10 +153,10 @@ class IcebergPlugin(SinkPlugin):
 
         config = IcebergJobConfig.from_environment(environ)
 
-        def make(wake: Callable[[], None]) -> Manager:
+        def make(wake: Callable[[], None], observer: Observer) -> Manager:
             from icestream.connectors.iceberg.coordinator.job_manager import IcebergJobManager
 
-            return IcebergJobManager(config, wake)
+            return IcebergJobManager(config, wake, observer=observer)
 
         about = f"the Java workers of group '{config.group_id}', by topic '{config.control_topic}'"
         return EnvironmentJob(config.job_id, make, about, config.warnings, config.secrets)

@@ -99,6 +99,8 @@ class LetterDesk:
         self._clock = clock
         self._lock = threading.Lock()
         self._replays: dict[str, ReplayProgress] = {}
+        self.when_over: Callable[[str, ReplayProgress], None] = lambda name, progress: None
+        """Told of the end of every replay, in its thread."""
 
     def page(self, name: str, config: Config, wanted: DeadLetterFilter, cursor: str | None) -> LetterPage:
         """The newest 10,000 dead letters before the cursor, or as many as can be read in five seconds."""
@@ -183,6 +185,7 @@ class LetterDesk:
             raise
         finally:
             self._note(name, lambda was: replace(was, is_over=True, problem=problem))
+            self.when_over(name, self._replays[name])
 
     def _note(self, name: str, change: Callable[[ReplayProgress], ReplayProgress]) -> None:
         with self._lock:

@@ -39,7 +39,7 @@ class Running:
 
     def __init__(self, manager: Turns, secrets: Mapping[str, str]) -> None:
         self.manager = manager
-        self.shell = JobShell(EnvironmentJob("orders", lambda wake: manager, secrets=secrets))
+        self.shell = JobShell(EnvironmentJob("orders", lambda wake, observer: manager, secrets=secrets))
         self.told = threading.Event()
         self.failure: list[Exception] = []
         self.http = _served({"HTTP_HOST": "127.0.0.1", "HTTP_PORT": 0}, self.shell.answers())

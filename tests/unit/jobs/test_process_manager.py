@@ -26,7 +26,7 @@ from icestream.api.errors import (
     RetriableError,
     SinkUnavailable,
 )
-from icestream.api.history import PartitionLag
+from icestream.api.history import BatchRecord, Event, Outcome, PartitionLag
 from icestream.api.status import Progress, Waiting
 from icestream.jobs import child_process
 from icestream.jobs.child_process import ChildOptions
@@ -34,18 +34,25 @@ from icestream.jobs.process_manager import JobOrder, Places, ProcessManager, Sta
 from icestream.jobs.process_wire import fact, plain, plain_error, raised_error
 from icestream.traces import shown_trace
 from icestream.waits import oldest_wait
+from tests.unit.jobs.managed_sink import Told
+from tests.unit.jobs.toy_job import FULL
 
 TOY = (sys.executable, "-m", "tests.unit.jobs.toy_job")
 Make = Callable[..., ProcessManager]
 
 
 @pytest.fixture
-def make() -> Iterator[Make]:
+def told() -> Told:
+    return Told()
+
+
+@pytest.fixture
+def make(told: Told) -> Iterator[Make]:
     made: list[ProcessManager] = []
 
     def started(turn: str, heartbeat: float = 60.0, wake: Callable[[], None] = lambda: None, **more: str):
         order = JobOrder("toy", {"turn": turn, **more}, {})
-        made.append(ProcessManager(order, ChildOptions(TOY, heartbeat), wake))
+        made.append(ProcessManager(order, ChildOptions(TOY, heartbeat), wake, observer=told))
         return made[-1]
 
     yield started
@@ -289,3 +296,34 @@ def test_a_process_that_cannot_be_started_is_an_outage() -> None:
     with pytest.raises(SinkUnavailable, match="a process for the job cannot be started: No such file"):
         manager.tick()
     manager.close()
+
+
+def test_batches_and_events_cross_the_border_in_order_and_whole(make: Make, told: Told) -> None:
+    assert [field.name for field in fields(FULL) if getattr(FULL, field.name) == field.default] == []
+    manager = make("well", tells="end")
+    manager.tick()
+    wait_for(lambda: len(told.batches) == 2)
+    assert told.events == [Event(5, "retry", "again", about="kafka", numbers={"seconds": 2.0})]
+    assert told.batches == [BatchRecord("b1", 7, Outcome.UNDER_WAY, planned=9), FULL]
+
+
+def test_a_batch_whose_process_dies_is_over(make: Make, told: Told) -> None:
+    manager = make("well", tells="begin")
+    manager.tick()
+    wait_for(lambda: len(told.batches) == 1)
+    os.kill(pid_of(manager), signal.SIGKILL)
+    with pytest.raises(SinkUnavailable):
+        for _ in range(1_000):
+            manager.tick()
+    last = told.batches[-1]
+    assert (last.outcome, last.planned) == (Outcome.UNAVAILABLE, 9)
+    assert last.note.startswith("the process of the job was killed by SIGKILL")
+
+
+def test_partitions_that_are_as_they_were_are_not_told_again(make: Make) -> None:
+    manager = make("well", partitions="2")
+    manager.tick()
+    first = manager.progress.partitions
+    assert [one.end for one in first] == [0, 1]
+    manager.tick()
+    assert manager.progress.partitions is first

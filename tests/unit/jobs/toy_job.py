@@ -12,20 +12,51 @@ from collections.abc import Callable, Mapping
 
 from icestream.api import errors
 from icestream.api.errors import Cancelled, ConfigError, Problem
+from icestream.api.history import BatchRecord, Event, Observer, Outcome, PartitionLag, TargetCommit
 from icestream.api.status import Progress
 from icestream.jobs.job_process import serve_worker
 from icestream.waits import waiting_for
 
+FULL = BatchRecord(
+    "b1",
+    7,
+    Outcome.COMMITTED,
+    1.5,
+    9,
+    9,
+    6,
+    {"VALUE_CONVERTER": 1},
+    {"old": 2},
+    100,
+    3,
+    {"t": 11},
+    12,
+    2,
+    0.75,
+    {"read": 0.5, "commit": 0.25},
+    (TargetCommit("ns.t", "17", 6, 0.25, (10, 20), Outcome.COMMITTED),),
+    1,
+    "a note",
+)
+"""A fact for every field."""
+
 
 class Toy:
-    def __init__(self, config: Mapping[str, str], wake: Callable[[], None]) -> None:
+    def __init__(self, config: Mapping[str, str], wake: Callable[[], None], observer: Observer) -> None:
         self.config, self.wake = config, wake
+        self.observer = observer
+        number = int(config.get("partitions", "0"))
+        self.partitions = tuple(PartitionLag("t", one, 0, one) for one in range(number))
         self.progress = Progress()
         self.cancelled = threading.Event()
 
     def tick(self) -> float:
-        self.progress = Progress(lag=3, batches=self.progress.batches + 1, topics=("a", "b"))
+        self.progress = Progress(
+            lag=3, batches=self.progress.batches + 1, topics=("a", "b"), partitions=self.partitions
+        )
         turn = self.config["turn"]
+        if "tells" in self.config:
+            self.tell(self.progress.batches)
         if turn == "die":
             os.kill(os.getpid(), signal.SIGKILL)
         elif turn == "exit":
@@ -54,6 +85,14 @@ class Toy:
             self.progress = Progress(rows=logging.getLogger(self.config["level"]).getEffectiveLevel())
         return 0.5
 
+    def tell(self, number: int) -> None:
+        """Of a batch, which is over at the next turn."""
+        event = Event(5, "retry", "again", about="kafka", numbers={"seconds": 2.0})
+        self.observer.event("toy", event)
+        self.observer.batch("toy", BatchRecord(f"b{number}", 7, Outcome.UNDER_WAY, planned=9))
+        if self.config["tells"] == "end":
+            self.observer.batch("toy", FULL)
+
     def cancel(self) -> None:
         self.cancelled.set()
 
@@ -67,4 +106,4 @@ class Toy:
 
 
 if __name__ == "__main__":
-    serve_worker(int(sys.argv[-1]), lambda worker: lambda name, config, wake: Toy(config, wake))
+    serve_worker(int(sys.argv[-1]), lambda worker, told: lambda name, config, wake: Toy(config, wake, told))

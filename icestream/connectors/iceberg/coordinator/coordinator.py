@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 from icestream.api.errors import FatalError, SourceUnavailable
+from icestream.api.history import NobodyLooks, Observer
 from icestream.api.offsets import Offsets, Partition
 from icestream.api.status import Progress
 from icestream.connectors.iceberg.coordinator import table_commits
@@ -31,6 +32,7 @@ from icestream.connectors.iceberg.coordinator.events import (
 )
 from icestream.connectors.iceberg.coordinator.rounds import JobCommitState, Round, SourceState
 from icestream.connectors.iceberg.coordinator.table_commits import JavaJob, Outcome, TableCommits
+from icestream.connectors.iceberg.coordinator.telling import RoundTelling
 from icestream.kafka.topic_follower import TopicRecord
 
 _log = logging.getLogger(__name__)
@@ -88,7 +90,11 @@ class Coordinator:
         clock: Callable[[], float],
         wall: Callable[[], dt.datetime],
         reached: Callable[[str], None] = lambda point: None,
+        observer: Observer | None = None,
+        name: str = "",
     ) -> None:
+        """`name`: under which the observer is told."""
+        self._telling = RoundTelling(name or job.group, observer or NobodyLooks(), clock, wall)
         self._job = job
         self._pace = pace
         self._open_control = open_control
@@ -115,7 +121,8 @@ class Coordinator:
         """One turn. Returns how many seconds may pass before the next."""
         try:
             return self._turn()
-        except BaseException:
+        except BaseException as error:
+            self._telling.gave_up(error)
             self._reset()
             raise
 
@@ -214,6 +221,7 @@ class Coordinator:
             uuid.uuid4(), began, now, source, expected, sent=now, looked=now, control_ends=control.ends()
         )
         self._write(control, [StartCommit(self._state.round.commit_id)], Offsets({}))
+        self._telling.begins(str(self._state.round.commit_id), waiting)
         self._reached("started")
 
     def _rest(self, control: ControlTopic) -> None:
@@ -275,6 +283,7 @@ class Coordinator:
         commit_id = round_.commit_id if round_ else uuid.uuid4()
         positions = dict(control.positions)
         facts = table_commits.Round(commit_id, positions, through)
+        self._telling.commits(str(commit_id))
         outcomes = self._tables.commit(facts, state.waiting, control.prove, self._reached)
         self._reached("committed")
         landed = [one for one in outcomes if one.failure is None]
@@ -289,6 +298,7 @@ class Coordinator:
         self._write(control, [*told, CommitComplete(commit_id, through)], self._told)
         self._reached("told")
         self._note(outcomes)
+        self._telling.committed(outcomes, through, self.progress.lag)
 
     def _watermark(self, positions: Mapping[int, int]) -> Offsets:
         lowest = self._state.low_watermark(positions)

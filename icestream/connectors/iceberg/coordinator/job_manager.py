@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable
 
 from icestream.api.errors import Cancelled
+from icestream.api.history import Observer
 from icestream.api.status import Progress
 from icestream.connectors.iceberg.catalogs.opening import open_catalog
 from icestream.connectors.iceberg.coordinator.coordinator import Coordinator, Pace
@@ -37,6 +38,7 @@ class IcebergJobManager:
         config: IcebergJobConfig,
         wake: Callable[[], None] = lambda: None,
         reached: Callable[[str], None] = lambda point: None,
+        observer: Observer | None = None,
     ) -> None:
         self._config = config
         self._admin = client_settings(config.kafka, "admin")
@@ -71,6 +73,8 @@ class IcebergJobManager:
             time.monotonic,
             lambda: dt.datetime.now(dt.UTC),
             reached,
+            observer,
+            config.job_id,
         )
 
     @property

@@ -104,6 +104,8 @@ class Outcome:
     files: int = 0
     rows: int = 0
     failure: RetriableError | None = None
+    file_bytes: Sequence[int] = ()
+    """The size of each file."""
 
 
 @dataclass(frozen=True)
@@ -228,7 +230,10 @@ class TableCommits:
             prepared.reference,
             extra={"commit": str(round_.commit_id)},
         )
-        return Outcome(prepared.reference, prepared.envelopes, snapshot, len(prepared.files), rows)
+        sizes = [file.file_size_in_bytes for file in prepared.files]
+        return Outcome(
+            prepared.reference, prepared.envelopes, snapshot, len(prepared.files), rows, file_bytes=sizes
+        )
 
     def _append(self, prepared: _Prepared, round_: Round) -> int:
         job, reference, table = self._job, prepared.reference, prepared.table
