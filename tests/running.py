@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Protocol
 
+from icestream.api.history import Observer
 from icestream.api.manager import MakeManager
 from icestream.api.status import JobStatus
 from icestream.cluster.desired_state import DesiredState
@@ -16,10 +17,18 @@ _PATIENCE = 60.0
 
 
 class RunningConnector:
-    def __init__(self, make: MakeManager, name: str, config: Mapping[str, str], *, paused: bool) -> None:
+    def __init__(
+        self,
+        make: MakeManager,
+        name: str,
+        config: Mapping[str, str],
+        *,
+        paused: bool,
+        observer: Observer | None = None,
+    ) -> None:
         target = TargetState.PAUSED if paused else TargetState.STARTED
         self._desired = DesiredState(1, config, target)
-        self._reconciler = Reconciler(name, lambda: make)
+        self._reconciler = Reconciler(name, lambda: make, observer=observer)
         self._reconciler.set_desired(self._desired)
 
     def pause(self) -> None:
@@ -45,13 +54,13 @@ class StartConnector(Protocol):
     def __call__(self, name: str, config: Mapping[str, str], *, paused: bool) -> RunningConnector: ...
 
 
-def connector_starter(worker: Mapping[str, str]) -> StartConnector:
+def connector_starter(worker: Mapping[str, str], observer: Observer | None = None) -> StartConnector:
     """Starts connectors as a worker with this config does."""
     from icestream.jobs.build import manager_maker
 
-    make = manager_maker(worker)
+    make = manager_maker(worker, observer=observer)
 
     def start(name: str, config: Mapping[str, str], *, paused: bool) -> RunningConnector:
-        return RunningConnector(make, name, config, paused=paused)
+        return RunningConnector(make, name, config, paused=paused, observer=observer)
 
     return start

@@ -68,6 +68,28 @@ class TopicCounts:
 
 
 @dataclass(frozen=True)
+class TableCommit:
+    """One commit of a target, as the target itself remembers it; None is what it does not tell."""
+
+    target: str
+    id: str
+    """Such as a snapshot id, a version, or the number of an entry."""
+    at_ms: int
+    operation: str = ""
+    files: int | None = None
+    """Added by it."""
+    rows: int | None = None
+    bytes: int | None = None
+    rejected: int | None = None
+    filtered: int | None = None
+    valid_through_ms: int | None = None
+    commit: str = ""
+    """The id of the batch."""
+    is_ours: bool = True
+    """Whether the connector has made it, and not another job, maintenance, or somebody by hand."""
+
+
+@dataclass(frozen=True)
 class BatchRecord:
     """One batch, from its plan to its end. The same `id` is told again when it has ended."""
 

@@ -20,6 +20,7 @@ from icestream.api.config import Config
 from icestream.api.connector import ConnectorPlugin
 from icestream.api.environment_job import EnvironmentJob
 from icestream.api.errors import FatalError
+from icestream.api.history import TableCommit
 from icestream.api.maintenance import Maintainer, MaintenanceRhythm
 from icestream.api.offsets import NOTHING, Offsets, Partition
 from icestream.api.topics_file import TopicsFileRules
@@ -239,6 +240,10 @@ class Target(Protocol):
     def sweep(self, landed: str, now: dt.datetime) -> int:
         """Remove what batches that died have left behind, and tell how much; `landed` is the last commit."""
         return 0
+
+    def commits(self, most: int) -> Sequence[TableCommit]:
+        """Its last commits, the newest first, whoever made them; empty: it remembers none."""
+        return ()
 
     def audit(self) -> TargetAudit:
         """What `verify` may hold against the checkpoint."""

@@ -92,6 +92,7 @@ def extras(config: WorkerConfig, plane: DataPlane, cluster_id: ClusterId) -> Ext
     from icestream.cluster.service import Extras
     from icestream.jobs.build import offset_admin
     from icestream.jobs.letters.desk import LetterDesk
+    from icestream.jobs.target_commits import target_commits
 
     def audit(name: str, connector: Config, deep: bool) -> list[TargetVerdict]:
         from icestream.jobs.verdicts import verdicts
@@ -111,6 +112,7 @@ def extras(config: WorkerConfig, plane: DataPlane, cluster_id: ClusterId) -> Ext
         patience=Patience(stop=max(config.stop_timeout, 1.0)),
         life=life_limits(config.raw),
         notice=config.rest.exposure or "",
+        target_commits=target_commits,
         history=history,
         observer=plane.observers,
     )

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from icestream.api.errors import BadOffsets, NotFoundError
+from icestream.api.history import TableCommit
 from icestream.api.offset_admin import OffsetAdmin, OffsetEntry, PartitionPosition
 
 if TYPE_CHECKING:
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
 
 Audit = Callable[[str, Mapping[str, str], bool], "list[TargetVerdict]"]
 """Compares the books of a connector with this name and config; true: row by row."""
+TargetCommits = Callable[[str, Mapping[str, str], int], "list[TableCommit]"]
+"""The last commits of the targets of a connector with this name and config, at most so many."""
 JobConfig = Callable[[str], AbstractContextManager[Mapping[str, str]]]
 """The config of a connector as its job has it, secrets included; NotFoundError if there is none."""
 
@@ -33,6 +36,7 @@ class Inspection:
     offsets: OffsetAdmin | None
     dead_letters: LetterDesk | None
     audit: Audit | None
+    target_commits: TargetCommits | None = None
     tell: Callable[[str, str, str], None] = lambda name, kind, text: None
     """Told of what was done: the connector, the kind of event, a sentence."""
 
@@ -76,6 +80,15 @@ class Inspection:
 
     def replay_progress(self, name: str) -> ReplayProgress | None:
         return self._desk().progress(name)
+
+    # Commits
+
+    def commits(self, name: str, most: int) -> list[TableCommit]:
+        """As the targets themselves remember them, the newest first."""
+        if self.target_commits is None:
+            raise NotFoundError("this worker has no access to the targets of its connectors")
+        with self.config_of(name) as config:
+            return self.target_commits(name, config, most)
 
     # The books
 

@@ -25,7 +25,7 @@ from icestream.api.errors import (
     NotFoundError,
     UnknownConnectorClass,
 )
-from icestream.api.history import Event, Observer
+from icestream.api.history import Event, Observer, TableCommit
 from icestream.api.offset_admin import OffsetAdmin, OffsetEntry
 from icestream.api.status import JobStatus, Outage, Progress, State
 from icestream.cluster.change_events import ACTING_USER, changes
@@ -39,13 +39,14 @@ from icestream.cluster.config_edits import (
 from icestream.cluster.connector_registry import ConnectorRegistry, KnownConnector, Patience, task_configs
 from icestream.cluster.health import ConnectorHealth, HealthFacts, health_of, window_seconds
 from icestream.cluster.history import History
-from icestream.cluster.inspection import Audit, Inspection
+from icestream.cluster.inspection import Audit, Inspection, TargetCommits
 from icestream.cluster.internal_records import PublishedStatus
 from icestream.cluster.liveness import Checked, LifeLimits, LiveFacts, ReadyFacts, live, ready
 from icestream.cluster.logger_levels import LoggerLevels
 from icestream.cluster.masking import Masks, masks_of
 from icestream.cluster.membership import Alone, GroupView, Membership
 from icestream.cluster.properties import ConnectorFile
+from icestream.cluster.recent_answers import RecentAnswers
 from icestream.cluster.reports import definition_of, report_from
 from icestream.cluster.retry_settings import retry_settings
 from icestream.cluster.status_store import MemoryStatusStore, StatusStore
@@ -67,6 +68,8 @@ if TYPE_CHECKING:
     from icestream.jobs.letters.desk import LetterDesk, ReplayProgress
 
 _LOG = logging.getLogger(__name__)
+_COMMITS_SECONDS = 10.0
+_MOST_COMMITS = 50
 _READY = "Worker has completed startup and is ready to handle requests."
 _KAFKA_VERSION = "4.3.1"
 """The Kafka Connect whose API this is: clients look at it to know what they may ask for."""
@@ -80,6 +83,8 @@ class Extras:
     cluster_id: Callable[[], str | None] = lambda: None
     offsets: OffsetAdmin | None = None
     dead_letters: LetterDesk | None = None
+    target_commits: TargetCommits | None = None
+    """Reads the last commits of a connector's targets."""
     audit: Audit | None = None
     resolve: Callable[[Config], dict[str, str]] = dict
     """Replaces the placeholders of config providers, as late as possible."""
@@ -128,8 +133,10 @@ class ConnectorService:
             self._extras.offsets,
             self._extras.dead_letters,
             self._extras.audit,
+            self._extras.target_commits,
             self.tell,
         )
+        self._commits = RecentAnswers(_COMMITS_SECONDS)
         if self._extras.dead_letters is not None:
             self._extras.dead_letters.when_over = self._replay_ended
         self._masks: dict[str, tuple[Config, Masks]] = {}
@@ -324,6 +331,10 @@ class ConnectorService:
                 recent.since_ms,
             )
         )
+
+    def commits(self, name: str) -> list[TableCommit]:
+        """The last commits of its targets, as these remember them; asked at most every ten seconds."""
+        return self._commits.of(name, lambda: self.inspection.commits(name, _MOST_COMMITS))
 
     def tasks(self, name: str) -> list[TaskConfig]:
         connector = self._find(name, "Connector {} not found")

@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 from icestream.api.batch import Staged
 from icestream.api.checkpoint import FoundCheckpoint
 from icestream.api.errors import CommitUnknown, SinkUnavailable
+from icestream.api.history import TableCommit
 from icestream.api.sink import (
     Commit,
     Inheritance,
@@ -138,6 +139,9 @@ class _LimitedTarget(Target):
     def sweep(self, landed: str, now: dt.datetime) -> int:
         """May take long, and has a thread of its own."""
         return self._sink.another(self.name).sweep(landed, now)
+
+    def commits(self, most: int) -> Sequence[TableCommit]:
+        return self._sink.asked(self.name, lambda target: target.commits(most), "reading")
 
     def audit(self) -> TargetAudit:
         return self._sink.asked(self.name, lambda target: target.audit(), "reading")

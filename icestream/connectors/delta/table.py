@@ -29,10 +29,12 @@ from icestream.api.errors import (
     Problem,
     SinkUnavailable,
 )
+from icestream.api.history import TableCommit
 from icestream.api.sink import Commit, Receipt, Target, TargetAudit
 from icestream.connectors.delta.audit import audit
 from icestream.connectors.delta.commits.actions import add_action, add_new_columns, words_about
 from icestream.connectors.delta.commits.finder import RETENTION, Finder, JobState
+from icestream.connectors.delta.commits.history import last_commits
 from icestream.connectors.delta.commits.log import TableLog
 from icestream.connectors.delta.commits.log_checkpoint import LogCheckpoints
 from icestream.connectors.delta.commits.marks import key_of, mark_of, transactions
@@ -115,6 +117,11 @@ class DeltaSinkTable(Target):
             return FoundCheckpoint(None, target=self.name, is_missing=True)
         state = self._state(table)
         return replace(state.found, target=self.name, target_id=str(table.metadata().id))
+
+    def commits(self, most: int) -> Sequence[TableCommit]:
+        with delta_errors(f"reading the log of {self.name}"):
+            version = self._there().version()
+            return last_commits(self._log, version, self.name, key_of(self._job), most)
 
     def audit(self) -> TargetAudit:
         found = self.found()

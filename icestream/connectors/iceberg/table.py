@@ -39,6 +39,7 @@ from icestream.api.errors import (
     Problem,
     SinkUnavailable,
 )
+from icestream.api.history import TableCommit
 from icestream.api.offsets import Partition
 from icestream.api.sink import Commit, Receipt, RowOffsets, Target, TargetAudit, layered
 from icestream.connectors.iceberg.catalogs.aws_login import runs_out
@@ -47,6 +48,7 @@ from icestream.connectors.iceberg.catalogs.remote_signing import carried_propert
 from icestream.connectors.iceberg.commits import checkpoints
 from icestream.connectors.iceberg.commits.checkpoint_text import TableCheckpoint, property_text, summary_text
 from icestream.connectors.iceberg.commits.guarded_append import guarded_append
+from icestream.connectors.iceberg.commits.history import last_commits
 from icestream.connectors.iceberg.commits.light_metadata import LightTransaction, share_history
 from icestream.connectors.iceberg.commits.manifest_lists import KeptManifestList
 from icestream.connectors.iceberg.commits.sweep import file_prefix, sweep
@@ -357,6 +359,9 @@ class IcebergTable(Target):
             usual = f"{table.metadata.location.rstrip('/')}/data"
             given = {**table.metadata.properties, **self._write_props}.get(TableProperties.WRITE_DATA_PATH)
             return sweep(table, (given or usual).rstrip("/"), self._job, landed, now)
+
+    def commits(self, most: int) -> Sequence[TableCommit]:
+        return last_commits(self._loaded().metadata, self.name, checkpoints.key_of(self._job), most)
 
     def audit(self) -> TargetAudit:
         found = self.found()

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
-from icestream.api.batch import Batch, Staged
+from icestream.api.batch import Batch, Counts, Staged
 from icestream.api.checkpoint import Checkpoint, FoundCheckpoint
 from icestream.api.config import Config
 from icestream.api.errors import (
@@ -22,9 +22,10 @@ from icestream.api.errors import (
     Problem,
     SinkUnavailable,
 )
+from icestream.api.history import TableCommit
 from icestream.api.sink import Commit, Receipt, Target, TargetAudit, Unfinished
 from icestream.connectors.s3.commits.audit import audit_of
-from icestream.connectors.s3.commits.ledger import Entry, Ledger, Newest
+from icestream.connectors.s3.commits.ledger import KEPT, Entry, Ledger, Newest
 from icestream.connectors.s3.commits.publish import abort_all, complete_all
 from icestream.connectors.s3.commits.staged import StagedObject, of_payload
 from icestream.connectors.s3.commits.sweep import sweep
@@ -97,6 +98,30 @@ class S3Target(Target):
             self._lost = lost
             return
         self._ledger.done(entry.number)
+
+    def commits(self, most: int) -> Sequence[TableCommit]:
+        """Of the ledger, which keeps the last hundred."""
+        found = self._ledger.last(min(most + 1, KEPT))
+        earlier: list[Entry | None] = [*(entry for entry, _ in found[1:]), None]
+        return [
+            self._commit_of(entry, put, before) for (entry, put), before in zip(found, earlier, strict=True)
+        ][:most]
+
+    def _commit_of(self, entry: Entry, put: dt.datetime, before: Entry | None) -> TableCommit:
+        totals = entry.checkpoint.totals
+        old = before.checkpoint.totals if before else Counts() if entry.number == 1 else None
+        return TableCommit(
+            self.name,
+            str(entry.number),
+            int(put.timestamp() * 1000),
+            "append",
+            len(entry.objects),
+            sum(one.records for one in entry.objects if one.is_value),
+            sum(one.size for one in entry.objects),
+            totals.rejected - old.rejected if old else None,
+            totals.filtered - old.filtered if old else None,
+            commit=entry.checkpoint.commit,
+        )
 
     def audit(self) -> TargetAudit:
         """Without finishing what is not finished: who audits changes nothing."""

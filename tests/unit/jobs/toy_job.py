@@ -12,7 +12,15 @@ from collections.abc import Callable, Mapping
 
 from icestream.api import errors
 from icestream.api.errors import Cancelled, ConfigError, Problem
-from icestream.api.history import BatchRecord, Event, Observer, Outcome, PartitionLag, TargetCommit
+from icestream.api.history import (
+    BatchRecord,
+    Event,
+    Observer,
+    Outcome,
+    PartitionLag,
+    TargetCommit,
+    TopicCounts,
+)
 from icestream.api.status import Progress
 from icestream.jobs.job_process import serve_worker
 from icestream.waits import waiting_for
@@ -35,6 +43,7 @@ FULL = BatchRecord(
     0.75,
     {"read": 0.5, "commit": 0.25},
     (TargetCommit("ns.t", "17", 6, 0.25, (10, 20), Outcome.COMMITTED),),
+    {"t": TopicCounts(6, 1, 1)},
     1,
     "a note",
 )

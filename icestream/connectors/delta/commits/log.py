@@ -62,6 +62,10 @@ class TableLog:
         info: Entry = next((one["commitInfo"] for one in actions if "commitInfo" in one), {})
         return {**info, "version": version}
 
+    def actions(self, version: int, having: bytes) -> list[dict[str, Any]]:
+        """Those of one commit in whose text a word is. FileNotFoundError: the log has it no more."""
+        return self._actions(f"{version:020}.json", having)
+
     def transactions(self, version: int) -> dict[str, int]:
         """All transactions of the table at a version, by their ids; empty if its log does not reach back."""
         names = [

@@ -129,6 +129,15 @@ def checkpoint_from_summary(text: str, remembered: TableCheckpoint | None) -> Ta
 # -- reading --
 
 
+def totals_in(text: str) -> tuple[Counts, bool]:
+    """The sums in the checkpoint of a snapshot's summary, and whether it is the first of its job."""
+    if text.startswith("{"):
+        checkpoint = _from_json(text)
+        return checkpoint.totals, checkpoint.previous is None
+    parsed = _parsed(text)
+    return parsed.totals, parsed.header["previous"] is None
+
+
 @dataclass(frozen=True)
 class _Parsed:
     header: Mapping[str, Any]

@@ -6,9 +6,11 @@ an entry that is not done completes them (`publish`) and puts its twin, `<number
 
 from __future__ import annotations
 
+import datetime as dt
 import json
 import re
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any, Final
 from urllib.parse import quote
@@ -23,6 +25,7 @@ KEPT: Final = 100
 """Entries; older ones are removed. One that somebody puts in the place of one of them is void."""
 _FORMAT: Final = 1
 _DIGITS: Final = 20
+_AT_ONCE: Final = 8
 _ENTRY: Final = re.compile(r"[0-9]{20}\.json")
 
 
@@ -96,6 +99,19 @@ class Ledger:
         number = max(numbers)
         entry = self._entry(number)
         return Newest(entry, number in done) if entry is not None else self.newest()
+
+    def last(self, most: int) -> list[tuple[Entry, dt.datetime]]:
+        """The last entries and when they were put, the newest first."""
+        put = {one.key: one.changed for one in self._store.list(self.prefix) if one.key.endswith(".json")}
+        numbers = sorted((number for number in self._numbers()[0]), reverse=True)[:most]
+        known = [number for number in numbers if self._key(number) in put]
+        with ThreadPoolExecutor(_AT_ONCE) as threads:
+            entries = list(threads.map(self._entry, known))
+        return [
+            (entry, put[self._key(number)])
+            for number, entry in zip(known, entries, strict=True)
+            if entry is not None
+        ]
 
     def add(self, entry: Entry) -> None:
         """The commit. CommitConflict: the number is taken, or was; CommitUnknown: it may be there."""
