@@ -113,8 +113,11 @@ class RestServer:
         servers: Sequence[_Serving],
         connections: Connections,
         heartbeat: Heartbeat | None = None,
+        before_stop: Callable[[], None] = lambda: None,
     ) -> None:
+        """`before_stop` ends what would not end by itself."""
         self._bound = bound
+        self._before_stop = before_stop
         self.heartbeat = heartbeat or Heartbeat()
         self.connections = connections
         self._servers = servers
@@ -136,6 +139,7 @@ class RestServer:
             time.sleep(0.005)
 
     def stop(self) -> None:
+        self._before_stop()
         for server, _ in self._servers:
             server.should_exit = True
         self._thread.join(_STOP_TIMEOUT)
@@ -208,7 +212,7 @@ def serve(
         bound.close()
         connections.close()
         raise
-    server = RestServer(bound, servers, connections, heartbeat)
+    server = RestServer(bound, servers, connections, heartbeat, site.close)
     server.start()
     return server
 

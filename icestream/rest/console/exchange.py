@@ -106,6 +106,8 @@ class Route:
     """The lowest that may use it."""
     waits_long: bool = False
     at_owner: bool = False
+    is_stream: bool = False
+    """`site.py` answers it with a stream of events; the handler is not asked."""
 
 
 Table = Mapping[tuple[str, str], Route]

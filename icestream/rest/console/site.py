@@ -28,8 +28,9 @@ from icestream.rest.console.exchange import API, Asked, Console, Route, wall_ms
 from icestream.rest.console.overview import Overview
 from icestream.rest.console.peers import Peers, hops_of
 from icestream.rest.console.routes import TABLE
+from icestream.rest.console.stream import MOST_STREAMS, Streams
 from icestream.rest.errors import error_body, error_from
-from icestream.rest.exchange import JSON_TYPE, Answer, TopicTracking
+from icestream.rest.exchange import JSON_TYPE, MAX_NAME, Answer, TopicTracking
 from icestream.rest.forward import Clients, Original, plain_client
 from icestream.rest.headers import NOT_FOR_OTHERS, adding
 from icestream.rest.routing import PathRoute, raw_path
@@ -82,6 +83,8 @@ class Site:
         self._own_names = own_names_of(config)
         self._limiters: dict[str, anyio.CapacityLimiter] = {}
         self._service = service
+        # However few connections there may be: most of them are for others.
+        self._streams = Streams(lambda: self.console, min(MOST_STREAMS, config.connections.most // 4))
 
     @functools.cached_property
     def console(self) -> Console:
@@ -94,7 +97,12 @@ class Site:
             peers,
             self._config,
             assets_version=lambda: self._assets.version,
+            tell=self._streams.tell,
         )
+
+    def close(self) -> None:
+        """End all streams: a server that stops waits for its answers."""
+        self._streams.close()
 
     def routes(self) -> list[BaseRoute]:
         """None if the console is switched off."""
@@ -161,6 +169,8 @@ class Site:
         hops = hops_of(request.headers)
         if hops is None:
             raise Refused(400, "X-Icestream-Hops is 1 or 2, and sent by workers only", is_typed=True)
+        if route.is_stream:
+            return await self._stream(request)
         readable = is_readable(request)
         body = await body_of(request)
         if body and not readable:
@@ -178,6 +188,19 @@ class Site:
             hops=hops,
         )
         return _json(await self._answer(route, asked, original), request)
+
+    async def _stream(self, request: Request) -> Response:
+        if request.method == "HEAD":
+            return Response(media_type="text/event-stream")
+        connector = request.query_params.get("connector", "")
+        if len(connector) > MAX_NAME:
+            raise Refused(400, "The name of the connector is too long", is_typed=True)
+        opened = await self._streams.open(
+            request.headers.get("last-event-id", ""), request.headers.get("authorization", ""), connector
+        )
+        if isinstance(opened, str):
+            raise Refused(503, opened, is_typed=True)
+        return opened
 
     async def _answer(self, route: Route, asked: Asked, original: Original) -> Answer:
         with anyio.move_on_after(self._options.timeout):

@@ -49,6 +49,10 @@ def read_overview(console: Console, asked: Asked) -> Answer:
     return Answer(body=console.overview.all())
 
 
+def _no_answer(console: Console, asked: Asked) -> Answer:
+    raise NotFoundError("Events are a stream")
+
+
 def read_workers(console: Console, asked: Asked) -> Answer:
     membership, worker_id = console.service.membership, console.service.worker_id
     if not membership.is_shared:
@@ -152,6 +156,7 @@ def _require_loggers(console: Console) -> None:
 ROUTES: Final[Table] = {
     ("GET", "me"): Route(read_me, Level.VIEW),
     ("GET", "overview"): Route(read_overview, Level.VIEW),
+    ("GET", "events"): Route(_no_answer, Level.VIEW, is_stream=True),
     ("GET", "workers"): Route(read_workers, Level.VIEW),
     ("GET", "plugins"): Route(list_plugins, Level.VIEW),
     ("GET", "plugin"): Route(read_plugin, Level.VIEW),
