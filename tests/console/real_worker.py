@@ -1,0 +1,61 @@
+"""A worker in this process with a real broker and real tables, and its console: all but Spark, whose task runs
+here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from icestream.api.manager import Manager
+from icestream.cluster.connector_registry import Patience
+from icestream.cluster.service import ConnectorService, Extras
+from icestream.cluster.stores import MemoryStore
+from icestream.embedded.kafka import Broker
+from icestream.jobs.build import offset_admin
+from icestream.jobs.build_sink import sink_manager
+from icestream.jobs.letters.desk import LetterDesk
+from icestream.jobs.verdicts import TargetVerdict, verdicts
+from icestream.pipeline.in_worker import InWorkerRunner
+from icestream.pipeline.record_path import RecordSettings
+from icestream.rest.server import HERE, RestServer, bind, serve
+from tests.console.world import WORKER
+
+
+@dataclass
+class RealWorker:
+    service: ConnectorService
+    server: RestServer
+
+    @property
+    def url(self) -> str:
+        return self.server.console_urls[0]
+
+
+@contextmanager
+def running_worker(broker: Broker) -> Iterator[RealWorker]:
+    worker = {**WORKER, "bootstrap.servers": broker.bootstrap}
+
+    def make(name: str, config: Mapping[str, str], wake: Callable[[], None]) -> Manager:
+        settings = {"bootstrap.servers": broker.bootstrap}
+        runner = InWorkerRunner(settings, RecordSettings.of(config))
+        return sink_manager(name, config, worker, runner, wake=wake)
+
+    def audit(name: str, config: Mapping[str, str], deep: bool) -> list[TargetVerdict]:
+        return verdicts(name, config, worker, deep=deep)
+
+    extras = Extras(
+        patience=Patience(5.0, 20.0),
+        offsets=offset_admin(worker),
+        dead_letters=LetterDesk(worker),
+        audit=audit,
+    )
+    service = ConnectorService("127.0.0.1:8083", MemoryStore(), worker, extras=extras)
+    service.connectors.use(make)
+    service.ready()
+    server = serve(service, bind(HERE))
+    try:
+        yield RealWorker(service, server)
+    finally:
+        server.stop()
+        service.close()
