@@ -1,5 +1,4 @@
-"""A worker in this process with a real broker and real tables, and its console: all but Spark, whose task runs
-here."""
+"""A worker in this process with its console, a broker and tables that are real: all but Spark."""
 
 from __future__ import annotations
 

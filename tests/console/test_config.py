@@ -1,4 +1,4 @@
-"""The config of a connector in the browser: errors at their keys, masks, two editors, one model in two tabs."""
+"""The config of a connector in the browser: errors at their keys, masks, two editors, two tabs."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from playwright.sync_api import Locator, Page, expect
 from icestream.api.config import Config
 from icestream.api.errors import Problem
 from tests.console.conftest import Pages
+from tests.console.settings_form import box, open_groups, setting
 from tests.console.world import World
 
 SECRET = "open-sesame-42"
@@ -46,18 +47,9 @@ def editor(world: World, pages: Pages, name: str = "sink") -> Page:
     return page
 
 
-def setting(page: Page, key: str) -> Locator:
-    return page.locator(f'.setting[data-key="{key}"]')
-
-
-def box(page: Page, key: str) -> Locator:
-    return setting(page, key).locator("input, select, textarea").first
-
-
 def shown(page: Page, key: str) -> Locator:
     """A setting, in an opened group."""
-    for group in page.locator("details.section:not([open]) > summary").all():
-        group.click()
+    open_groups(page)
     return setting(page, key)
 
 

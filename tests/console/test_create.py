@@ -9,20 +9,8 @@ from playwright.sync_api import Locator, Page, expect
 
 from icestream.api.status import State
 from tests.console.conftest import Pages
+from tests.console.settings_form import box, open_groups, setting
 from tests.console.world import World, iceberg
-
-
-def setting(page: Page, key: str) -> Locator:
-    return page.locator(f'.setting[data-key="{key}"]')
-
-
-def box(page: Page, key: str) -> Locator:
-    return setting(page, key).locator("input, select, textarea").first
-
-
-def opened(page: Page) -> None:
-    for group in page.locator("details.section:not([open]) > summary").all():
-        group.click()
 
 
 def next_step(page: Page) -> Locator:
@@ -36,7 +24,7 @@ def test_a_connector_is_made_step_by_step_and_begins_stopped(world: World, pages
     expect(page.get_by_role("heading", name="Settings")).to_be_visible()
     expect(next_step(page)).to_be_disabled()
     page.locator("#connector-name").fill("made")
-    opened(page)
+    open_groups(page)
     box(page, "topics").fill("t")
     box(page, "iceberg.tables").fill("db.t")
     page.get_by_label("Another key").fill("iceberg.catalog.type")
@@ -48,7 +36,7 @@ def test_a_connector_is_made_step_by_step_and_begins_stopped(world: World, pages
     box(page, "tasks.max").fill("2")
     expect(next_step(page)).to_be_enabled()
     next_step(page).click()
-    opened(page)
+    open_groups(page)
     box(page, "errors.tolerance").fill("some")
     expect(setting(page, "errors.tolerance")).to_contain_text("must be one of")
     expect(next_step(page)).to_be_disabled()
