@@ -24,6 +24,11 @@ MORE = {
 }
 
 
+@pytest.fixture(autouse=True)
+def before_the_stream(pages: Pages) -> None:
+    pages.allow("404")  # the stream comes later
+
+
 @pytest.fixture
 def deep_checks(world: World) -> Iterator[list[Config]]:
     """What was checked deep, in order."""

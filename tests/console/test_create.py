@@ -5,12 +5,18 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from icestream.api.status import State
 from tests.console.conftest import Pages
 from tests.console.settings_form import box, open_groups, setting
 from tests.console.world import World, iceberg
+
+
+@pytest.fixture(autouse=True)
+def before_the_stream(pages: Pages) -> None:
+    pages.allow("404")  # the stream comes later
 
 
 def next_step(page: Page) -> Locator:
@@ -24,6 +30,7 @@ def test_a_connector_is_made_step_by_step_and_begins_stopped(world: World, pages
     expect(page.get_by_role("heading", name="Settings")).to_be_visible()
     expect(next_step(page)).to_be_disabled()
     page.locator("#connector-name").fill("made")
+    expect(setting(page, "iceberg.tables")).to_have_count(1)
     open_groups(page)
     box(page, "topics").fill("t")
     box(page, "iceberg.tables").fill("db.t")

@@ -15,8 +15,14 @@ BLANK: Final = "…"
 _LONGEST_QUOTED: Final = 40
 """Names of fields are shorter; what is longer is a value."""
 _LONGEST_REASON: Final = 300
-_QUOTED: Final = re.compile(r"'[^'\n]*'|\"[^\"\n]*\"|`[^`\n]*`")
+_WORD: Final = 20
+_QUOTED: Final = re.compile(
+    r"'[^'\n]*'|\"[^\"\n]*?\.\.\.(?=,)|\"[^\"\n]*\"|`[^`\n]*`|\{[^{}\n]*\}|\[[^\[\]\n]*\]"
+)
+"""Also what was cut before its end, and JSON."""
 _NAME: Final = re.compile(r"[^\W\d][\w.$/ -]*")
+_BEFORE_A_VALUE: Final = re.compile(r"\b(is|was|value|got|found|text)[\s:=(]*$", re.IGNORECASE)
+"""`field 'amount' is 'x'`: the first is a name, and what follows such a word is none."""
 _NUMBER: Final = re.compile(r"[-+]?\d[\d.,:TZ+-]*\d|[-+]?\d")
 
 
@@ -27,7 +33,7 @@ class LetterKind:
     stage: str
     exception: str
     reason: str
-    """Without numbers, and without quoted texts that are no names."""
+    """Without numbers, and without quoted texts that are values."""
 
     @property
     def id(self) -> str:
@@ -54,7 +60,8 @@ def blanked(reason: str) -> str:
         kept.append(_NUMBER.sub(BLANK, first[at : quoted.start()]))
         inner = quoted[0][1:-1]
         is_name = len(inner) <= _LONGEST_QUOTED and _NAME.fullmatch(inner) is not None
-        kept.append(quoted[0] if is_name else f"{quoted[0][0]}{BLANK}{quoted[0][-1]}")
+        is_value = _BEFORE_A_VALUE.search(first[max(0, quoted.start() - _WORD) : quoted.start()]) is not None
+        kept.append(quoted[0] if is_name and not is_value else BLANK)
         at = quoted.end()
     kept.append(_NUMBER.sub(BLANK, first[at : 4 * _LONGEST_REASON]))
     told = "".join(kept)

@@ -22,6 +22,9 @@ from icestream.jobs.letters.where import filter_from
         (f"cannot parse '{'x' * 41}'", f"cannot parse '{'y' * 300}'"),
         ("value '{\"a\": 1}' is no date", "value '[7]' is no date"),
         ("no value at 2026-11-15T10:00:00Z", "no value at 2025-01-01T00:00:00Z"),
+        ("field 'amount' is 'x', which does not fit", "field 'amount' is '<b>', which does not fit"),
+        ("field 'a' is \"xxxx..., which does not fit", "field 'a' is 7, which does not fit"),
+        ("field 'a' is [1, 2], which does not fit", 'field \'a\' is {"x": "y"}, which does not fit'),
         ("first line\nat Foo.java:12", "first line\nat Bar.java:99"),
     ],
 )
