@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 from collections import Counter
 from pathlib import Path
 
+import httpx
 import pytest
 
 from icestream.embedded.kafka import Broker
@@ -69,7 +71,14 @@ def state(worker: WorkerProcess, name: str) -> str:
 def starts(worker: WorkerProcess) -> Counter[str]:
     """How often the worker started each connector."""
     lines = [line for line in worker.log.read_text().splitlines() if line.endswith("] started")]
-    return Counter(line.split("[")[1].split("]")[0] for line in lines)
+    # In brackets: the worker and the connector.
+    return Counter(line.split("[")[1].split("]")[0].rpartition("|")[2] for line in lines)
+
+
+def measured(worker: WorkerProcess) -> set[str]:
+    """The connectors that the worker has series of."""
+    text = httpx.get(f"{worker.url}/metrics", timeout=60, trust_env=False).text
+    return set(re.findall(r'^kafka_connect_connector_status{connector="([^"]+)"', text, re.MULTILINE))
 
 
 def test_workers_come_die_and_come_back(cluster: Cluster, start_worker: StartWorker) -> None:
@@ -88,6 +97,9 @@ def test_workers_come_die_and_come_back(cluster: Cluster, start_worker: StartWor
     second.start()
     again = cluster.wait_for_even(6, first, second, third)
     assert sum(again[name] != after[name] for name in again) == 2, "only the newcomer's share moved"
+    for worker in (first, second, third):
+        # Two workers with series of one connector would break the joins of dashboards.
+        assert measured(worker) == {name for name, owner in again.items() if owner == worker.address}
 
 
 def try_everything(worker: WorkerProcess, name: str) -> None:

@@ -43,15 +43,23 @@ def shipped_config(name: str, target: str, pod: Mapping[str, str] | None = None)
 class Prometheus:
     def __init__(self, url: str) -> None:
         self.url = url
+        self._client = httpx.Client(timeout=30, trust_env=False)
 
     def ask(self, expression: str) -> list[dict[str, Any]]:
         """The result of a query now; raises AssertionError with what Prometheus says against it."""
-        answer = httpx.get(
-            f"{self.url}/api/v1/query", params={"query": expression}, timeout=30, trust_env=False
-        ).json()
+        answer = self._client.get(f"{self.url}/api/v1/query", params={"query": expression}).json()
         assert answer["status"] == "success", f"{expression}: {answer.get('error')}"
         result: list[dict[str, Any]] = answer["data"]["result"]
         return result
+
+    def is_ready(self) -> bool:
+        try:
+            return self._client.get(f"{self.url}/-/ready").status_code == 200
+        except httpx.HTTPError:
+            return False
+
+    def close(self) -> None:
+        self._client.close()
 
     def number(self, expression: str) -> float:
         """Of the only series; NaN without one."""
@@ -84,17 +92,13 @@ def running_prometheus(config: Mapping[str, Any], folder: Path) -> Iterator[Prom
         _wait_until_ready(running, process, log)
         yield running
     finally:
+        running.close()
         process.terminate()
         process.wait(30)
 
 
 def _wait_until_ready(running: Prometheus, process: subprocess.Popen[bytes], log: Path) -> None:
     deadline = time.monotonic() + _PATIENCE_S
-    while True:
-        try:
-            if httpx.get(f"{running.url}/-/ready", timeout=5, trust_env=False).status_code == 200:
-                return
-        except httpx.HTTPError:
-            pass
+    while not running.is_ready():
         assert process.poll() is None and time.monotonic() < deadline, log.read_text(errors="replace")[-2000:]
         time.sleep(0.1)
