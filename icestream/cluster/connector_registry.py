@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 
 from icestream.api.config import Config
 from icestream.api.errors import ConfigError, FatalError, IcestreamError, NotFoundError
-from icestream.api.history import NobodyLooks, Observer
+from icestream.api.history import Event, NobodyLooks, Observer
 from icestream.api.manager import MakeManager
 from icestream.api.status import JobStatus, State
 from icestream.cluster.config_limits import MOST_TASKS
@@ -155,8 +155,12 @@ class ConnectorRegistry:
     def ownership_changed(self) -> None:
         """The group gave this worker other connectors than before."""
         with self._lock:
+            came = [one for one in self._known if self._membership.owns(one) and one not in self._reconcilers]
             for name in self._known:
                 self._set_desired(name)
+        at_ms = time.time_ns() // 1_000_000
+        for name in came:
+            self._observer.event(name, Event(at_ms, "rebalance", "the group gave it to this worker"))
 
     # What there is
 

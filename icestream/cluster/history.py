@@ -9,14 +9,16 @@ return at once.
 
 from __future__ import annotations
 
+import itertools
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Final, Generic, TypeVar
 
 from icestream.api.history import BatchRecord, Event
+from icestream.cluster.packed_records import packed, unpacked
 from icestream.cluster.series import Ring, SeriesView
 
 MOST_RECORDS: Final = 20_000
@@ -26,7 +28,9 @@ _AT_ONCE: Final = 64
 """Records that the greediest loses at a time: looking for it costs."""
 _MOST_GONE: Final = 1_000
 
-_Record = TypeVar("_Record", BatchRecord, Event)
+_LOOK_BACK: Final = 8
+"""Among so many batches is the one whose end was found out later."""
+_Record = TypeVar("_Record")
 
 
 @dataclass(frozen=True)
@@ -71,13 +75,22 @@ class _Entry(Generic[_Record]):
 
 
 @dataclass
+class _Packed:
+    """A batch that is over."""
+
+    version: int
+    id: str
+    content: bytes
+
+
+@dataclass
 class _OfConnector:
     """What is kept of one connector."""
 
     since_ms: int
     version: int
     ring: Ring
-    batches: deque[_Entry[BatchRecord]] = field(default_factory=deque)
+    batches: deque[_Packed] = field(default_factory=deque)
     events: deque[_Entry[Event]] = field(default_factory=deque)
     under_way: BatchRecord | None = None
     rejected_ms: int | None = None
@@ -202,7 +215,9 @@ class History:
             kept = self._connectors.get(connector)
             if kept is None:
                 return Batches(None, None, ())
-            return Batches(kept.since_ms, kept.under_way, _after(kept.batches, after))
+            contents = [one.content for one in kept.batches if one.version > after]
+            since, under_way = kept.since_ms, kept.under_way
+        return Batches(since, under_way, tuple(unpacked(content) for content in contents))
 
     def events(self, connector: str, after: int = 0) -> tuple[Event, ...]:
         """Those told after the version `after`, the oldest first."""
@@ -272,13 +287,14 @@ class History:
     def _take_ended(self, kept: _OfConnector, record: BatchRecord) -> None:
         if kept.under_way is not None and kept.under_way.id == record.id:
             kept.under_way = None
-        known = next((one for one in reversed(kept.batches) if one.record.id == record.id), None)
+        last = itertools.islice(reversed(kept.batches), _LOOK_BACK)
+        known = next((one for one in last if one.id == record.id), None)
         if known is not None:
             # What became of it was found out later.
-            known.version, known.record = kept.version, record
+            known.version, known.content = kept.version, packed(record)
         else:
             self._make_room(kept)
-            kept.batches.append(_Entry(kept.version, record))
+            kept.batches.append(_Packed(kept.version, record.id, packed(record)))
         now = self._wall_ms()
         kept.ring.batch(now, record)
         if record.landed and any(record.rejected.values()):
@@ -311,5 +327,5 @@ def _again(event: Event, before: Event) -> Event:
     return replace(event, numbers={**event.numbers, "since_ms": since})
 
 
-def _after(entries: Sequence[_Entry[_Record]] | deque[_Entry[_Record]], version: int) -> tuple[_Record, ...]:
+def _after(entries: deque[_Entry[_Record]], version: int) -> tuple[_Record, ...]:
     return tuple(entry.record for entry in entries if entry.version > version)

@@ -91,7 +91,7 @@ class Ring:
 
 
 class _Points:
-    """A ring of points of all series."""
+    """A ring of points of all series, one series after the other."""
 
     def __init__(self, seconds: int, size: int) -> None:
         self._step_ms = seconds * 1000
@@ -99,6 +99,8 @@ class _Points:
         self._values = array("f", [math.nan]) * (size * len(SERIES))
         self._newest = -1
         """The number of the newest point since the epoch; -1: there is none."""
+        self._place = 0
+        """Where it is in each series."""
         self._batches = 0
 
     def go_to(self, now_ms: int) -> None:
@@ -108,9 +110,9 @@ class _Points:
             # The clock went back: what happens now belongs to the newest point.
             return
         for passed in range(max(self._newest + 1, number - self._size + 1), number + 1):
-            at = passed % self._size * len(SERIES)
-            self._values[at : at + len(SERIES)] = _NOTHING
-        self._newest = number
+            for first in range(0, len(self._values), self._size):
+                self._values[first + passed % self._size] = math.nan
+        self._newest, self._place = number, number % self._size
         self._batches = 0
 
     def count(self, series: int, records: float) -> None:
@@ -129,29 +131,37 @@ class _Points:
         points = max(1, min(self._size, math.ceil(seconds * 1000 / self._step_ms)))
         first = last - points + 1
         values = {
-            name: [self._at(series, number) for number in range(first, last + 1)]
+            name: [None if value != value else value for value in self._between(series, first, last)]
             for series, name in enumerate(SERIES)
         }
         return SeriesView(first * self._step_ms, self._step_ms, since_ms, values)
 
     def known(self, series: int, now_ms: int, points: int) -> tuple[tuple[int, float], ...]:
         """The points that are over and no gaps, of the last so many, with the time of their ends."""
-        last = now_ms // self._step_ms
-        found = ((number, self._at(series, number)) for number in range(last - points, last))
-        return tuple(((number + 1) * self._step_ms, value) for number, value in found if value is not None)
+        last = now_ms // self._step_ms - 1
+        first, step = last - points + 1, self._step_ms
+        found = enumerate(self._between(series, first, last), first + 1)
+        # What is not equal to itself is no number.
+        return tuple((number * step, value) for number, value in found if value == value)
 
-    def _at(self, series: int, number: int) -> float | None:
-        if not self._newest - self._size < number <= self._newest:
-            return None
-        value = self._values[number % self._size * len(SERIES) + series]
-        return None if math.isnan(value) else value
+    def _between(self, series: int, first: int, last: int) -> array[float]:
+        """The points of these numbers, at most as many as the ring has; gaps where it has none."""
+        from_here, to_here = max(first, self._newest - self._size + 1), min(last, self._newest)
+        if self._newest < 0 or from_here > to_here:
+            return _GAP * (last - first + 1)
+        begin, number = from_here % self._size, to_here - from_here + 1
+        base = series * self._size
+        kept = self._values[base + begin : base + min(self._size, begin + number)]
+        if begin + number > self._size:
+            kept += self._values[base : base + begin + number - self._size]
+        return _GAP * (from_here - first) + kept + _GAP * (last - to_here)
 
     def _now(self, series: int, otherwise: float) -> float:
-        value = self._values[self._newest % self._size * len(SERIES) + series]
+        value = self._values[series * self._size + self._place]
         return otherwise if math.isnan(value) else value
 
     def _set(self, series: int, value: float) -> None:
-        self._values[self._newest % self._size * len(SERIES) + series] = value
+        self._values[series * self._size + self._place] = value
 
 
-_NOTHING: Final = array("f", [math.nan] * len(SERIES))
+_GAP: Final = array("f", [math.nan])

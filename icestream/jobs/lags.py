@@ -13,6 +13,7 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Mapping
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import Final
 
 from icestream.api.history import PartitionLag
@@ -79,21 +80,24 @@ class LagWatch:
             self._all_done = 0
 
     def _looked(self, start: Offsets, ends: Offsets, asked_ms: int) -> Lags:
-        lags, oldest, is_known = [], None, True
+        positions, newest, done = start.positions, self._newest, self._done
+        found, total, times = [], 0, []
         for partition, end in ends.positions.items():
-            position = start.get(partition)
+            position = positions.get(partition)
             if position is None:
                 continue
-            newest = self._newest.get(partition)
-            lags.append(PartitionLag(partition.topic, partition.number, position, end, newest))
-            if end <= position:
-                self._done[partition] = asked_ms
-                continue
-            time = max(newest or 0, self._done.get(partition, 0), self._all_done)
-            is_known = is_known and time > 0
-            oldest = time if oldest is None else min(oldest, time)
-        total = sum(one.lag for one in lags)
-        if len(lags) > MOST_SHOWN:
-            lags = sorted(lags, key=lambda one: -one.lag)[:MOST_SHOWN]
-        shown = tuple(sorted(lags, key=lambda one: (one.topic, one.partition)))
-        return Lags(total, sum(ends.positions.values()), oldest if is_known else None, shown)
+            lag = end - position
+            found.append((lag, partition, position, end))
+            if lag <= 0:
+                done[partition] = asked_ms
+            else:
+                total += lag
+                times.append(max(newest.get(partition, 0), done.get(partition, 0), self._all_done))
+        oldest = min(times, default=0)
+        if len(found) > MOST_SHOWN:
+            found = sorted(found, reverse=True)[:MOST_SHOWN]
+        shown = tuple(
+            PartitionLag(*partition, position, end, newest.get(partition))
+            for _, partition, position, end in sorted(found, key=itemgetter(1))
+        )
+        return Lags(total, sum(ends.positions.values()), oldest or None, shown)
