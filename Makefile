@@ -6,7 +6,7 @@ BIN    := $(VENV)/bin
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test test-long unit check format docs screenshots bench bench-task bench-records bench-commits bench-scale \
-	bench-steady bench-observed bench-partitions bench-maintenance bench-upserts bench-delta-merge bench-sinks lock machine
+	bench-steady bench-observed bench-console bench-partitions bench-maintenance bench-upserts bench-delta-merge bench-sinks lock machine
 
 help: ## Show this help
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -69,6 +69,9 @@ bench-sinks: machine $(VENV)/.dev ## The S3 sink and the JDBC connectors, us and
 
 bench-delta-merge: machine $(VENV)/.dev ## One merge into a Delta table: by Arrow, by delta-rs, by Spark
 	@$(BIN)/python -m bench.delta_merge $(ARGS)
+
+bench-console: $(VENV)/.dev ## What the console's overview of 1,000 connectors costs a worker
+	@$(BIN)/python -m bench.console $(ARGS)
 
 bench-observed: machine $(VENV)/.dev ## What metrics, history, JSON logs and traces cost: drain with all of it and with none
 	@$(BIN)/python -m bench.observed $(ARGS)

@@ -346,7 +346,7 @@ class Coordinator:
         # Also what was only ending here when we joined: if the leader took it from us, nobody has it.
         if self._wait_for_the_end_of((before | self._claimed) - mine):
             self._member.rejoin()
-        self._note_rebalance(at_ms, self._clock() - begun)
+        self._note_rebalance(at_ms, joined.seconds + self._clock() - begun)
 
     def _note_rebalance(self, at_ms: int, seconds: float) -> None:
         before, after = self._last_peers, self._assignment.peers

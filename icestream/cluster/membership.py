@@ -49,7 +49,7 @@ class Rebalance:
     at_ms: int
     generation: int
     seconds: float
-    """How long this worker waited for the jobs that it gave away."""
+    """How long this worker took to join, and for the jobs that it gave away to end."""
     workers: int
     joined: tuple[str, ...]
     left: tuple[str, ...]

@@ -8,8 +8,8 @@ from __future__ import annotations
 import re
 from typing import Any, Final
 
-from icestream.api.errors import NotFoundError
-from icestream.api.history import Event
+from icestream.api.errors import IcestreamError, NotFoundError
+from icestream.api.history import Event, TableCommit
 from icestream.api.status import State
 from icestream.cluster.console_settings import Level
 from icestream.cluster.masking import without_values
@@ -17,6 +17,7 @@ from icestream.rest import connectors as kafka_connect
 from icestream.rest.console.exchange import Asked, Console, ConsoleHandler, Route, Table, rest
 from icestream.rest.console.shapes import (
     batch_json,
+    commit_json,
     event_json,
     partition_json,
     progress_json,
@@ -59,7 +60,6 @@ def read_connector(console: Console, asked: Asked) -> Answer:
             "class": info.config.get("connector.class", ""),
             "version": status.version,
             "worker": status.worker_id,
-            "is_here": service.membership.owns(name),
             "state": status.state.value,
             "target_state": known.target.value,
             "health": health.health.value,
@@ -130,27 +130,39 @@ def read_batches(console: Console, asked: Asked) -> Answer:
 
 
 def read_commits(console: Console, asked: Asked) -> Answer:
-    """The newest first, as this worker remembers its batches."""
+    """The newest first, as the targets remember them; if they cannot be asked, as this worker does."""
     _require(console, asked)
+    name, service = asked.connector, console.service
     limit = asked.number("limit", _SOME, most=_MOST_BATCHES)
-    found = [
-        {
-            "at_ms": record.started_ms + round(record.seconds * 1000),
-            "target": target.name,
-            "id": target.id,
-            "rows": target.rows,
-            "files": len(target.file_bytes),
-            "bytes": sum(target.file_bytes),
-            "rejected": sum(record.rejected.values()),
-            "filtered": sum(record.filtered.values()),
-            "valid_through_ms": record.valid_through_ms,
-            "commit_id": record.id,
-        }
-        for record in reversed(console.service.history.batches(asked.connector).over)
+    try:
+        found = [commit_json(one) for one in service.commits(name)[:limit]]
+        return Answer(body={"commits": found, "notes": []})
+    except (IcestreamError, OSError) as error:
+        why = service.masks(name).text(str(error))
+        note = f"The targets cannot be asked ({why}); these are the batches that this worker remembers"
+        return Answer(body={"commits": _remembered(console, name)[:limit], "notes": [note]})
+
+
+def _remembered(console: Console, name: str) -> list[dict[str, Any]]:
+    return [
+        commit_json(
+            TableCommit(
+                target.name,
+                target.id,
+                record.started_ms + round(record.seconds * 1000),
+                files=len(target.file_bytes),
+                rows=target.rows,
+                bytes=sum(target.file_bytes),
+                rejected=sum(record.rejected.values()),
+                filtered=sum(record.filtered.values()),
+                valid_through_ms=record.valid_through_ms,
+                commit=record.id,
+            )
+        )
+        for record in reversed(console.service.history.batches(name).over)
         for target in record.targets
         if target.id
     ]
-    return Answer(body={"commits": found[:limit], "notes": []})
 
 
 def read_timeline(console: Console, asked: Asked) -> Answer:
@@ -194,7 +206,7 @@ ROUTES: Final[Table] = {
     ("GET", "connector"): Route(read_connector, Level.VIEW, at_owner=True),
     ("GET", "history"): Route(read_history, Level.VIEW, at_owner=True),
     ("GET", "batches"): Route(read_batches, Level.VIEW, at_owner=True),
-    ("GET", "commits"): Route(read_commits, Level.VIEW, waits_long=True, at_owner=True),
+    ("GET", "commits"): Route(read_commits, Level.VIEW, waits_long=True),
     ("GET", "timeline"): Route(read_timeline, Level.VIEW, at_owner=True),
     ("PUT", "pause"): Route(
         _noted("state", "a pause was asked for", rest(kafka_connect.pause_connector)), Level.OPERATE

@@ -16,6 +16,7 @@ from icestream.api.errors import NotFoundError
 from icestream.api.status import JobStatus, Progress, State
 from icestream.cluster.connector_registry import KnownConnector
 from icestream.cluster.health import ConnectorHealth, HealthFacts, health_of, window_seconds
+from icestream.cluster.history import Recent
 from icestream.cluster.service import ConnectorService
 from icestream.cluster.views import ConnectorStatus
 
@@ -31,6 +32,7 @@ _MOVING: Final = frozenset(COLUMNS.index(name) for name in ("rate", "fresh_ms", 
 """Columns that change by the mere passing of time."""
 _RESTING_MS: Final = 5_000
 """A row in which only those have changed is new after so long."""
+_PAST_MS: Final = 4_000
 _MOST_GONE: Final = 1_000
 _MOST_NAMES: Final = 5
 _LONGEST_REASON: Final = 300
@@ -47,6 +49,15 @@ class _Kept:
     version: int
     at_ms: int
     made_from: tuple[object, ...]
+
+
+@dataclass(frozen=True)
+class _Past:
+    """What the history says of a connector; asked every few seconds: it takes longer than all the rest."""
+
+    recent: Recent
+    rates: tuple[float, float] | None
+    at_ms: int
 
 
 @dataclass(frozen=True)
@@ -75,6 +86,14 @@ class StateChange:
     reason: str | None
 
 
+def short(value: float | None) -> float | int | None:
+    """Three digits: what people read of a rate or an age, and what packs well."""
+    if value is None:
+        return None
+    rounded = float(f"{value:.3g}")
+    return int(rounded) if rounded.is_integer() else rounded
+
+
 class Overview:
     """Of one worker; `others` are rows of connectors that run elsewhere, by name."""
 
@@ -93,6 +112,7 @@ class Overview:
         self._rows: dict[str, _Kept] = {}
         self._gone: deque[tuple[int, str]] = deque(maxlen=_MOST_GONE)
         self._tables: dict[str, tuple[str, ...]] = {}
+        self._past: dict[str, _Past] = {}
         self._seen_history = 0
 
     def all(self) -> dict[str, Any]:
@@ -162,6 +182,7 @@ class Overview:
         for name in [name for name in self._rows if name not in known]:
             del self._rows[name]
             self._tables.pop(name, None)
+            self._past.pop(name, None)
             self._gone.append((version, name))
             self._version = version
         return states
@@ -251,7 +272,7 @@ class Overview:
         now: int,
     ) -> Row:
         health = self._health(name, status.state, progress, status.trace, job, now)
-        rates = self._service.history.rates(name) if job is not None else None
+        rates = self._past_of(name, progress, now).rates if job is not None else None
         reason = self._service.masks(name).text(health.reason)[:_LONGEST_REASON] if health.reason else None
         topics = progress.topics or tuple(
             topic.strip() for topic in connector.config.get("topics", "").split(",") if topic.strip()
@@ -265,10 +286,10 @@ class Overview:
             len(status.tasks),
             sum(task.state is State.RUNNING for task in status.tasks),
             status.worker_id,
-            None if rates is None else round(rates[1], 1),
+            None if rates is None else short(rates[1]),
             progress.lag,
-            health.freshness_ms,
-            progress.last_commit_ms,
+            short(health.freshness_ms),
+            None if progress.last_commit_ms is None else progress.last_commit_ms // 1000 * 1000,
             progress.rows,
             progress.rejected,
             reason,
@@ -276,6 +297,14 @@ class Overview:
             [topic[:_LONGEST_NAME] for topic in topics[:_MOST_NAMES]],
             [table[:_LONGEST_NAME] for table in self._tables.get(name, ())],
         ]
+
+    def _past_of(self, name: str, progress: Progress, now: int) -> _Past:
+        past = self._past.get(name)
+        if past is None or not 0 <= now - past.at_ms < _PAST_MS:
+            history = self._service.history
+            past = _Past(history.recent(name, window_seconds(progress)), history.rates(name), now)
+            self._past[name] = past
+        return past
 
     def _health(
         self,
@@ -286,7 +315,7 @@ class Overview:
         job: JobStatus | None,
         now: int,
     ) -> ConnectorHealth:
-        recent = self._service.history.recent(name, window_seconds(progress)) if job is not None else None
+        recent = self._past_of(name, progress, now).recent if job is not None else None
         return health_of(
             HealthFacts(
                 now,

@@ -201,12 +201,13 @@ def _is_plain(url: str) -> bool:
 
 def _answer(response: httpx.Response, url: str) -> Answer:
     headers = {name: response.headers[name] for name in _HANDED_BACK if name in response.headers}
+    if response.status_code == 401:
+        # Not as it is: the browser would ask for another password, which this worker does not know.
+        return _error(403, f"The worker at {url} does not know this login; workers must have the same users")
     try:
         body = response.json() if response.content else None
     except ValueError:
         return _error(502, f"The worker at {url} answered something unreadable ({response.status_code})")
-    if response.status_code == 401:
-        return _error(403, f"The worker at {url} does not know this login; workers must have the same users")
     if not (200 <= response.status_code < 300 or response.status_code >= 400):
         return _error(502, f"The worker at {url} answered {response.status_code}")
     return Answer(response.status_code, body, headers)

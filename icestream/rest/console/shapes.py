@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import asdict
 from typing import Any
 
-from icestream.api.history import BatchRecord, Event, PartitionLag, TargetCommit
+from icestream.api.history import BatchRecord, Event, PartitionLag, TableCommit, TargetCommit
 from icestream.api.status import Progress
 from icestream.cluster.masking import Masks
 from icestream.cluster.series import SeriesView
@@ -55,6 +55,12 @@ def target_json(target: TargetCommit) -> Json:
         "bytes": sum(target.file_bytes),
         "outcome": target.outcome.value,
     }
+
+
+def commit_json(commit: TableCommit) -> Json:
+    shape = asdict(commit)
+    shape["commit_id"] = shape.pop("commit")
+    return shape
 
 
 def event_json(event: Event, masks: Masks) -> Json:

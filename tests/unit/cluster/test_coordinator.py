@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import json
 import threading
 from dataclasses import dataclass, field
 
@@ -11,6 +12,7 @@ import pytest
 from icestream.api.errors import Fenced, NotLeader, NotReadyError, PreconditionError, SourceUnavailable
 from icestream.api.status import Outage
 from icestream.cluster.coordinator import Assignment, Coordinator
+from icestream.cluster.membership import Move, Peer
 from icestream.kafka.group import Joined
 
 
@@ -247,3 +249,45 @@ def test_a_worker_that_cannot_run_jobs_leaves_the_group_until_it_can() -> None:
     bench.joined("a")
     assert bench.jobs.names == {"a"}
     assert coordinator.is_well
+
+
+def test_every_member_hears_of_the_others() -> None:
+    bench = Bench("a", "b")
+    said = json.loads(bench.coordinator.introduction())
+    assert said["url"] == "http://me:1" and said["version"]
+    members = {
+        "m1": json.dumps({"url": "http://one:1", "connectors": ["a"], "console": "http://one:9"}).encode(),
+        # A worker of an older version says less.
+        "m2": json.dumps({"url": "http://two:1", "connectors": []}).encode(),
+    }
+    told = bench.coordinator.assignments("m1", members)
+    found = Assignment.from_bytes(told["m2"])
+    assert {(peer.url, peer.connectors, peer.console) for peer in found.peers} == {
+        ("http://one:1", frozenset("a"), "http://one:9"),
+        ("http://two:1", frozenset("b"), ""),
+    }
+    assert Assignment.from_bytes(found.to_bytes()) == found
+
+
+def test_an_older_leader_tells_of_nobody() -> None:
+    old = {"leader": "m1", "leader_url": "http://one:1", "connectors": ["a"], "known": ["a"]}
+    assert Assignment.from_bytes(json.dumps(old).encode()).peers == ()
+
+
+def test_what_moved_is_noted() -> None:
+    bench = Bench("a", "b")
+    here, there = "http://me:1", "http://two:1"
+
+    def joined(generation: int, mine: str, theirs: str) -> Joined:
+        peers = (Peer(here, frozenset(mine)), Peer(there, frozenset(theirs)))
+        given = Assignment("x", there, frozenset(mine), frozenset("ab"), peers)
+        return Joined(generation, "me", given.to_bytes())
+
+    bench.member.joins += [joined(1, "ab", ""), joined(2, "a", "b")]
+    bench.coordinator.turn()
+    bench.coordinator.turn()
+    first, second = bench.coordinator.rebalances
+    assert (first.generation, first.moves, first.workers) == (1, 0, 2)
+    assert (second.generation, second.moved) == (2, (Move("b", here, there),))
+    assert [peer.url for peer in bench.coordinator.peers] == [here, there]
+    assert bench.coordinator.leader_url == there

@@ -99,7 +99,7 @@ def test_a_connector_is_shown_without_its_secrets(world: World) -> None:
             "newest_ms": 5,
         }
     ]
-    assert (found["state"], found["tables"], found["is_here"]) == ("RUNNING", ["streaming.apilogs"], True)
+    assert (found["state"], found["tables"]) == ("RUNNING", ["streaming.apilogs"])
     assert len(found["status"]["tasks"]) == 2
 
 
@@ -148,6 +148,17 @@ def test_batches_newest_first_with_the_one_under_way(world: World) -> None:
     assert [one["id"] for one in limited] == ["b3"]
     for wrong in ("-1", "x", "9" * 30, "1e3", "٣"):
         assert world.ask("GET", "batches", params={"connector": "orders", "limit": wrong}).status_code == 400
+
+
+def test_commits_that_the_targets_do_not_tell_are_those_of_the_batches(world: World) -> None:
+    world.create("orders")
+    world.service.history.batch("orders", BATCH)
+    found = world.ask("GET", "commits", params={"connector": "orders"}).json()
+    (commit,) = found["commits"]
+    assert (commit["target"], commit["id"]) == ("streaming.apilogs", "7318022946110237001")
+    assert (commit["rows"], commit["files"], commit["rejected"]) == (39_999, 3, 1)
+    assert commit["commit_id"] == "b1"
+    assert "cannot be asked" in found["notes"][0]
 
 
 def test_history_as_series_of_equal_length(world: World) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import gzip
 import re
+import socket
 from pathlib import Path
 
 import httpx
@@ -331,3 +332,39 @@ def test_bodies_that_are_too_large_or_no_json_are_refused(world: World) -> None:
 def test_unknown_paths_stay_unknown(world: World) -> None:
     for path in ("nothing", "me/x", "..%2fconnectors", "%2e%2e"):
         assert world.ask("GET", path).status_code in (400, 404)
+
+
+def test_a_body_that_does_not_come_is_not_waited_for(world: World) -> None:
+    server = world.serve(icestream_rest_body_timeout_ms="200")
+    head = (
+        "PUT /console/api/pause?connector=x HTTP/1.1\r\nHost: localhost\r\nX-Icestream-Console: 1\r\n"
+        "Content-Type: application/json\r\nContent-Length: 100\r\n\r\n{"
+    )
+    with socket.create_connection(("127.0.0.1", server.port), timeout=60) as slow:
+        slow.sendall(head.encode())
+        assert slow.recv(100).startswith(b"HTTP/1.1 408")
+
+
+def test_every_answer_of_the_api_has_the_headers_of_the_page(world: World) -> None:
+    answers = [
+        world.ask("GET", "me"),
+        world.ask("GET", "connector"),
+        world.ask("PUT", "pause", params={"connector": "x"}),
+        world.ask("GET", "me", headers={"x-icestream-console": "0"}),
+        world.ask("GET", "connector", params={"connector": "x"}),
+    ]
+    assert [one.status_code for one in answers] == [200, 400, 404, 403, 404]
+    for answer in answers:
+        assert answer.headers["x-content-type-options"] == "nosniff"
+        assert "default-src 'none'" in answer.headers["content-security-policy"]
+        assert answer.headers["cross-origin-resource-policy"] == "same-origin"
+        assert answer.headers["cache-control"] == "no-store"
+        assert "set-cookie" not in answer.headers
+
+
+def test_changes_are_in_the_audit_with_the_connector(world: World, caplog: pytest.LogCaptureFixture) -> None:
+    world.create("or ders")
+    with caplog.at_level("INFO", logger="icestream.audit"):
+        world.ask("PUT", "pause", params={"connector": "or ders"})
+    (line,) = [record.getMessage() for record in caplog.records if record.name == "icestream.audit"]
+    assert "PUT /console/api/pause?connector=or" in line and "result=202" in line
