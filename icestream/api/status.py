@@ -59,6 +59,10 @@ class Waiting:
 
     what: str
     since: dt.datetime
+    next_ms: int | None = None
+    """When it is asked for again; None: the answer is awaited, or nobody knows."""
+    gives_up_ms: int | None = None
+    """After this moment the job fails; None: never, or nobody knows."""
 
     def __str__(self) -> str:
         return f"waiting for {self.what} since {self.since.isoformat(timespec='seconds')}"

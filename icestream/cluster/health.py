@@ -4,6 +4,7 @@ function over what the worker knows; asked by `ConnectorService.connector_health
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -90,7 +91,7 @@ def _found(facts: HealthFacts) -> tuple[Health, str]:
         case State.STOPPED:
             return Health.STOPPED, "somebody stopped it"
     if facts.waiting is not None:
-        return Health.WAITING, str(facts.waiting)
+        return Health.WAITING, _waiting_text(facts.waiting)
     late = _late(facts)
     if late:
         return Health.LATE, late
@@ -100,6 +101,18 @@ def _found(facts: HealthFacts) -> tuple[Health, str]:
     if facts.rejected_ms is not None and facts.now_ms - facts.rejected_ms <= LOOK_BACK_SECONDS * 1000:
         return Health.REJECTING, f"records were rejected {_ago(facts.now_ms - facts.rejected_ms)}"
     return Health.OK, facts.progress.waits_for
+
+
+def _waiting_text(waiting: Waiting) -> str:
+    """What is away, and when it is asked again; the moments are in UTC."""
+    if waiting.next_ms is None:
+        return str(waiting)
+    until = "" if waiting.gives_up_ms is None else f", gives up at {_clock(waiting.gives_up_ms)}"
+    return f"{waiting.what}; trying again at {_clock(waiting.next_ms)}{until}"
+
+
+def _clock(ms: int) -> str:
+    return f"{dt.datetime.fromtimestamp(ms / 1000, dt.UTC):%H:%M:%S}Z"
 
 
 def headline(trace: str | None) -> str:

@@ -502,7 +502,15 @@ class Reconciler:
             delay = self._backoff.failed(is_outage=is_outage)
             if delay is not None:
                 since = self._actual.outage.since if self._actual.outage else self._wall()
-                self._change(outage=Waiting(str(error), since), progress=self._progress_of(manager))
+                now_ms = int(self._wall().timestamp() * 1000)
+                ends = self._backoff.gives_up_in(is_outage=is_outage)
+                outage = Waiting(
+                    str(error),
+                    since,
+                    now_ms + int(delay * 1000),
+                    None if ends is None else now_ms + int(ends * 1000),
+                )
+                self._change(outage=outage, progress=self._progress_of(manager))
                 self._next_turn = self._clock() + delay
                 self._tell_retry(error, delay, is_outage=is_outage)
         if delay is None:

@@ -121,6 +121,20 @@ def test_objects_have_the_names_and_borders_of_confluents(bucket: Bucket) -> Non
     assert bucket.objects() == [f"{PREFIX}{offset}.json" for offset in (0, 3, 6)]
 
 
+def test_the_ledger_tells_the_last_commits(bucket: Bucket) -> None:
+    first = commit_of(bucket, 0, 6, None)
+    before = bucket.target().commit(first).checkpoint
+    assert before is not None
+    bucket.target().commit(commit_of(bucket, 6, 9, before))
+    newest, oldest = bucket.target().commits(10)
+    assert (newest.id, newest.rows, newest.files) == ("2", 3, 1)
+    assert (oldest.id, oldest.rows, oldest.files, oldest.commit) == ("1", 6, 2, before.commit)
+    assert (newest.rejected, oldest.rejected) == (0, 0)
+    sizes = [one.size for one in bucket.store.list("topics/") if "_icestream" not in one.key]
+    assert sum(one.bytes or 0 for one in (newest, oldest)) == sum(sizes)
+    assert [one.id for one in bucket.target().commits(1)] == ["2"]
+
+
 def test_an_entry_whose_answer_was_lost_has_landed(bucket: Bucket) -> None:
     commit = commit_of(bucket, 0, 5, None)
     target = bucket.target(store=Faulty(bucket.store, after_put=once(lost)))

@@ -12,6 +12,7 @@ from icestream.cluster.health import Health, HealthFacts, freshness_ms, health_o
 
 _NOW = 1_794_737_640_000
 _MINUTE = 60_000
+_LONG_AGO = dt.datetime(2026, 11, 15, tzinfo=dt.UTC)
 _RUNS = Progress(lag=0, interval_ms=10_000, last_commit_ms=_NOW - 5_000, batches=3)
 
 
@@ -49,6 +50,11 @@ def lagging(**more: Any) -> Progress:
             },
             Health.WAITING,
             "waiting for the warehouse since 2026-11-15T00:00:00+00:00",
+        ),
+        (
+            {"waiting": Waiting("the catalog is away", _LONG_AGO, _NOW, _NOW + 60_000)},
+            Health.WAITING,
+            "the catalog is away; trying again at 10:14:00Z, gives up at 10:15:00Z",
         ),
         ({"progress": lagging()}, Health.LATE, "310 records wait, and nothing was committed for 2 min"),
         # Records have just come after a quiet night.

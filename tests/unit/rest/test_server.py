@@ -21,11 +21,14 @@ import pytest
 from icestream.api.errors import NotLeader, PreconditionError
 from icestream.cluster.rest_settings import CrossOrigin, HeaderRule, RestConfig, parse_rest
 from icestream.cluster.service import ConnectorService
+from icestream.cluster.stores import MemoryStore
 from icestream.embedded.certificates import Certificates, certificates
 from icestream.kafka.keystores import identity
 from icestream.rest.headers import ResponseHeaders
 from icestream.rest.security import client_context
 from icestream.rest.server import HERE, RestServer, bind, listen, serve
+from icestream.testing import FakeManagers
+from tests.unit.cluster.test_service import CONFIG, WORKER
 
 USERS = {"alice": "wonder land", "bob": "b:ob", "zoë": "süß"}
 Serve = Callable[[RestConfig], RestServer]
@@ -454,3 +457,21 @@ def test_stop_frees_every_port(stores: Certificates) -> None:
     server.stop()
     for port in ports:
         listen("127.0.0.1", port).close()
+
+
+def test_what_a_user_changes_has_the_users_name() -> None:
+    service = ConnectorService("w:1", MemoryStore(), WORKER)
+    service.connectors.use(FakeManagers())
+    service.ready()
+    rest = replace(parse_rest({"listeners": "http://127.0.0.1:0"}, {}), credentials=USERS)
+    server = serve(service, bind(rest))
+    try:
+        config = {"name": "sink", "config": CONFIG}
+        made = ask("POST", f"{server.url}/connectors", json=config, headers=basic("zoë:süß"))
+        assert made.status_code == 201, made.text
+        ask("PUT", f"{server.url}/connectors/sink/pause", headers=basic("bob:b:ob"))
+        asked = [(event.kind, event.user) for event in service.history.events("sink") if event.user]
+        assert asked == [("config", "zoë"), ("state", "bob")]
+    finally:
+        server.stop()
+        service.close()

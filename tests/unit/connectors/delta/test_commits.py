@@ -500,3 +500,18 @@ def test_a_compaction_leaves_rows_of_unknown_origin(lake: Lake) -> None:
     audit = lake.target().audit()
     assert (audit.rows, audit.other_writers) == (5, False)
     assert audit.row_offsets is not None and audit.row_offsets().foreign_rows == 5
+
+
+def test_the_log_tells_the_last_commits_whoever_made_them(lake: Lake) -> None:
+    first = lake.land([*ids(0, 3), b"[]"])
+    foreign_append(lake)
+    lake.land(ids(4, 6), first)
+    newest, foreign, oldest, *creation = lake.target().commits(10)
+    assert (newest.rows, newest.rejected, newest.filtered) == (2, 0, 0)
+    assert (oldest.rows, oldest.rejected, oldest.commit) == (3, 1, first.commit)
+    assert (newest.is_ours, foreign.is_ours, foreign.rows) == (True, False, None)
+    assert int(newest.id) > int(foreign.id) > int(oldest.id)
+    sizes = [path.stat().st_size for path in lake.path.rglob("*.parquet")]
+    assert sum(one.bytes or 0 for one in (newest, foreign, oldest)) == sum(sizes)
+    assert [one.id for one in lake.target().commits(1)] == [newest.id]
+    assert all(one.files == 0 for one in creation)
