@@ -79,6 +79,7 @@ class ConnectMetrics:
         pass
 
     def forget(self, connector: str) -> None:
+        """Its series are gone already: they are there only while the facts name it."""
         with self._lock:
             self._jobs.pop(connector, None)
 
@@ -113,9 +114,6 @@ class ConnectMetrics:
                 measures = self._measures(facts.name)
                 measures.states.enter(facts.state, now)
                 rows += job_rows(facts, measures, now, shows_partitions=self._shows_partitions)
-            # Nothing is kept of connectors that left: a series that stays is a lie.
-            here = {facts.name for facts in connectors}
-            self._jobs = {name: measures for name, measures in self._jobs.items() if name in here}
             return rows
 
     def _measures(self, connector: str) -> JobMeasures:

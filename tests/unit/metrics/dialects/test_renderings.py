@@ -221,6 +221,7 @@ def test_series_of_a_connector_are_gone_with_it() -> None:
     assert not [key for key in series(made) if "gone" in str(key)]
 
     # And if it comes back, it begins anew.
+    made.forget("gone")
     facts.running = [connector("gone")]
     read = "kafka_connect_sink_task_sink_record_read_total"
     assert value(series(made), read, connector="gone", task="0") == 0
