@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-import pytest
 from playwright.sync_api import expect
 
 from icestream.api.errors import NotReadyError
 from icestream.api.status import State
 from tests.console.conftest import Pages
 from tests.console.world import World
-
-
-@pytest.fixture(autouse=True)
-def before_the_stream(pages: Pages) -> None:
-    pages.allow("404")  # the stream comes later
 
 
 def test_of_fifty_connectors_the_one_that_refuses_is_named(world: World, pages: Pages) -> None:

@@ -24,11 +24,6 @@ MORE = {
 }
 
 
-@pytest.fixture(autouse=True)
-def before_the_stream(pages: Pages) -> None:
-    pages.allow("404")  # the stream comes later
-
-
 @pytest.fixture
 def deep_checks(world: World) -> Iterator[list[Config]]:
     """What was checked deep, in order."""
@@ -138,9 +133,9 @@ def test_keys_that_validate_does_not_know_masks_and_placeholders_survive_a_save(
     before = dict(world.service.config("sink"))
     page = editor(world, pages)
     shown(page, "iceberg.catalog.password")
-    assert box(page, "iceberg.catalog.password").input_value() == "[hidden]"
-    assert box(page, "iceberg.catalog.token").input_value() == MORE["iceberg.catalog.token"]
-    assert box(page, "iceberg.catalog.uri").input_value() == "http://bob:[hidden]@catalog:8181"
+    expect(box(page, "iceberg.catalog.password")).to_have_value("[hidden]")
+    expect(box(page, "iceberg.catalog.token")).to_have_value(MORE["iceberg.catalog.token"])
+    expect(box(page, "iceberg.catalog.uri")).to_have_value("http://bob:[hidden]@catalog:8181")
     content = page.content()
     assert SECRET not in content and "hunter22" not in content
     box(page, "team.of.this").fill("orders")
@@ -158,7 +153,7 @@ def test_a_secret_is_replaced_by_typing_it(world: World, pages: Pages) -> None:
     world.add("sink", MORE)
     page = editor(world, pages)
     shown(page, "iceberg.catalog.password").get_by_role("button", name="Replace").click()
-    assert box(page, "iceberg.catalog.password").get_attribute("type") == "password"
+    expect(box(page, "iceberg.catalog.password")).to_have_attribute("type", "password")
     box(page, "iceberg.catalog.password").fill("a new one")
     page.get_by_role("button", name="Save 1 change…").click()
     expect(page.get_by_role("dialog")).to_contain_text("a new secret")

@@ -5,18 +5,12 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from icestream.api.status import State
 from tests.console.conftest import Pages
 from tests.console.settings_form import box, open_groups, setting
 from tests.console.world import World, iceberg
-
-
-@pytest.fixture(autouse=True)
-def before_the_stream(pages: Pages) -> None:
-    pages.allow("404")  # the stream comes later
 
 
 def next_step(page: Page) -> Locator:

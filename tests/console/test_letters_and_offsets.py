@@ -17,11 +17,6 @@ from tests.console.real_worker import RealWorker, running_worker
 from tests.integration.local_job import World as Job
 
 
-@pytest.fixture(autouse=True)
-def before_the_stream(pages: Pages) -> None:
-    pages.allow("404")  # the stream comes later
-
-
 def eventually(holds: Callable[[], bool]) -> None:
     deadline = time.monotonic() + 120
     while not holds():

@@ -19,7 +19,7 @@ function AllQueues() {
   if (!rows.value) return html`<${Loading} what="the connectors" />`;
   const rejecting = [...rows.value.values()].filter((row) => row.rejected > 0).sort((one, other) => other.rejected - one.rejected);
   if (!rejecting.length) {
-    return html`<${Nothing} title="No connector has rejected a record"><p>A sink keeps what it rejects if its config has <code>errors.tolerance=all</code> and <code>errors.deadletterqueue.topic.name</code>.</p><//>`;
+    return html`<h1>Dead letters</h1><${Nothing} title="No connector has rejected a record"><p>A sink keeps what it rejects if its config has <code>errors.tolerance=all</code> and <code>errors.deadletterqueue.topic.name</code>.</p><//>`;
   }
   const columns = [
     { title: "Connector", cell: (row) => html`<a class="wrap-anywhere" href=${href("connector", { name: row.name, tab: "letters" })}>${visibleLine(row.name)}</a>` },

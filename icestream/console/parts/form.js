@@ -118,7 +118,7 @@ function Section({ section, isOpen, ...handlers }) {
   const faulty = section.fields.filter((field) => field.errors.length).length;
   const set = section.fields.filter((field) => field.value !== undefined).length;
   return html`<details class="card section" open=${isOpen || faulty > 0}>
-    <summary><h3>${visibleLine(section.title)}</h3><span class="small muted">${set} of ${section.fields.length} set</span>
+    <summary><h2>${visibleLine(section.title)}</h2><span class="small muted">${set} of ${section.fields.length} set</span>
       ${faulty > 0 && html`<span class="state tone-bad">${faulty} with errors</span>`}</summary>
     <div class="fields">${section.fields.map((field) => html`<${FieldRow} key=${field.key} field=${field} ...${handlers} />`)}</div>
   </details>`;
