@@ -11,6 +11,7 @@ _TOGETHER: Final = {
     "tests/integration/test_secure_": "a broker with TLS",
     "tests/integration/test_worker.py": "a worker with Spark",
     "tests/integration/test_record_path.py": "a worker with Spark",
+    "tests/integration/test_actuator.py": "a worker with Spark",
     "tests/integration/test_iceberg_": "a worker with Spark",
     "tests/integration/test_routing.py": "a worker with Spark",
     "tests/integration/test_delta.py": "a worker with Spark",

@@ -22,6 +22,7 @@ from icestream.cli.topics_of_worker import (
     topics_file_option,
     worker_from_environment,
 )
+from icestream.cli.worker_actuator import WorkerActuator
 from icestream.cli.worker_metrics import WorkerMetrics
 from icestream.cli.worker_process import (
     ClusterId,
@@ -101,6 +102,7 @@ class DistributedWorker:
         self._cluster_id = ClusterId(config.raw)
         self._settings = client_settings(config.raw)
         self._metrics = WorkerMetrics(config.metrics)
+        self._actuator = WorkerActuator(config)
         bound = bind(config.rest)
         self.url = bound.advertised_url
         self._store = KafkaStore(self._settings, config.config_topic, config.group, task_configs)
@@ -137,6 +139,7 @@ class DistributedWorker:
         collector = self._metrics.collector(self.service, self._plane, config.raw)
         self._rest = serve(self.service, bound, self._metrics.on_rest(ApiOptions(tracking), collector))
         self._metrics.serve(collector)
+        self._actuator.serve(self.service, self._plane, self._rest, collector)
         _LOG.info("REST API on %s, group %s", self.url, config.group)
         for address in self._rest.console_urls:
             _LOG.info("console at %s", address)
@@ -171,6 +174,7 @@ class DistributedWorker:
         self._stopping.set()
         self._rest.stop()
         self._metrics.stop()
+        self._actuator.stop()
         self.service.connectors.close()
         self._reporter.close()
         self._coordinator.close()

@@ -17,6 +17,7 @@ from icestream.cli.topics_of_worker import (
     topics_file_option,
     worker_from_environment,
 )
+from icestream.cli.worker_actuator import WorkerActuator
 from icestream.cli.worker_metrics import WorkerMetrics
 from icestream.cli.worker_process import (
     ClusterId,
@@ -98,6 +99,7 @@ class StandaloneWorker:
         self._cluster_id = ClusterId(config.raw)
         store, status_store = FileStore(config.state_file), MemoryStatusStore()
         self._metrics = WorkerMetrics(config.metrics)
+        self._actuator = WorkerActuator(config)
         bound = bind(config.rest)
         worker_id = urlsplit(bound.advertised_url).netloc
         of_worker(worker_id)
@@ -123,6 +125,7 @@ class StandaloneWorker:
         collector = self._metrics.collector(self.service, self._plane, config.raw)
         self._rest = serve(self.service, bound, self._metrics.on_rest(ApiOptions(topics), collector))
         self._metrics.serve(collector)
+        self._actuator.serve(self.service, self._plane, self._rest, collector)
         self.url = self._rest.url
         _LOG.info("REST API on %s, state in %s", self.url, config.state_file)
         for address in self._rest.console_urls:
@@ -140,6 +143,7 @@ class StandaloneWorker:
         """REST closes first, so that nobody starts what we stop."""
         self._rest.stop()
         self._metrics.stop()
+        self._actuator.stop()
         self._reporter.close()
         self.service.close()
         _LOG.info("worker stopped")

@@ -203,6 +203,10 @@ class ConnectorService:
         said = [_READY, self._extras.notice, *self._held_up()]
         return Health("healthy", " ".join(part for part in said if part))
 
+    def outage(self) -> Outage | None:
+        """What all jobs here need and is away."""
+        return self._extras.outage()
+
     def live(self, loop_age: float | None = None) -> Checked:
         """Whether this process can still do its work; `loop_age`: since when REST's event loop is silent."""
         extras = self._extras

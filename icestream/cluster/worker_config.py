@@ -9,6 +9,7 @@ from typing import Any
 
 from icestream.api.config import Config, ConfigDef
 from icestream.api.errors import ConfigError, Problem
+from icestream.cluster.actuator_settings import ActuatorConfig, parse_actuator
 from icestream.cluster.config_checks import unknown_keys
 from icestream.cluster.config_providers import Providers, providers_from
 from icestream.cluster.converter_settings import converter_definition, converter_warnings, settings_by_prefix
@@ -27,6 +28,7 @@ class WorkerConfig:
     raw: Mapping[str, str]
     rest: RestConfig
     metrics: MetricsConfig
+    actuator: ActuatorConfig
     providers: Providers
     log_level: str
     log_format: str
@@ -100,6 +102,7 @@ def _parsed(given: Config, definition: ConfigDef) -> tuple[dict[str, Any], dict[
     clients = worker_findings(raw)
     problems = [*definition.problems(raw), *unknown.problems, *clients.problems]
     metrics = parse_metrics(raw, problems)
+    actuator = parse_actuator(raw, problems)
     try:
         rest = parse_rest(raw, has_peers=has_peers)
     except ConfigError as error:
@@ -111,6 +114,7 @@ def _parsed(given: Config, definition: ConfigDef) -> tuple[dict[str, Any], dict[
         "raw": raw,
         "rest": rest,
         "metrics": metrics,
+        "actuator": actuator,
         "providers": providers,
         "log_level": values["icestream.log.level"].upper(),
         "log_format": values["icestream.log.format"].lower(),

@@ -7,6 +7,7 @@ from typing import Final
 
 from icestream.api.config import REQUIRED, ConfigDef, Setting, Type
 from icestream.api.connector_settings import JOB_MANAGER, RETRIES
+from icestream.cluster.actuator_settings import ACTUATOR
 from icestream.cluster.allowed_hosts import ALLOWED_HOSTS
 from icestream.cluster.config_limits import TASKS_LIMIT
 from icestream.cluster.liveness import LIFE
@@ -107,6 +108,7 @@ _ICESTREAM: Final = (
     TASKS_LIMIT,
     ALLOWED_HOSTS,
     *LIFE.settings,
+    *ACTUATOR.settings,
     *RETRIES.settings,
     *JOB_MANAGER.settings,
     PROCESSES,

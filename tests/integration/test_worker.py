@@ -245,7 +245,8 @@ def test_connectors_survive_a_worker_that_was_killed(world: World) -> None:
     world.worker.send(signal.SIGKILL)
     assert world.worker.wait(60)
     world.produce("lasting", *({"id": number} for number in range(30, 60)))
-    world.worker = start_worker(world.folder, world.bootstrap, int(world.url.rpartition(":")[2]))
+    port = int(world.url.rpartition(":")[2])
+    world.worker = start_worker(world.folder, world.bootstrap, port, world.actuator)
     eventually(lambda: len(world.ids("lasting")) == 60, 240)
     assert world.ids("lasting") == list(range(60))
 

@@ -42,6 +42,8 @@ class World:
     bootstrap: str
     url: str
     worker: Process
+    actuator: int
+    """Its port of Spring's endpoints."""
 
     @property
     def client(self) -> ConnectClient:
@@ -86,7 +88,7 @@ class World:
         )
 
 
-def start_worker(folder: Path, bootstrap: str, port: int) -> Process:
+def start_worker(folder: Path, bootstrap: str, port: int, actuator: int = 0) -> Process:
     (folder / "worker.properties").write_text(
         f"bootstrap.servers={bootstrap}\n"
         f"listeners=http://127.0.0.1:{port}\n"
@@ -98,6 +100,9 @@ def start_worker(folder: Path, bootstrap: str, port: int) -> Process:
         "icestream.log.format=json\n"
         f"icestream.database.folders={folder}\n"
         f"icestream.delta.folders={folder}\n"
+        f"icestream.actuator.listeners=http://127.0.0.1:{actuator}\n"
+        "icestream.actuator.health.details=always\n"
+        "icestream.actuator.env.enabled=true\n"
         "spark.driver.memory=1g\n"
         f"spark.jars={with_iceberg()['spark.jars']}\n"
     )
@@ -108,9 +113,9 @@ def start_worker(folder: Path, bootstrap: str, port: int) -> Process:
 @contextmanager
 def running_world(folder: Path) -> Iterator[World]:
     with kafka.running_broker(folder / "kafka", free_port()) as broker:
-        port = free_port()
-        world = World(folder, broker.bootstrap, f"http://127.0.0.1:{port}", Process(0, "none"))
-        world.worker = start_worker(folder, broker.bootstrap, port)
+        port, actuator = free_port(), free_port()
+        world = World(folder, broker.bootstrap, f"http://127.0.0.1:{port}", Process(0, "none"), actuator)
+        world.worker = start_worker(folder, broker.bootstrap, port, actuator)
         try:
             eventually(world.client.is_healthy, 300)
             yield world
