@@ -194,10 +194,3 @@ def is_destination_outage(error: Exception) -> bool:
     return isinstance(error, SinkUnavailable | CommitUnknown | OriginUnavailable) and not isinstance(
         error, SinkRefused | EngineUnavailable
     )
-
-
-def who_is_away(error: Exception) -> str:
-    """Whom an attempt failed at, for who counts them: `kafka`, `spark` or `destination`."""
-    if isinstance(error, EngineUnavailable):
-        return "spark"
-    return "kafka" if isinstance(error, SourceUnavailable) else "destination"

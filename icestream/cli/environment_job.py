@@ -11,19 +11,12 @@ import logging
 import socket
 import threading
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from icestream.api.config import ConfigDef, Setting, Type
 from icestream.api.environment_job import EnvironmentJob
-from icestream.api.errors import (
-    ConfigError,
-    FatalError,
-    PreconditionError,
-    Problem,
-    RetriableError,
-    who_is_away,
-)
+from icestream.api.errors import ConfigError, FatalError, PreconditionError, Problem
 from icestream.cli.worker_process import on_signals
 from icestream.logs import FORMATS, hidden
 from icestream.observers import Observers
@@ -130,12 +123,15 @@ class JobShell:
 
     def __init__(self, job: EnvironmentJob) -> None:
         from icestream.cluster.reconciler import Reconciler
+        from icestream.metrics.counters import Counters
 
         self._job = job
         self._counts = _Counts()
         self.observers = Observers(discreet=self._discreet)
         """Told of the job's commits; whoever wants to know is added before it runs."""
-        self._reconciler = Reconciler(job.name, lambda: self._make)
+        self._counters = Counters()
+        self.observers.add(self._counters)
+        self._reconciler = Reconciler(job.name, lambda: self._make, observer=self.observers)
 
     def run(self, told: threading.Event) -> None:
         """Until told to stop: then the commit under way ends first. FatalError if the job fails."""
@@ -162,7 +158,7 @@ class JobShell:
         return Answers(
             alive=self._lost,
             ready=self._missing,
-            facts=facts_of_job(self._job.name, self._status, lambda: self._counts.retries),
+            facts=facts_of_job(self._job.name, self._status, self._counters),
         )
 
     def _status(self) -> JobStatus:
@@ -206,12 +202,10 @@ class _Counts:
     """Written by the thread of the job only."""
 
     turns: int = 0
-    retries: Mapping[str, int] = field(default_factory=dict)
-    """By who did not answer; replaced as a whole."""
 
 
 class _CountedManager:
-    """A manager whose turns are counted, for /ready and /metrics."""
+    """A manager whose turns are counted, for /ready."""
 
     def __init__(self, manager: Manager, counts: _Counts) -> None:
         self._manager = manager
@@ -223,11 +217,6 @@ class _CountedManager:
         return self._manager.progress
 
     def tick(self) -> float:
-        try:
-            pause = self._manager.tick()
-        except RetriableError as error:
-            before, who = self._counts.retries, who_is_away(error)
-            self._counts.retries = {**before, who: before.get(who, 0) + 1}
-            raise
+        pause = self._manager.tick()
         self._counts.turns += 1
         return pause

@@ -121,8 +121,9 @@ def _histogram(
     buckets: tuple[float, ...] = _SECONDS,
     values: tuple[str, ...] = (),
     exemplars: bool = False,
+    of_job: bool = False,
 ) -> Metric:
-    return Metric(name, Kind.HISTOGRAM, part, help, labels, buckets, values, exemplars)
+    return Metric(name, Kind.HISTOGRAM, part, help, labels, buckets, values, exemplars, of_job)
 
 
 # The books: `read = written + rejected + filtered` at every scrape, since all four change together.
@@ -182,6 +183,7 @@ BATCH_SECONDS: Final = _histogram(
     Part.BATCHES,
     "How long batches took that landed, from plan to end.",
     *_CONNECTOR,
+    of_job=True,
 )
 STAGE_SECONDS: Final = _histogram(
     "icestream_stage_duration_seconds",
@@ -203,6 +205,7 @@ COMMITS: Final = _counter(
     "Commits to targets, by what became of them.",
     *("connector", "outcome"),
     values=COMMIT_OUTCOMES,
+    of_job=True,
 )
 COMMIT_SECONDS: Final = _histogram(
     "icestream_commit_duration_seconds",
@@ -210,6 +213,7 @@ COMMIT_SECONDS: Final = _histogram(
     "How long a commit to one target took.",
     *_CONNECTOR,
     exemplars=True,
+    of_job=True,
 )
 LAST_COMMIT: Final = _gauge(
     "icestream_commit_last_success_timestamp_seconds",
@@ -226,11 +230,13 @@ NEXT_COMMIT: Final = _gauge(
     of_job=True,
 )
 FILES: Final = _counter(
-    "icestream_files_written_total", Part.COMMITS, "Files that commits added.", *_CONNECTOR
+    "icestream_files_written_total", Part.COMMITS, "Files that commits added.", *_CONNECTOR, of_job=True
 )
-FILE_BYTES: Final = _counter("icestream_file_bytes_total", Part.COMMITS, "Their bytes.", *_CONNECTOR)
+FILE_BYTES: Final = _counter(
+    "icestream_file_bytes_total", Part.COMMITS, "Their bytes.", *_CONNECTOR, of_job=True
+)
 FILE_SIZES: Final = _histogram(
-    "icestream_file_size_bytes", Part.COMMITS, "Their sizes.", *_CONNECTOR, buckets=_FILE_BYTES
+    "icestream_file_size_bytes", Part.COMMITS, "Their sizes.", *_CONNECTOR, buckets=_FILE_BYTES, of_job=True
 )
 SCHEMA_CHANGES: Final = _counter(
     "icestream_schema_changes_total",

@@ -158,7 +158,8 @@ def _add_landed(counts: Counts, record: BatchRecord, now: float) -> None:
     for stage, seconds in record.stages.items():
         if stage in counts.stage_seconds:
             counts.stage_seconds[stage].add(seconds)
-    if record.tasks:
+    if "queue" in record.stages:
+        # Only what runs on Spark waits in a queue.
         counts.spark_seconds.add(record.stages.get("queue", 0.0) + record.longest_task)
     landed_at = record.started_ms / 1000 + record.seconds
     for newest in record.newest_ms.values():

@@ -5,13 +5,11 @@ that they agree with each other.
 from __future__ import annotations
 
 import time
-from collections import Counter
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable
+from dataclasses import dataclass, field
 
 from icestream.api.engine import EngineNumbers
-from icestream.api.history import Outcome
-from icestream.api.status import JobStatus, Progress
+from icestream.api.status import JobStatus
 from icestream.cluster.membership import GroupView
 from icestream.cluster.service import ConnectorService
 from icestream.metrics.counters import NOTHING, Counters, Counts
@@ -85,26 +83,12 @@ def facts_of(
 def facts_of_job(
     name: str,
     status: Callable[[], JobStatus],
-    retries: Callable[[], Mapping[str, int]],
+    counters: Counters,
     wall: Callable[[], float] = time.time,
 ) -> Facts:
-    """Those of a job that runs on its own. It coordinates the workers of others, who read and write: what is
-    counted is what its tables say."""
+    """Those of a job that runs on its own."""
 
     def facts() -> WorkerFacts:
-        now = status()
-        counts = replace(_as_told(now.progress), retries=Counter(retries()))
-        return WorkerFacts(wall(), (JobFacts(name, now, counts),))
+        return WorkerFacts(wall(), (JobFacts(name, status(), counters.snapshot().get(name, NOTHING)),))
 
     return facts
-
-
-def _as_told(progress: Progress) -> Counts:
-    """Nobody tells the stages and transforms: one sum for all."""
-    return Counts(
-        read=progress.rows + progress.rejected + progress.filtered,
-        written=progress.rows,
-        rejected=Counter({"": progress.rejected} if progress.rejected else {}),
-        filtered=Counter({"": progress.filtered} if progress.filtered else {}),
-        batches=Counter({Outcome.COMMITTED.value: progress.batches}),
-    )

@@ -76,6 +76,7 @@ def test_the_books_balance_at_every_scrape_of_a_busy_worker(world: World) -> Non
     assert [one[READ] for one in books] == sorted(one[READ] for one in books)
     last = books[-1]
     assert last["icestream_dead_letters_total"] == 10
+    assert last["icestream_files_written_total"] >= 1 and last["icestream_file_bytes_total"] > 0
     assert last["icestream_commit_duration_seconds_count"] >= 1
     assert last["icestream_end_to_end_seconds_count"] >= 1
     assert last["icestream_lag_records"] == last["icestream_lag_seconds"] == 0

@@ -13,6 +13,7 @@ from icestream.api.environment_job import EnvironmentJob
 from icestream.api.errors import ConfigError, FatalError, PreconditionError, SourceUnavailable
 from icestream.api.status import Progress
 from icestream.cli.environment_job import JobShell, _served, parse_environment
+from tests.unit.metrics.test_counters import LANDED
 
 
 class Turns:
@@ -87,14 +88,16 @@ def run() -> Iterator[Run]:
 def test_a_job_is_live_and_ready_and_tells_its_metrics(run: Run) -> None:
     job = run(lambda: 60.0)
     job.wait("/ready", lambda answer: answer.status_code == 200)
+    job.shell.observers.batch("orders", LANDED)
+    assert job.shell.observers.settle(60)
     assert job.get("/live").json()["status"] == "alive"
     metrics = job.get("/metrics")
     assert metrics.headers["content-type"].startswith("text/plain; version=0.0.4")
     for line in (
         'icestream_lag_records{connector="orders"} 7.0',
-        'icestream_records_read_total{connector="orders"} 12.0',
-        'icestream_records_written_total{connector="orders"} 12.0',
-        'icestream_batches_total{connector="orders",outcome="committed"} 3.0',
+        'icestream_records_read_total{connector="orders"} 10.0',
+        'icestream_records_written_total{connector="orders"} 6.0',
+        'icestream_batches_total{connector="orders",outcome="committed"} 1.0',
         'icestream_commit_last_success_timestamp_seconds{connector="orders"} 1.7000000005e+09',
         'icestream_job_state{connector="orders",state="running"} 1.0',
         'icestream_retries_total{connector="orders",target="kafka"} 0.0',
