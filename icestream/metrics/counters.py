@@ -190,7 +190,8 @@ def _add_retry(counts: Counts, event: Event) -> None:
 
 
 def _add_restart(counts: Counts, event: Event) -> None:
-    counts.restarts += 1
+    # One that a person asked for is no trouble.
+    counts.restarts += "attempt" in event.numbers
 
 
 def _add_fence(counts: Counts, event: Event) -> None:

@@ -60,7 +60,8 @@ def test_events_are_counted_by_what_they_are_about() -> None:
     for event in (
         Event(1, "retry", "Kafka is away", about="kafka"),
         Event(1, "retry", "whoever", about="10.0.0.7:5432 refused"),
-        Event(1, "restart", "again"),
+        Event(1, "restart", "again", numbers={"attempt": 1}),
+        Event(1, "restart", "somebody asked for it", user="ann"),
         Event(1, "fenced", "by another"),
         Event(1, "replay", "letters", numbers={"records": 7}),
         Event(1, "schema", "columns", about="add_column", numbers={"columns": 2}),
