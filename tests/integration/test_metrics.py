@@ -55,22 +55,22 @@ def test_the_books_balance_at_every_scrape_of_a_busy_worker(world: World) -> Non
             errors__deadletterqueue__topic__replication__factor="1",
             transforms="live",
             transforms__live__type="org.apache.kafka.connect.transforms.Filter",
-            transforms__live__predicate="named",
-            predicates="named",
-            predicates__named__type="org.apache.kafka.connect.transforms.predicates.HasHeaderKey",
-            predicates__named__name="never",
-            transforms__live__negate="false",
+            transforms__live__predicate="gone",
+            predicates="gone",
+            predicates__gone__type="org.apache.kafka.connect.transforms.predicates.RecordIsTombstone",
         )
         world.client.create(NAME, config)
         for start in range(0, 600, 60):
-            world.produce("scraped", *({"id": number} for number in range(start, start + 60)), b"no JSON")
-        eventually(lambda: bool(told) and told[-1].get(READ) == 610)
+            world.produce(
+                "scraped", *({"id": number} for number in range(start, start + 60)), b"no JSON", None
+            )
+        eventually(lambda: bool(told) and told[-1].get(READ) == 620)
     finally:
         done.set()
         scraper.join()
     # None before the connector was there.
     books = [one for one in told if READ in one]
-    assert books[-1][WRITTEN] == 600 and books[-1][REJECTED] == 10
+    assert (books[-1][WRITTEN], books[-1][REJECTED], books[-1][FILTERED]) == (600, 10, 10)
     for one in books:
         assert one[READ] == one[WRITTEN] + one[REJECTED] + one.get(FILTERED, 0.0)
     assert [one[READ] for one in books] == sorted(one[READ] for one in books)
