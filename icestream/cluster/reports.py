@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Final
 
-from icestream.api.config import ConfigDef, Setting, Type
+from icestream.api.config import Config, ConfigDef, Setting, Type
 from icestream.api.connector_settings import CONVERTER_KINDS
 from icestream.api.errors import NotFoundError
 from icestream.cluster.converter_settings import named_converter_settings
@@ -66,6 +66,20 @@ def definition_of(plugin_name: str) -> tuple[CheckedSetting, ...]:
         ]
     )
     return _unchecked((connector.plugin.definition({}) + framework).settings)
+
+
+def settings_of(config: Config) -> list[Setting]:
+    """All settings that a config of this class may have, as far as it can be read; none if nobody knows the
+    class. Checks nothing: a thousand configs take a moment."""
+    try:
+        plugin = find_connector(config.get("connector.class", "")).plugin
+    except NotFoundError:
+        return []
+    try:
+        own = plugin.definition(config)
+    except Exception:  # code of another package, and a config that may be wrong
+        own = plugin.settings
+    return [*own.settings, *framework_of(plugin).settings, *named_converter_settings(config)]
 
 
 def _unchecked(settings: Sequence[Setting]) -> tuple[CheckedSetting, ...]:

@@ -16,12 +16,11 @@ from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any
 
 from icestream import __version__
-from icestream.api.config import Config, Setting
+from icestream.api.config import Config
 from icestream.api.errors import (
     AlreadyExistsError,
     BadOffsets,
     ConfigChanged,
-    IcestreamError,
     NotFoundError,
     UnknownConnectorClass,
 )
@@ -47,7 +46,7 @@ from icestream.cluster.masking import Masks, masks_of
 from icestream.cluster.membership import Alone, GroupView, Membership
 from icestream.cluster.properties import ConnectorFile
 from icestream.cluster.recent_answers import RecentAnswers
-from icestream.cluster.reports import definition_of, report_from
+from icestream.cluster.reports import definition_of, report_from, settings_of
 from icestream.cluster.retry_settings import retry_settings
 from icestream.cluster.status_store import MemoryStatusStore, StatusStore
 from icestream.cluster.stores import ConnectorStore, StoredConnector, TargetState, target_from
@@ -275,17 +274,9 @@ class ConnectorService:
         if kept is None or kept[0] is not connector.config:
             if len(self._masks) > 2 * len(self.connectors.known) + 100:
                 self._masks = {}
-            kept = (connector.config, masks_of(connector.config, self._settings_of(connector.config)))
+            kept = (connector.config, masks_of(connector.config, settings_of(connector.config)))
             self._masks[name] = kept
         return kept[1]
-
-    def _settings_of(self, config: Config) -> list[Setting]:
-        try:
-            report = report_from(self._validator.validated(config, deep=False))
-        except IcestreamError:
-            # A class that is not here: the names of the keys have to do.
-            return []
-        return [one.definition for one in report.settings if one.definition is not None]
 
     def config_version(self, name: str) -> str:
         """Changes with the config, and says nothing of it: `patch_config` takes it."""

@@ -76,10 +76,12 @@ class Peers:
     def console_of(self, url: str) -> str:
         """Where the console of the worker is that has this address for REST."""
         peer = next((peer for peer in self._membership.peers if peer.url == url), None)
-        return url if peer is None or not peer.console else peer.console
+        return url if peer is None else peer.console
 
     def relayed(self, original: Original, url: str, hops: int, whose: str) -> Answer:
         """The answer of another worker to the same request, or why there is none."""
+        if not url:
+            return _error(503, f"{whose} a worker without a console; ask that one's REST API")
         if hops >= MOST_HOPS or not _is_plain(url):
             return _error(
                 409, "The workers are sharing out their connectors, and nobody has this one; ask again"
@@ -167,7 +169,9 @@ def _merged(rows: Sequence[list[Any]], before: _Heard | None, now: int) -> dict[
 
 def _overview_of(peer: Peer, client: httpx.Client, headers: Mapping[str, str]) -> list[list[Any]] | str:
     """The rows of another worker, or why there are none."""
-    url = peer.console or peer.url
+    url = peer.console
+    if not url:
+        return "it has no console"
     if not _is_plain(url):
         return "its address is none"
     try:

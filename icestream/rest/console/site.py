@@ -219,9 +219,10 @@ class Site:
         try:
             if route.at_owner and asked.optional("connector"):
                 owner = peers.owner_of(asked.connector)
-                if owner is not None:
+                # One without a console has nothing to say here; what it has published is known.
+                if owner is not None and owner.console:
                     whose = f"Connector '{asked.connector}' is on"
-                    return peers.relayed(original, peers.console_of(owner.url), asked.hops, whose)
+                    return peers.relayed(original, owner.console, asked.hops, whose)
             return route.handler(self.console, asked)
         except NotLeader as elsewhere:
             leader = peers.console_of(elsewhere.url)

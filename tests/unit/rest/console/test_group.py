@@ -41,6 +41,7 @@ class InGroup:
     is_shared: bool = True
     silent_for: float | None = None
     rebalances: Sequence[Rebalance] = ()
+    consoles: dict[str, str] = field(default_factory=dict)
 
     @property
     def view(self) -> GroupView:
@@ -48,7 +49,7 @@ class InGroup:
 
     @property
     def peers(self) -> Sequence[Peer]:
-        return [Peer(url, names, url, "0.1") for url, names in self.group.items()]
+        return [Peer(url, names, self.consoles.get(url, url), "0.1") for url, names in self.group.items()]
 
     def owns(self, name: str) -> bool:
         return name in self.group.get(self.own_url, frozenset())
@@ -177,7 +178,7 @@ def test_a_marker_that_no_worker_sends_is_refused(group: Group) -> None:
 
 @pytest.mark.parametrize(
     "address",
-    ["http://user@127.0.0.1:1", "ftp://127.0.0.1", "127.0.0.1:1", "", "http://", "file:///etc/passwd"],
+    ["http://user@127.0.0.1:1", "ftp://127.0.0.1", "127.0.0.1:1", "http://", "file:///etc/passwd"],
 )
 def test_addresses_that_are_none_are_not_asked(group: Group, address: str) -> None:
     one, _ = two(group)
@@ -215,6 +216,17 @@ def test_the_login_is_passed_on(group: Group, tmp_path: Path) -> None:
     refused = one.ask("GET", "connector", params={"connector": "c"}, headers=LOGIN)
     # A 401 would make the browser ask for a password that no worker but that one knows.
     assert refused.status_code == 403 and f"{stranger.url} does not know this login" in refused.text
+
+
+def test_a_worker_without_a_console_is_not_asked(group: Group) -> None:
+    one, other = two(group)
+    one.membership.consoles = {other.url: ""}
+    found = one.ask("GET", "connector", params={"connector": "b"})
+    # What was published of it, which is nothing here.
+    assert (found.status_code, found.json()["state"]) == (200, "UNASSIGNED")
+    one.membership.leader_url = other.url
+    changed = one.ask("PUT", "pause", params={"connector": "b"})
+    assert changed.status_code == 503 and "without a console" in changed.json()["message"]
 
 
 def test_rows_of_the_others_are_in_the_overview(group: Group) -> None:
