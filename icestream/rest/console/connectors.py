@@ -9,12 +9,12 @@ import re
 from typing import Any, Final
 
 from icestream.api.errors import IcestreamError, NotFoundError
-from icestream.api.history import Event, TableCommit
+from icestream.api.history import TableCommit
 from icestream.api.status import State
 from icestream.cluster.console_settings import Level
 from icestream.cluster.masking import without_values
 from icestream.rest import connectors as kafka_connect
-from icestream.rest.console.exchange import Asked, Console, ConsoleHandler, Route, Table, rest
+from icestream.rest.console.exchange import Asked, Console, Route, Table, rest
 from icestream.rest.console.shapes import (
     batch_json,
     commit_json,
@@ -96,7 +96,7 @@ def read_connector(console: Console, asked: Asked) -> Answer:
 
 def _failed_at(console: Console, name: str) -> int | None:
     told = (event for event in reversed(console.service.history.events(name)) if event.kind == "state")
-    return next((event.at_ms for event in told), None)
+    return next((event.at_ms for event in told if event.text.startswith("FAILED")), None)
 
 
 def _restart_note(trace: str | None) -> str | None:
@@ -188,37 +188,15 @@ def _require(console: Console, asked: Asked) -> None:
     console.service.info(asked.connector)
 
 
-def _noted(kind: str, words: str, handler: ConsoleHandler) -> ConsoleHandler:
-    """Also writes down who asked, where the connector runs."""
-
-    def handled(console: Console, asked: Asked) -> Answer:
-        answer = handler(console, asked)
-        service = console.service
-        if asked.user and service.membership.owns(asked.connector):
-            event = Event(console.wall_ms(), kind, words, user=asked.user)
-            service.observer.event(asked.connector, event)
-        return answer
-
-    return handled
-
-
 ROUTES: Final[Table] = {
     ("GET", "connector"): Route(read_connector, Level.VIEW, at_owner=True),
     ("GET", "history"): Route(read_history, Level.VIEW, at_owner=True),
     ("GET", "batches"): Route(read_batches, Level.VIEW, at_owner=True),
     ("GET", "commits"): Route(read_commits, Level.VIEW, waits_long=True),
     ("GET", "timeline"): Route(read_timeline, Level.VIEW, at_owner=True),
-    ("PUT", "pause"): Route(
-        _noted("state", "a pause was asked for", rest(kafka_connect.pause_connector)), Level.OPERATE
-    ),
-    ("PUT", "resume"): Route(
-        _noted("state", "it was told to go on", rest(kafka_connect.resume_connector)), Level.OPERATE
-    ),
-    ("PUT", "stop"): Route(
-        _noted("state", "a stop was asked for", rest(kafka_connect.stop_connector)), Level.OPERATE
-    ),
-    ("POST", "restart"): Route(
-        _noted("restart", "a restart was asked for", rest(kafka_connect.restart_connector)), Level.OPERATE
-    ),
+    ("PUT", "pause"): Route(rest(kafka_connect.pause_connector), Level.OPERATE),
+    ("PUT", "resume"): Route(rest(kafka_connect.resume_connector), Level.OPERATE),
+    ("PUT", "stop"): Route(rest(kafka_connect.stop_connector), Level.OPERATE),
+    ("POST", "restart"): Route(rest(kafka_connect.restart_connector), Level.OPERATE),
     ("DELETE", "connector"): Route(rest(kafka_connect.delete_connector), Level.EDIT),
 }

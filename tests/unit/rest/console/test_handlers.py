@@ -119,6 +119,7 @@ def test_a_trace_is_shown_with_its_note_and_without_secrets(world: World) -> Non
     found = answer.json()
     assert SECRET not in answer.text
     assert "login with [hidden] refused" in found["trace"]
+    assert found["trace_at_ms"] is not None
     assert (found["health"], found["state"]) == ("failed", "FAILED")
 
 

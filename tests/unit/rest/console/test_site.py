@@ -173,6 +173,14 @@ def test_with_a_login_the_api_knows_who_asks(world: World, with_users: RestServe
     assert (me["user"], me["level"]) == ("alice", "edit")
 
 
+def test_who_asked_for_a_change_is_in_the_timeline(world: World, with_users: RestServer) -> None:
+    world.create("orders")
+    named, user = {"connector": "orders"}, login("alice:wonder land")
+    assert world.ask("PUT", "pause", server=with_users, params=named, headers=user).status_code == 202
+    told = world.ask("GET", "timeline", server=with_users, params=named, headers=user).json()["events"]
+    assert "alice" in [event["user"] for event in told if "pause" in event["text"].lower()]
+
+
 def test_only_the_page_asks_for_the_password_and_never_for_that_of_rest(with_users: RestServer) -> None:
     page = get(with_users, "/console/")
     assert (page.status_code, page.headers["www-authenticate"][:5]) == (401, "Basic")
