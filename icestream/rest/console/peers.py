@@ -121,7 +121,8 @@ class Peers:
     def silent(self) -> dict[str, str]:
         """Addresses of workers that did not answer when they were asked last, and why."""
         urls = {peer.url for peer in self._others()}
-        return {url: heard.problem for url, heard in self._heard.items() if heard.problem and url in urls}
+        heard = list(self._heard.items())
+        return {url: one.problem for url, one in heard if one.problem and url in urls}
 
     def ask_if_old(self, authorization: str) -> None:
         """Ask each of the others for its rows, unless that has just been done; waits for a moment at most."""
@@ -156,15 +157,10 @@ class Peers:
             if isinstance(answer, str):
                 self._heard[peer.url] = _Heard(before.rows if before else {}, now, answer)
             else:
-                self._heard[peer.url] = _Heard(_merged(answer, before, now), now)
+                self._heard[peer.url] = _Heard({str(row[0]): OtherRow(row, now) for row in answer}, now)
 
     def _others(self) -> list[Peer]:
         return [peer for peer in self._membership.peers if peer.url != self._membership.own_url]
-
-
-def _merged(rows: Sequence[list[Any]], before: _Heard | None, now: int) -> dict[str, OtherRow]:
-    """A row that says the same as before stays the same object, at a later time."""
-    return {str(row[0]): OtherRow(row, now) for row in rows}
 
 
 def _overview_of(peer: Peer, client: httpx.Client, headers: Mapping[str, str]) -> list[list[Any]] | str:
