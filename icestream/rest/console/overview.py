@@ -30,7 +30,7 @@ NAME, HEALTH, STATE, REASON, AGE = (
 )
 _MOVING: Final = frozenset(COLUMNS.index(name) for name in ("rate", "fresh_ms", "age_ms"))
 """Columns that change by the mere passing of time."""
-_RESTING_MS: Final = 5_000
+_RESTING_MS: Final = 10_000
 """A row in which only those have changed is new after so long."""
 _PAST_MS: Final = 4_000
 _MOST_GONE: Final = 1_000

@@ -130,7 +130,7 @@ class Streams:
                 snapshot = await self._in_thread(console.overview.all)
                 client.put(encoded("overview", snapshot, snapshot["version"]))
             elif changes.rows or changes.gone:
-                client.put(_rows_event(changes, console.wall_ms()))
+                client.put(rows_event(changes, console.wall_ms()))
             client.has_news.set()
         if not self._tasks and not self._is_closing:
             self._tasks = [
@@ -175,7 +175,7 @@ class Streams:
         self._version = changes.version
         chunks = []
         if changes.rows or changes.gone:
-            chunks.append(_rows_event(changes, console.wall_ms()))
+            chunks.append(rows_event(changes, console.wall_ms()))
         for one in states:
             said = {
                 "connector": one.connector,
@@ -302,6 +302,6 @@ def encoded(event: str, data: Mapping[str, Any], version: int | None = None) -> 
     return f"{head}event: {event}\ndata: ".encode() + dumped(data) + b"\n\n"
 
 
-def _rows_event(changes: RowChanges, at: int) -> bytes:
+def rows_event(changes: RowChanges, at: int) -> bytes:
     said = {"version": changes.version, "at": at, "rows": changes.rows, "gone": changes.gone}
     return encoded("rows", said, changes.version)

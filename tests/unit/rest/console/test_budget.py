@@ -8,11 +8,13 @@ from collections.abc import Iterator
 
 import pytest
 
+from icestream.api.status import JobStatus, Progress, State
 from icestream.cluster.connector_registry import Patience
 from icestream.cluster.service import ConnectorService, Extras
 from icestream.cluster.stores import MemoryStore, StoredConnector
 from icestream.rest.answering import dumped
 from icestream.rest.console.overview import Overview, short
+from icestream.rest.console.stream import rows_event
 from icestream.testing import FakeManagers
 
 from .conftest import CONFIG, WORKER
@@ -68,3 +70,33 @@ def test_only_what_has_changed_is_told_again(thousand: tuple[ConnectorService, F
     service.history.touched("iceberg-sink-3")
     quiet, _ = overview.changes(first.version)
     assert quiet.rows == []
+
+
+def test_a_thousand_busy_connectors_are_few_bytes_a_second(
+    thousand: tuple[ConnectorService, FakeManagers], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    service, _ = thousand
+    chance, now = random.Random(5), [1_794_737_647_123]
+    jobs: dict[str, JobStatus] = {}
+
+    def commit(name: str) -> None:
+        lag, rows = chance.randrange(1, 100_000), chance.randrange(10**8)
+        through = now[0] - chance.randrange(20_000)
+        progress = Progress(lag=lag, rows=rows, last_commit_ms=now[0], valid_through_ms=through)
+        jobs[name] = JobStatus(State.RUNNING, progress=progress)
+
+    names = service.names()
+    for name in names:
+        commit(name)
+    monkeypatch.setattr(service.connectors, "job_status", lambda name: jobs[name])
+    overview = Overview(service, lambda: now[0])
+    version, told, seconds = overview.changes(-1)[0].version, 0, 30
+    for second in range(seconds):
+        now[0] += 1000
+        # Each commits every ten seconds.
+        for name in names[second % 10 :: 10]:
+            commit(name)
+        changes, _ = overview.changes(version)
+        version = changes.version
+        told += len(rows_event(changes, now[0]))
+    assert told / seconds <= 50 * _KB
