@@ -24,6 +24,7 @@ _NAMES: Final = (
     r"passw(?:or)?d|passphrase|pwd|secret|token|credential|assertion|authorization"
     r"|sig(?:nature)?|(?:access|api|account|private|shared|encryption|signing|sas)[_.-]?key"
 )
+_WORD: Final = re.compile(r"[A-Za-z_.\-]{1,20}|[0-9]{1,7}")
 _PATTERNS: Final = (
     # user:password@ of a URL, whatever the password has in it; host:port is no login.
     re.compile(
@@ -56,14 +57,14 @@ class Masks:
 
     def text(self, text: str) -> str:
         """A sentence or a trace that may quote values of the config."""
-        for secret in self.values:
-            text = text.replace(secret, MASK)
-        return shown_value(text)
+        return shown_value(_without(text, self.values))
 
     def config(self, config: Config) -> dict[str, str]:
         """The config as it is shown."""
+        # A secret that is a mere word, such as `default`, may well be a word elsewhere.
+        telling = [value for value in self.values if not _WORD.fullmatch(value)]
         return {
-            key: hidden_value(value) if key in self.keys else self.text(value)
+            key: hidden_value(value) if key in self.keys else shown_value(_without(value, telling))
             for key, value in config.items()
         }
 
@@ -113,6 +114,12 @@ def _hide(match: re.Match[str]) -> str:
         return match[0]
     quote = match[2][0] if match[2][0] in "\"'" else ""
     return f"{match[1]}{quote}{MASK}{quote}"
+
+
+def _without(text: str, secrets: Iterable[str]) -> str:
+    for secret in secrets:
+        text = text.replace(secret, MASK)
+    return text
 
 
 def _is_placeholder(value: str) -> bool:

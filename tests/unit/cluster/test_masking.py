@@ -125,6 +125,14 @@ def test_a_secret_is_hidden_wherever_else_it_stands() -> None:
     assert SECRET not in masks_of(config).text(trace)
 
 
+def test_a_secret_that_is_a_mere_word_hides_no_other_value() -> None:
+    config = {"credentials.source": "USER_INFO", "iceberg.tables": "USER_INFO.orders", "pin.secret": "8083"}
+    shown = masked_config({**config, "listener": "http://catalog:8083"})
+    assert (shown["credentials.source"], shown["pin.secret"]) == (MASK, MASK)
+    assert (shown["iceberg.tables"], shown["listener"]) == ("USER_INFO.orders", "http://catalog:8083")
+    assert masks_of(config).text("no USER_INFO here") == f"no {MASK} here"
+
+
 def test_the_longest_secret_first() -> None:
     config = {"password": "abcd", "other.password": "abcdefgh"}
     assert masks_of(config).text("x abcdefgh y abcd") == f"x {MASK} y {MASK}"
