@@ -34,6 +34,8 @@ _MOST_SHOWN: Final = 256 * 1024
 _HEX_BYTES: Final = 16
 _MOST_DUMPED: Final = 16 * 1024
 _MOST_HEADERS: Final = 200
+_QUOTING: Final = ("exception.message", "exception.stacktrace")
+"""Parts of the context that may quote the record."""
 
 
 def read_groups(console: Console, asked: Asked) -> Answer:
@@ -60,7 +62,7 @@ def read_record(console: Console, asked: Asked) -> Answer:
     row = _row(letter, replayed, shows)
     del row["key"], row["value"]
     body: dict[str, Any] = {**row, "shows_payloads": shows, "is_whole": letter.is_whole}
-    body["context"] = dict(letter.context)
+    body["context"] = {name: text for name, text in letter.context.items() if shows or name not in _QUOTING}
     if shows:
         as_shown = _whole if asked.flag("whole") else _payload
         headers = [{"name": name, "value": as_shown(value)} for name, value in letter.headers[:_MOST_HEADERS]]
@@ -151,6 +153,8 @@ def _group(group: LetterGroup) -> dict[str, Any]:
 
 def _row(letter: DeadLetter, replayed: bool, shows_payloads: bool) -> dict[str, Any]:
     row = row_of(letter, replayed)
+    if not shows_payloads:
+        row["reason"] = kind_of(letter.context).reason
     for part in ("key", "value"):
         row[part] = row[part][:_PREVIEW] if shows_payloads and row[part] is not None else None
     return {

@@ -237,7 +237,7 @@ def test_a_payload_is_json_text_or_bytes_and_whole_only_as_a_download(world: Wor
 def test_payloads_are_hidden_where_they_are_switched_off_and_from_who_may_only_look(
     world: World, desk: FakeDesk
 ) -> None:
-    desk.letters = [letter(0, b"the payload")]
+    desk.letters = [letter(0, b"the payload", "value 'the payload' of 'amount' does not fit int")]
     for settings in ({"icestream_console_payloads": "false"}, {"icestream_console": "view"}):
         server: Any = world.serve(**settings)
         for path, more in (("letters/records", {}), ("letters/record", {"offset": "0"})):
