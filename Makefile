@@ -43,6 +43,13 @@ docs: $(VENV)/.dev ## Write the settings of connectors and job manager, and the 
 screenshots: $(VENV)/.dev ## Take the pictures of the console in docs/images, with Chromium
 	@$(BIN)/python -m scripts.screenshots
 
+.PHONY: monitoring pictures
+monitoring: $(VENV)/.dev ## Write alert rules and Grafana dashboards from the lists in the code
+	@$(BIN)/python -m scripts.monitoring
+
+pictures: machine $(VENV)/.dev ## Draw the dashboards for the docs, with a busy worker and Debian's Prometheus
+	@$(BIN)/python -m scripts.monitoring.pictures
+
 bench: machine $(VENV)/.dev ## Us and the real Kafka Connect, side by side
 	@$(BIN)/python -m bench $(ARGS)
 

@@ -17,6 +17,7 @@ _TOGETHER: Final = {
     "tests/integration/test_delta.py": "a worker with Spark",
     "tests/integration/test_s3_worker.py": "a worker with Spark",
     "tests/integration/test_maintenance.py": "a worker with Spark",
+    "tests/integration/test_own_dashboards.py": "a worker with Spark",
     "tests/integration/test_upserts.py": "a worker with Spark",
     "tests/integration/test_metrics.py": "a worker with Spark",
     "tests/integration/foreign/test_catalogs.py": "another Spark",

@@ -47,10 +47,27 @@ class Prometheus:
 
     def ask(self, expression: str) -> list[dict[str, Any]]:
         """The result of a query now; raises AssertionError with what Prometheus says against it."""
-        answer = self._client.get(f"{self.url}/api/v1/query", params={"query": expression}).json()
-        assert answer["status"] == "success", f"{expression}: {answer.get('error')}"
-        result: list[dict[str, Any]] = answer["data"]["result"]
+        result: list[dict[str, Any]] = self._answer("query", query=expression)["result"]
         return result
+
+    def course(self, expression: str, start: float, end: float, step: float) -> list[dict[str, Any]]:
+        """The same over a time, in epoch seconds."""
+        times = {"start": str(start), "end": str(end), "step": str(step)}
+        result: list[dict[str, Any]] = self._answer("query_range", query=expression, **times)["result"]
+        return result
+
+    def rules(self) -> dict[str, str]:
+        """The health of each rule, by its name."""
+        return {
+            rule["name"]: rule["health"] for one in self._answer("rules")["groups"] for rule in one["rules"]
+        }
+
+    def _answer(self, path: str, **parameters: str) -> dict[str, Any]:
+        url = f"{self.url}/api/v1/{path}"
+        answer = self._client.get(url, params=parameters).json()
+        assert answer["status"] == "success", f"{parameters.get('query')}: {answer.get('error')}"
+        data: dict[str, Any] = answer["data"]
+        return data
 
     def is_ready(self) -> bool:
         try:
