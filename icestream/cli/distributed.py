@@ -33,6 +33,7 @@ from icestream.cli.worker_process import (
     prepare_process,
     run_until_told,
 )
+from icestream.cli.worker_traces import WorkerTraces
 
 if TYPE_CHECKING:
     from icestream.cluster.properties import ConnectorFile
@@ -116,6 +117,7 @@ class DistributedWorker:
         )
         worker_id = urlsplit(self.url).netloc
         of_worker(worker_id)
+        self._traces = WorkerTraces(config, self._plane, worker_id)
         self.service = ConnectorService(
             worker_id,
             self._store,
@@ -179,6 +181,7 @@ class DistributedWorker:
         self._reporter.close()
         self._coordinator.close()
         self.service.close()
+        self._traces.stop()
         _LOG.info("worker stopped")
 
     def _prepare(self) -> None:

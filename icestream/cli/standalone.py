@@ -28,6 +28,7 @@ from icestream.cli.worker_process import (
     prepare_process,
     run_until_told,
 )
+from icestream.cli.worker_traces import WorkerTraces
 
 if TYPE_CHECKING:
     from icestream.cluster.properties import ConnectorFile
@@ -103,6 +104,7 @@ class StandaloneWorker:
         bound = bind(config.rest)
         worker_id = urlsplit(bound.advertised_url).netloc
         of_worker(worker_id)
+        self._traces = WorkerTraces(config, self._plane, worker_id)
         self.service = ConnectorService(
             worker_id,
             store,
@@ -146,4 +148,5 @@ class StandaloneWorker:
         self._actuator.stop()
         self._reporter.close()
         self.service.close()
+        self._traces.stop()
         _LOG.info("worker stopped")

@@ -16,6 +16,7 @@ from icestream.cluster.metrics_settings import METRICS
 from icestream.cluster.rest_settings import REST
 from icestream.jobs.job_place import MOST_MEMORY, PROCESSES
 from icestream.logs import FORMATS
+from icestream.tracing.settings import TRACES
 
 
 def _strings(doc: str, *names: str) -> tuple[Setting, ...]:
@@ -105,6 +106,7 @@ _ICESTREAM: Final = (
         "A YAML file that lists topics: each gets its connector when the worker starts.",
         importance="LOW",
     ),
+    *TRACES.settings,
     TASKS_LIMIT,
     ALLOWED_HOSTS,
     *LIFE.settings,

@@ -33,6 +33,7 @@ from icestream.api.history import (
 )
 from icestream.api.offsets import Partition
 from icestream.api.sink import TASK_PUT
+from icestream.logs import at_batch
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -217,6 +218,7 @@ class BatchTelling:
             self._now.targets[commit.name] = commit
 
     def _tell(self, record: BatchRecord) -> None:
+        at_batch("" if record.is_over else record.id)
         try:
             self._observer.batch(self._connector, record)
         except Exception:  # an observer's edge: exactly-once does not depend on who looks

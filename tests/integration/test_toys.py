@@ -10,9 +10,11 @@ import re
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import httpx
+import pytest
 
 from icestream.client import ConnectClient
 from icestream.embedded.kafka import Broker
@@ -20,6 +22,7 @@ from icestream.embedded.ports import free_port
 from icestream.embedded.process import spawn
 from icestream.kafka.topics import Topics
 from tests.integration.worker_world import eventually
+from tests.otlp_collector import Collector, attributes, running_collector
 
 JSON = "org.apache.kafka.connect.json.JsonConverter"
 
@@ -33,13 +36,22 @@ def rows(folder: Path) -> list[tuple[str, int]]:
     return sorted((row["counter"], row["number"]) for row in found)
 
 
-def test_a_worker_runs_connectors_of_other_packages(broker: Broker, tmp_path: Path, toys: None) -> None:
+@pytest.fixture
+def collector() -> Iterator[Collector]:
+    with running_collector() as running:
+        yield running
+
+
+def test_a_worker_runs_connectors_of_other_packages(
+    broker: Broker, tmp_path: Path, toys: None, collector: Collector
+) -> None:
     port, topic, folder = free_port(), "toys-numbers", tmp_path / "numbers"
     Topics({"bootstrap.servers": broker.bootstrap}).create(topic, 2, 1)
     settings = tmp_path / "worker.properties"
     settings.write_text(
         f"bootstrap.servers={broker.bootstrap}\nlisteners=http://127.0.0.1:{port}\n"
         f"key.converter={JSON}\nvalue.converter={JSON}\noffset.storage.file.filename={tmp_path}/offsets\n"
+        f"icestream.traces.endpoint={collector.address}\n"
     )
     source = {"connector.class": "CounterSource", "topic": topic, "until": "250", "tasks.max": "2"}
     sink = {"connector.class": "JsonFolderSink", "topics": topic, "folder": str(folder)}
@@ -78,3 +90,19 @@ def test_a_worker_runs_connectors_of_other_packages(broker: Broker, tmp_path: Pa
     finally:
         worker.send(signal.SIGTERM)
         assert worker.wait(60), (tmp_path / "worker.log").read_text()[-2000:]
+    assert_traces_of_batches(collector)
+
+
+def assert_traces_of_batches(collector: Collector) -> None:
+    """Each batch of the sink is a trace."""
+    roots = [(span, attributes(span)) for span in collector.spans if span.name == "batch"]
+    landed = {
+        span.trace_id.hex(): said
+        for span, said in roots
+        if (said["icestream.connector"], said["icestream.batch.outcome"]) == ("toy-sink", "committed")
+    }
+    assert sum(said["icestream.records.written"] for said in landed.values()) == 500
+    for trace, said in landed.items():
+        assert said["icestream.batch.id"].replace("-", "") == trace
+        stages = {span.name for span in collector.spans if span.trace_id.hex() == trace}
+        assert {"batch", "plan", "commit", "publish"} <= stages
