@@ -32,7 +32,10 @@ def shipped_config(name: str, target: str, pod: Mapping[str, str] | None = None)
     config.pop("rule_files", None)
     (job,) = config["scrape_configs"]
     if job.pop("kubernetes_sd_configs", None):
-        labels = {f"__meta_kubernetes_{key}": value for key, value in (pod or {}).items()}
+        told = pod or {}
+        labels = {f"__meta_kubernetes_{key}": value for key, value in told.items()}
+        # Which Prometheus' operator adds by itself, whatever the config says.
+        labels["container"] = told.get("pod_container_name", "")
         job["static_configs"] = [{"targets": [target], "labels": labels}]
     else:
         for one in job["static_configs"]:
