@@ -157,7 +157,7 @@ function Ribbons() {
 }
 
 function Unknown() {
-  return html`<${Nothing} title="There is no such page"><p>The address may come from another version.</p>
+  return html`<h1 class="unseen">There is no such page</h1><${Nothing} title="There is no such page"><p>The address may come from another version.</p>
     <a class="button" href=${href("connectors")}>To the connectors</a><//>`;
 }
 

@@ -53,7 +53,7 @@ class Pages:
 
     browser: Browser
     problems: list[str] = field(default_factory=list)
-    allowed: list[str] = field(default_factory=lambda: ["404"])
+    allowed: list[str] = field(default_factory=list)
     """Patterns of errors that a test brings about."""
     _contexts: list[BrowserContext] = field(default_factory=list)
 

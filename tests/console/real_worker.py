@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from icestream.api.manager import Manager
 from icestream.cluster.connector_registry import Patience
+from icestream.cluster.history import History
 from icestream.cluster.service import ConnectorService, Extras
 from icestream.cluster.stores import MemoryStore
 from icestream.embedded.kafka import Broker
@@ -34,11 +35,12 @@ class RealWorker:
 @contextmanager
 def running_worker(broker: Broker) -> Iterator[RealWorker]:
     worker = {**WORKER, "bootstrap.servers": broker.bootstrap}
+    history = History()
 
     def make(name: str, config: Mapping[str, str], wake: Callable[[], None]) -> Manager:
         settings = {"bootstrap.servers": broker.bootstrap}
         runner = InWorkerRunner(settings, RecordSettings.of(config))
-        return sink_manager(name, config, worker, runner, wake=wake)
+        return sink_manager(name, config, worker, runner, wake=wake, observer=history)
 
     def audit(name: str, config: Mapping[str, str], deep: bool) -> list[TargetVerdict]:
         return verdicts(name, config, worker, deep=deep)
@@ -48,6 +50,7 @@ def running_worker(broker: Broker) -> Iterator[RealWorker]:
         offsets=offset_admin(worker),
         dead_letters=LetterDesk(worker),
         audit=audit,
+        history=history,
     )
     service = ConnectorService("127.0.0.1:8083", MemoryStore(), worker, extras=extras)
     service.connectors.use(make)

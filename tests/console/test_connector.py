@@ -93,8 +93,11 @@ def test_events_tell_who_did_what(world: World, pages: Pages) -> None:
     page = pages.open(f"{world.url}#/c/sink-apilogs/events")
     row = page.get_by_role("region", name="Events").locator("tr", has_text="changed tasks.max")
     expect(row).to_contain_text("alice")
+    world.event("sink-apilogs", "replay", "sent 3 dead letters back")
+    expect(page.get_by_text("sent 3 dead letters back")).to_be_visible()
     page.get_by_label("Kind").select_option("config")
-    expect(page.get_by_role("region", name="Events").locator("tbody tr")).to_have_count(1)
+    expect(page.get_by_text("sent 3 dead letters back")).to_have_count(0)
+    expect(row).to_have_count(1)
 
 
 def test_a_connector_that_is_not_there_says_so(world: World, pages: Pages) -> None:

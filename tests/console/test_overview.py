@@ -113,6 +113,7 @@ def test_states_and_numbers_move_without_a_reload(world: World, pages: Pages) ->
     manager = world.add("apilogs", progress=Progress(lag=5, rows=10))
     page = pages.open(world.url)
     expect(page.locator("tr.entry")).to_contain_text("10")
+    expect(page.locator(".live")).to_have_attribute("data-is", "live")
     manager.advance(Progress(lag=1_234, rows=987_654))
     expect(page.locator("tr.entry")).to_contain_text("987,654")
     expect(page.locator("tr.entry")).to_contain_text("1,234")

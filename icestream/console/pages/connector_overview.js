@@ -19,7 +19,7 @@ export function ConnectorOverview({ connector, facts }) {
   const range = place.value.query.range ?? "1h";
   const history = useAnswer("history", { connector, range }, { every: 10_000 });
   const batches = useAnswer("batches", { connector, limit: 100 }, { every: 2000 });
-  const commits = useAnswer("commits", { connector, limit: FEW }, { every: 15_000 });
+  const commits = useAnswer("commits", { connector, limit: FEW }, { every: 5000 });
   const known = batches.data && batchesOf(batches.data);
   return html`
     <div class="plots"><${Plots} facts=${facts} history=${history} /><${Books} books=${facts.books} wrong=${unbalanced(known ?? [])} connector=${connector} facts=${facts} /></div>
@@ -53,11 +53,11 @@ function Books({ books, wrong, connector, facts }) {
       <div><dt>= written</dt><dd>${count(books.written)}</dd></div>
       <div><dt>+ rejected${books.rejected > 0 && html` <a href=${href("connector", { name: connector, tab: "letters" })}>dead letters</a>`}</dt><dd>${count(books.rejected)}</dd></div>
       <div><dt>+ filtered</dt><dd>${count(books.filtered)}</dd></div>
-      <div class="sum">${wrong.length > 0
+    </dl>
+    <div class="books-sum">${wrong.length > 0
         ? html`<span class="state tone-bad" title="Batches that read another number of records than they wrote, rejected and filtered"><${Icon} name="warning" size=${14} />${of(wrong.length, "batch does", "batches do")} not add up</span>`
         : html`<span class="state tone-good"><${Icon} name="check" size=${14} />balanced</span>`}
-        <span class="push small muted">last commit <${Ago} ms=${facts.lastCommit} /></span></div>
-    </dl></section>`;
+        <span class="push small muted">last commit <${Ago} ms=${facts.lastCommit} /></span></div></section>`;
 }
 
 function Partitions({ facts }) {

@@ -1,10 +1,12 @@
 /** A small line without axes: which way a number goes. The number itself stands beside it. */
 import { html } from "../dom.js";
 
+const FEWEST = 5;
+
 /** @param {{values: (number | null)[], width?: number, height?: number}} props */
 export function Spark({ values, width = 120, height = 32 }) {
   const known = values.filter((value) => value !== null && Number.isFinite(value));
-  if (known.length < 2) return html`<svg class="spark" width=${width} height=${height} aria-hidden="true"></svg>`;
+  if (known.length < FEWEST) return null;
   const most = Math.max(...known);
   const least = Math.min(...known, 0);
   const x = (index) => (index / (values.length - 1)) * (width - 2) + 1;
