@@ -186,8 +186,12 @@ class History:
         """How a job is now, about every ten seconds; `ends` is the sum of the ends of its partitions."""
         now = self._wall_ms()
         with self._lock:
-            self._touched(connector).ring.sample(now, lag, freshness, ends)
-        self._ring()
+            kept = self._connectors.get(connector) or self._touched(connector)
+            is_news = kept.ring.sample(now, lag, freshness, ends)
+            if is_news:
+                self._touched(connector)
+        if is_news:
+            self._ring()
 
     def touched(self, connector: str) -> None:
         """Its state is another than before."""
@@ -209,15 +213,16 @@ class History:
             kept = self._connectors.get(connector)
             return kept.ring.view(now, seconds, kept.since_ms) if kept else None
 
-    def batches(self, connector: str, after: int = 0) -> Batches:
-        """Those that have ended after the version `after`, and the one under way."""
+    def batches(self, connector: str, after: int = 0, most: int | None = None) -> Batches:
+        """Those that have ended after the version `after`, the last so many, and the one under way."""
         with self._lock:
             kept = self._connectors.get(connector)
             if kept is None:
                 return Batches(None, None, ())
-            contents = [one.content for one in kept.batches if one.version > after]
+            last = itertools.islice(reversed(kept.batches), most)
+            contents = [one.content for one in last if one.version > after]
             since, under_way = kept.since_ms, kept.under_way
-        return Batches(since, under_way, tuple(unpacked(content) for content in contents))
+        return Batches(since, under_way, tuple(unpacked(content) for content in reversed(contents)))
 
     def events(self, connector: str, after: int = 0) -> tuple[Event, ...]:
         """Those told after the version `after`, the oldest first."""

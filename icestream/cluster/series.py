@@ -46,6 +46,8 @@ class Ring:
         self._fine = _Points(FINE_SECONDS, _FINE_POINTS)
         self._coarse = _Points(_COARSE_SECONDS, _COARSE_POINTS)
         self._ends: int | None = None
+        self._said: tuple[object, ...] = ()
+        """By the last sample."""
 
     def batch(self, now_ms: int, record: BatchRecord) -> None:
         """A batch has ended."""
@@ -58,7 +60,11 @@ class Ring:
                     points.highest(_LAG, record.lag_after)
             points.mean(_BATCH, record.seconds)
 
-    def sample(self, now_ms: int, lag: float | None, freshness: float | None, ends: int | None) -> None:
+    def sample(self, now_ms: int, lag: float | None, freshness: float | None, ends: int | None) -> bool:
+        """Whether it says anything else than the one before: of a thousand idle jobs nobody has to hear."""
+        said = (lag, freshness, self.rates(now_ms))
+        is_news = said != self._said
+        self._said = said
         came = None if ends is None or self._ends is None else ends - self._ends
         self._ends = ends
         for points in (self._fine, self._coarse):
@@ -72,6 +78,7 @@ class Ring:
                 points.highest(_LAG, lag)
             if freshness is not None:
                 points.highest(_FRESHNESS, freshness)
+        return is_news
 
     def view(self, now_ms: int, seconds: float, since_ms: int) -> SeriesView:
         points = self._fine if seconds <= FINE_SECONDS * _FINE_POINTS else self._coarse

@@ -216,9 +216,7 @@ class StatusReporter:
             self._sampled_at = self._clock()
         for name, connector in connectors.items():
             if self._membership.owns(name):
-                self._look_at(name, connector)
-                if samples:
-                    self._sample(name)
+                self._look_at(name, connector, samples=samples)
         for name in [name for name in self._published if name not in connectors]:
             self._forget(name)
         for name in [name for name in self._published if not self._membership.owns(name)]:
@@ -233,13 +231,16 @@ class StatusReporter:
             except Exception:  # the reporter's edge: one failed look must not end all looks
                 _LOG.exception("a look at the jobs failed")
 
-    def _look_at(self, name: str, connector: KnownConnector) -> None:
+    def _look_at(self, name: str, connector: KnownConnector, *, samples: bool) -> None:
         try:
             job = self._connectors.job_status(name)
+            if samples:
+                self._sample(name, job)
             if self._has_seen(name, connector, job):
                 return
-            self._seen[name] = (connector, job)
-            if self._history is not None:
+            before, self._seen[name] = self._seen.get(name), (connector, job)
+            is_news = before is None or before[0] is not connector or before[1] is not job
+            if self._history is not None and is_news:
                 self._history.touched(name)
             self._publish(name, connector, job)
             self._note_topics(name, job.progress)
@@ -247,8 +248,7 @@ class StatusReporter:
         except Exception:  # a job's edge: one that cannot be looked at must not hide the others
             for_connector(_LOG, name).exception("a look at the job failed")
 
-    def _sample(self, name: str) -> None:
-        job = self._connectors.job_status(name)
+    def _sample(self, name: str, job: JobStatus) -> None:
         if self._history is None or job.state is not State.RUNNING:
             # A gap: nobody knows how a job is that does not run.
             return

@@ -118,7 +118,8 @@ class SinkManager:
         self._read_times = ReadTimes()
         self._asked = AskedEnds()
         self._lags = LagWatch()
-        self.progress = Progress(interval_ms=int(job.limits.interval * 1000))
+        # What fills no file may wait for days: there is no time to hold it to.
+        self.progress = Progress(interval_ms=int(job.limits.interval * 1000) if job.filling is None else None)
         """How far the job is; replaced as a whole, so other threads may read it."""
 
     def tick(self) -> float:

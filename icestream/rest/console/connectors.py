@@ -46,7 +46,7 @@ def read_connector(console: Console, asked: Asked) -> Answer:
         raise NotFoundError(f"Connector {name} not found")
     masks, now = service.masks(name), console.wall_ms()
     health = console.overview.health(name, now)
-    history = service.history.batches(name)
+    history = service.history.batches(name, most=_LOOKED_AT)
     rates = service.history.rates(name)
     trace = masks.text(status.trace) if status.trace else None
     tasks = [
@@ -121,7 +121,7 @@ def read_batches(console: Console, asked: Asked) -> Answer:
     _require(console, asked)
     masks = console.service.masks(asked.connector)
     limit = asked.number("limit", _SOME, most=_MOST_BATCHES)
-    found = console.service.history.batches(asked.connector)
+    found = console.service.history.batches(asked.connector, most=limit)
     under_way = [found.under_way] if found.under_way is not None else []
     shown = [*under_way, *reversed(found.over)][:limit]
     return Answer(
@@ -173,7 +173,7 @@ def read_timeline(console: Console, asked: Asked) -> Answer:
         _require(console, asked)
         masks = console.service.masks(asked.connector)
         events = [event_json(event, masks) for event in reversed(history.events(asked.connector)[-limit:])]
-        return Answer(body={"since_ms": history.batches(asked.connector).since_ms, "events": events})
+        return Answer(body={"since_ms": history.batches(asked.connector, most=0).since_ms, "events": events})
     found: list[dict[str, Any]] = []
     for name, event in reversed(history.all_events()[-limit:]):
         try:

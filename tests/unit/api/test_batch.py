@@ -1,6 +1,6 @@
 import itertools
 
-from icestream.api.batch import Batch, Counts, Slice, add_counts, split
+from icestream.api.batch import Batch, Counts, Slice, TaskTimes, add_counts, split
 from icestream.api.offsets import Offsets, Partition
 
 A, B, C = (Partition("t", number) for number in range(3))
@@ -39,3 +39,13 @@ def test_counts_add_up_per_partition() -> None:
 def test_offsets_survive_json() -> None:
     offsets = Offsets({A: 1, B: 2, Partition("u-1", 0): 3})
     assert Offsets.from_json(offsets.to_json()) == offsets
+
+
+def test_times_of_tasks_are_summed_and_the_engine_took_the_rest() -> None:
+    first = TaskTimes({"read": 1.0, "stage": 0.5}, 2.0, 1)
+    second = TaskTimes({"read": 0.5, "convert": 0.25}, 1.0, 1)
+    beside = TaskTimes.beside([first, second], seconds=2.5)
+    assert beside == TaskTimes({"read": 1.5, "stage": 0.5, "convert": 0.25, "queue": 0.5}, 2.0, 2)
+    assert TaskTimes.beside([], 0.0) == TaskTimes({"queue": 0.0}, 0.0, 0)
+    again = beside + TaskTimes.beside([second], seconds=1.0)
+    assert (again.stages["read"], again.longest, again.tasks) == (2.0, 3.0, 2)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from icestream.api.history import BatchRecord, Event, Outcome
 from icestream.cluster.history import History
 from icestream.cluster.series import SERIES
+from tests.unit.jobs.toy_job import FULL
 
 _NOW = 1_794_737_640_000
 """A whole number of fine points."""
@@ -217,3 +220,43 @@ def test_the_last_minutes_tell_of_rejects_and_growth(clock: Clock) -> None:
     assert found.rejected_ms == clock.ms
     assert history.rates("a") == pytest.approx((10.0, 0.0))
     assert history.rates("nobody") is None
+
+
+def test_nobody_is_woken_for_jobs_that_are_as_they_were(clock: Clock) -> None:
+    history = History(clock)
+    for _ in range(3):
+        history.sample("idle", 0, 0.0, 100)
+        clock.ms += 10_000
+    before = history.version
+    for _ in range(5):
+        history.sample("idle", 0, 0.0, 100)
+        clock.ms += 10_000
+    assert history.version == before
+    history.sample("idle", 0, 0.0, 600)
+    clock.ms += 10_000
+    history.sample("idle", 0, 0.0, 600)
+    assert history.version > before
+    # The rate of the last minute goes back to nothing: that is news, too.
+    versions = set()
+    for _ in range(12):
+        clock.ms += 10_000
+        history.sample("idle", 0, 0.0, 600)
+        versions.add(history.version)
+    assert history.rates("idle") == (0.0, 0.0)
+    assert 2 <= len(versions) <= 9
+
+
+def test_a_record_is_the_same_after_it_was_packed(clock: Clock) -> None:
+    history = History(clock)
+    record = replace(FULL, id="b7")
+    history.batch("a", record)
+    assert history.batches("a").over == (record,)
+
+
+def test_the_last_few_batches_are_looked_at_alone(clock: Clock) -> None:
+    history = History(clock)
+    for number in range(10):
+        history.batch("a", ended(number))
+    assert [one.id for one in history.batches("a", most=2).over] == ["b8", "b9"]
+    assert history.batches("a", most=0).over == ()
+    assert len(history.batches("a").over) == 10

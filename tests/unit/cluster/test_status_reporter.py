@@ -9,6 +9,7 @@ from dataclasses import replace
 import pytest
 
 from icestream.api.errors import Fenced
+from icestream.api.history import PartitionLag
 from icestream.api.status import Progress, State
 from icestream.cluster.connector_registry import Patience
 from icestream.cluster.membership import Alone
@@ -46,7 +47,12 @@ class Bench:
         self.service = ConnectorService("w:1", MemoryStore(), WORKER, self.membership, self.store, extras)
         self.service.connectors.use(self.managers)
         self.reporter = StatusReporter(
-            "w:1", self.service.connectors, self.store, self.membership, lambda: self.now
+            "w:1",
+            self.service.connectors,
+            self.store,
+            self.membership,
+            lambda: self.now,
+            history=self.service.history,
         )
 
     def create(self, **more: str) -> None:
@@ -202,3 +208,32 @@ def test_progress_of_a_worker_of_another_version_is_read(bench: Bench) -> None:
     bench.service.connectors.ownership_changed()
     bench.store.publish(replace(bench.store.statuses("sink")[0], progress={"rows": 1, "brand_new": 2}))
     assert bench.service.progress("sink").rows == 1
+
+
+def test_the_history_gets_a_sample_of_every_job_that_runs(bench: Bench) -> None:
+    bench.create()
+    bench.manager.advance(Progress(lag=7, source_end=100))
+    bench.look()
+    view = bench.service.history.series("sink", 30)
+    assert view is not None
+    assert 7 in view.values["lag"]
+
+
+def test_the_history_hears_of_changes_and_of_nothing_else(bench: Bench) -> None:
+    bench.create()
+    bench.look()
+    history = bench.service.history
+    before = history.version
+    bench.look()
+    assert history.version == before
+    bench.manager.advance(Progress(lag=7))
+    bench.look()
+    assert history.changed_since(before).names == {"sink"}
+
+
+def test_partitions_are_not_published(bench: Bench) -> None:
+    bench.create()
+    bench.manager.advance(Progress(lag=4, partitions=(PartitionLag("t", 0, 5, 9),)))
+    bench.look(after=31)
+    assert "partitions" not in (bench.store.statuses("sink")[0].progress or {})
+    assert [one.lag for one in bench.service.progress("sink").partitions] == [4]

@@ -11,6 +11,8 @@ from typing import Any, cast
 import pytest
 
 from icestream.api.errors import SinkUnavailable
+from icestream.api.history import BatchRecord, NobodyLooks
+from icestream.api.history import Outcome as BatchOutcome
 from icestream.api.offsets import Offsets, Partition
 from icestream.connectors.iceberg.coordinator import table_commits
 from icestream.connectors.iceberg.coordinator.coordinator import ASK_AGAIN_SECONDS, Coordinator, Pace
@@ -105,12 +107,22 @@ class Tables:
         return
 
 
+class Told(NobodyLooks):
+    def __init__(self) -> None:
+        self.batches: list[BatchRecord] = []
+
+    def batch(self, connector: str, record: BatchRecord) -> None:
+        assert connector == "orders"
+        self.batches.append(record)
+
+
 class World:
     def __init__(self, interval: float = 60.0, timeout: float = 300.0) -> None:
         self.time = 1000.0
         self.topic = Topic()
         self.tables = Tables()
         self.source = SourceState()
+        self.told = Told()
         self.coordinator = Coordinator(
             JavaJob("control", "connect-x", "x-0"),
             Pace(interval, timeout),
@@ -119,6 +131,8 @@ class World:
             cast(TableCommits, self.tables),
             lambda: self.time,
             lambda: NOW + dt.timedelta(seconds=self.time - 1000),
+            observer=self.told,
+            name="orders",
         )
 
     def tick(self, after: float = 0.0) -> None:
@@ -283,3 +297,34 @@ def test_events_of_other_groups_are_nobodys_business() -> None:
 )
 def test_moments_are_written_as_java_writes_them(moment: dt.datetime, text: str) -> None:
     assert java_moment(moment.replace(tzinfo=dt.UTC)) == text
+
+
+def test_a_round_is_told_like_a_batch() -> None:
+    world = World()
+    world.source = behind(P0, until=7)
+    world.tick()
+    commit = world.started()
+    (begun,) = world.told.batches
+    assert (begun.id, begun.outcome, begun.planned) == (str(commit), BatchOutcome.UNDER_WAY, 7)
+    world.topic.say(wrote(commit), done(commit, (P0, 3)))
+    world.tick(2.0)
+    over = world.told.batches[-1]
+    assert (over.id, over.outcome, over.read, over.written) == (begun.id, BatchOutcome.COMMITTED, 5, 5)
+    assert (over.seconds, over.stages["plan"]) == (2.0, 2.0)
+    ((name, snapshot, rows),) = [(one.name, one.id, one.rows) for one in over.targets]
+    assert (name, snapshot, rows) == (str(TABLE), "7", 5)
+
+
+def test_a_round_whose_table_is_away_says_so_and_counts_nothing() -> None:
+    world = World(interval=10.0)
+    world.tables.failure = SinkUnavailable("away")
+    world.topic.say(StartCommit(uuid.uuid4()), wrote(uuid.uuid4()))
+    world.source = behind(idle=[P0])
+    world.tick()
+    over = world.told.batches[-1]
+    assert (over.outcome, over.written, over.note) == (BatchOutcome.UNAVAILABLE, 0, "away")
+    world.tables.failure = None
+    world.tick(11)
+    assert world.told.batches[-1].written == 5
+    begun = {record.id for record in world.told.batches if not record.is_over}
+    assert begun == {record.id for record in world.told.batches if record.is_over}
