@@ -13,10 +13,15 @@ import pytest
 from confluent_kafka import Consumer, Message, Producer, TopicPartition
 
 from icestream.api.batch import Rejected
+from icestream.api.errors import BadFilter, NotFoundError
 from icestream.api.offsets import NOTHING, Partition
 from icestream.cli import main
 from icestream.embedded.kafka import Broker
+from icestream.jobs.dead_letters import DeadLetterFilter
+from icestream.jobs.letters import desk as desk_module
+from icestream.jobs.letters.desk import LetterDesk, ReplayProgress
 from icestream.jobs.publisher import dead_letter, without_value
+from icestream.jobs.replay import Request
 from icestream.jobs.sink_job import DeadLetterSettings
 from icestream.kafka.topics import Topics
 from icestream.kafka.transactions import Outgoing, Transactions
@@ -289,3 +294,38 @@ def test_letters_that_were_too_large_for_their_queue_are_shown_and_not_sent(queu
     ]
     assert "1 of 2 dead letters lack the value of their record" in queue.run("replay", "sink")
     assert queue.run("replay", "sink", "--skip-unsendable").startswith("1 dead letters sent")
+
+
+def test_the_desk_reads_the_newest_first_and_goes_on_from_its_cursor(
+    queue: Queue, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As the console asks: some at a time, from the end of the queue."""
+    monkeypatch.setattr(desk_module, "_STRIDE", 2)
+    monkeypatch.setattr(desk_module, "_MOST_READ", 4)
+    queue.fill(*(queue.rejected(number, f"value {number} is bad") for number in range(7)))
+    queue.fill(queue.rejected(7, "of somebody else"), connector="other")
+    config = {"errors.deadletterqueue.topic.name": queue.queue}
+    desk = LetterDesk({"bootstrap.servers": queue.broker.bootstrap})
+    looks = [desk.page("sink", config, DeadLetterFilter(), None)]
+    while (cursor := looks[-1].cursor) is not None:
+        looks.append(desk.page("sink", config, DeadLetterFilter(), cursor))
+    assert len(looks) > 1
+    assert [letter.origin_offset for look in looks for letter, _ in look.letters] == [6, 5, 4, 3, 2, 1, 0]
+    letter, replayed = desk.letter("sink", config, 0, 3)
+    assert (letter.origin_offset, replayed) == (3, False)
+    with pytest.raises(NotFoundError, match="no dead letter of connector 'sink' at offset 99"):
+        desk.letter("sink", config, 0, 99)
+    with pytest.raises(BadFilter, match="is no place in a dead letter queue"):
+        desk.page("sink", config, DeadLetterFilter(), "0:x")
+
+
+def test_the_desk_replays_in_the_background_and_each_at_most_once(queue: Queue) -> None:
+    queue.fill(*(queue.rejected(number, f"value {number} is bad") for number in range(4)))
+    config = {"errors.deadletterqueue.topic.name": queue.queue}
+    desk = LetterDesk({"bootstrap.servers": queue.broker.bootstrap})
+    assert desk.progress("sink") is None
+    assert desk.replay("sink", config, Request()).total == 4
+    eventually(lambda: desk.progress("sink") == ReplayProgress(4, 4, is_over=True))
+    assert len(queue.arrived(4)) == 4
+    assert desk.replay("sink", config, Request()) == ReplayProgress(0, is_over=True)
+    assert all(replayed for _, replayed in desk.page("sink", config, DeadLetterFilter(), None).letters)
