@@ -183,7 +183,13 @@ class _Case:
             return [wrong(what, str(error), "correct it")], providers
         self.worker = config.raw
         self.listeners = [("listeners", one) for one in config.rest.listeners if one.port]
-        self.listeners += [("admin.listeners", one) for one in config.rest.admin_listeners or () if one.port]
+        for key, listeners in (
+            ("admin.listeners", config.rest.admin_listeners),
+            ("icestream.console.listeners", config.rest.console_listeners),
+            ("metrics.listeners", config.metrics.listeners),
+            ("icestream.actuator.listeners", config.actuator.listeners),
+        ):
+            self.listeners += [(key, one) for one in listeners or () if one.port]
         mode = f"a worker of cluster '{given['group.id']}'" if is_cluster else "a standalone worker"
         found = [fine(what, f"the config of {mode}, {len(given)} settings")]
         found += [notice(what, warning, "see that this is meant") for warning in config.warnings]
