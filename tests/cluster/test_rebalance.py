@@ -166,7 +166,16 @@ def test_a_worker_cut_off_from_kafka_stops_its_jobs(
     os.kill(broker.pid, signal.SIGSTOP)
     try:
         eventually(lambda: "cut off from Kafka: 2 connector(s) stop here" in worker.text(), worker.text)
-        eventually(lambda: all(f"[{name}] stopped" in worker.text() for name in "ab"), worker.text)
+        eventually(lambda: all(f"|{name}] stopped" in worker.text() for name in "ab"), worker.text)
+        # An outage of Kafka is no reason to kill a worker.
+        assert probed(worker, "/live") == (200, "alive")
+        assert probed(worker, "/ready") == (503, "not ready")
     finally:
         os.kill(broker.pid, signal.SIGCONT)
     cluster.wait_for_even(2, worker)
+    eventually(lambda: probed(worker, "/ready") == (200, "ready"), worker.text)
+
+
+def probed(worker: WorkerProcess, path: str) -> tuple[int, str]:
+    answer = httpx.get(f"{worker.url}{path}", timeout=30, trust_env=False)
+    return answer.status_code, answer.json()["status"]
