@@ -32,10 +32,7 @@ def shipped_config(name: str, target: str, pod: Mapping[str, str] | None = None)
     config.pop("rule_files", None)
     (job,) = config["scrape_configs"]
     if job.pop("kubernetes_sd_configs", None):
-        told = pod or {}
-        labels = {f"__meta_kubernetes_{key}": value for key, value in told.items()}
-        # Which Prometheus' operator adds by itself, whatever the config says.
-        labels["container"] = told.get("pod_container_name", "")
+        labels = {f"__meta_kubernetes_{key}": value for key, value in (pod or {}).items()}
         job["static_configs"] = [{"targets": [target], "labels": labels}]
     else:
         for one in job["static_configs"]:

@@ -23,7 +23,6 @@ from icestream.embedded.minio_tables import sqlite_catalog
 from icestream.embedded.topics import ensure_topic
 from tests.cluster.workers import WorkerProcess, call, cluster_properties, eventually, ours
 from tests.dashboards.prometheus import (
-    CONFIGS,
     MISSING,
     Prometheus,
     program,
@@ -34,11 +33,7 @@ from tests.dashboards.queries import CONFLUENT, CONFLUENT_OLD, QUERIES, REPORTER
 from tests.integration.worker_world import SCHEMA
 from tests.spark_settings import with_iceberg
 
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.skipif(program() is None, reason=MISSING),
-    pytest.mark.skipif(not CONFIGS.exists(), reason="monitoring/prometheus is not here yet"),
-]
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(program() is None, reason=MISSING)]
 
 _VARIABLES: Final = {
     "kubernetes_namespace": "data",
