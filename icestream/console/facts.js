@@ -98,5 +98,9 @@ export function historyOf(answer) {
   const series = { ...answer.series };
   // The youngest point of what is counted still grows: it would look like a drop.
   for (const counted of ["in", "out", "rejected"]) if (series[counted]) series[counted] = [...series[counted].slice(0, -1), null];
-  return { times: answer.times.map((ms) => ms / 1000), series };
+  // A young history fills the plot: what is before it is no gap.
+  const first = answer.times.findIndex((_, index) => Object.values(series).some((values) => values[index] !== null));
+  const from = first < 0 ? answer.times.length : first;
+  for (const name of Object.keys(series)) series[name] = series[name].slice(from);
+  return { times: answer.times.slice(from).map((ms) => ms / 1000), series };
 }
