@@ -34,12 +34,12 @@ class Observers:
 
     def batch(self, connector: str, record: BatchRecord) -> None:
         if record.note:
-            record = replace(record, note=self._discreet(record.note))
+            record = replace(record, note=self._said(record.note))
         for one in self._told:
             one.tell(lambda observer: observer.batch(connector, record))
 
     def event(self, connector: str, event: Event) -> None:
-        event = replace(event, text=self._discreet(event.text))
+        event = replace(event, text=self._said(event.text))
         for one in self._told:
             one.tell(lambda observer: observer.event(connector, event))
 
@@ -51,6 +51,13 @@ class Observers:
         """Whether all of them have heard everything until now within so many seconds."""
         heard = [one.bell() for one in self._told]
         return all(bell.wait(seconds) for bell in heard)
+
+    def _said(self, text: str) -> str:
+        try:
+            return self._discreet(text)
+        except Exception:  # whoever tells has work to do, and nothing is better than a secret
+            _LOG.exception("a sentence cannot be told")
+            return ""
 
 
 class _Aside:
@@ -74,7 +81,10 @@ class _Aside:
                 )
             return
         self._is_behind = False
-        self._put(call)
+        try:
+            self._put(call)
+        except Exception:  # no room for one more thread: it is told when there is
+            _LOG.exception("%s was not told", type(self._observer).__name__)
 
     def bell(self) -> threading.Event:
         """Rings when all has been heard that was told before."""
@@ -91,8 +101,10 @@ class _Aside:
         with self._starting:
             if self._thread is None:
                 name = f"observer-{type(self._observer).__name__}"
-                self._thread = threading.Thread(target=self._run, name=name, daemon=True)
-                self._thread.start()
+                thread = threading.Thread(target=self._run, name=name, daemon=True)
+                thread.start()
+                # Not before: one that could not start is tried again.
+                self._thread = thread
 
     def _run(self) -> None:
         while True:

@@ -19,6 +19,8 @@ PASSED_OVER: Final = "sink"
 """Under this name records are filtered that the sink itself passes over, such as those without a value."""
 
 
+MOST_PARTITIONS: Final = 1_000
+"""That are told one by one (`PartitionLag`): those that are furthest behind."""
 MOST_TOPICS: Final = 200
 OTHER_TOPICS: Final = "other"
 

@@ -13,7 +13,7 @@ import itertools
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field, replace
 from typing import Final, Generic, TypeVar
 
@@ -181,6 +181,14 @@ class History:
             self._version += 1
             self._gone.append((self._version, connector))
         self._ring()
+
+    def retain(self, known: Callable[[], Collection[str]]) -> None:
+        """Forget all others: they were deleted, here or elsewhere, and something came in late. `known` is
+        asked after a look at what there is, so that none is forgotten that comes meanwhile."""
+        with self._lock:
+            kept = set(self._connectors)
+        for name in kept.difference(known()):
+            self.forget(name)
 
     def sample(self, connector: str, lag: int | None, freshness: float | None, ends: int | None) -> None:
         """How a job is now, about every ten seconds; `ends` is the sum of the ends of its partitions."""

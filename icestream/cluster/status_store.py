@@ -221,6 +221,9 @@ class StatusReporter:
             self._forget(name)
         for name in [name for name in self._published if not self._membership.owns(name)]:
             self._leave(name)
+        if samples and self._history is not None:
+            # Whoever was asked for a change of a connector has events of it, also if it never ran there.
+            self._history.retain(lambda: self._connectors.known)
 
     # How
 

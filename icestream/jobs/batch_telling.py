@@ -5,12 +5,13 @@ became of it. It only listens: nothing here changes what a batch does, and whoev
 from __future__ import annotations
 
 import datetime as dt
+import functools
 import logging
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, ParamSpec
 
 from icestream.api.batch import Batch, BatchResult, Counts
 from icestream.api.errors import (
@@ -47,6 +48,20 @@ _LOG = logging.getLogger(__name__)
 MOST_NOTE: Final = 500
 """Characters: an error may quote a whole record."""
 _MOST_NAMES: Final = 10
+_P = ParamSpec("_P")
+
+
+def harmless(tell: Callable[_P, None]) -> Callable[_P, None]:
+    """A batch goes on, whatever goes wrong with what is told of it: it may be committed by then."""
+
+    @functools.wraps(tell)
+    def told(*args: _P.args, **kwargs: _P.kwargs) -> None:
+        try:
+            tell(*args, **kwargs)
+        except Exception:  # an observer's edge
+            _LOG.exception("something about a batch was not told")
+
+    return told
 
 
 @dataclass
@@ -82,6 +97,7 @@ class BatchTelling:
 
     # -- what happens to a batch, in this order --
 
+    @harmless
     def begins(self, batch: Batch, started: float) -> None:
         """It was planned, in the time since `started`."""
         now = self._clock()
@@ -101,6 +117,7 @@ class BatchTelling:
                 stages = self._now.stages
                 stages[name] = stages.get(name, 0.0) + self._clock() - before
 
+    @harmless
     def staged(self, done: StagedBatch, valid_through: dt.datetime | None, *, has_queue: bool) -> None:
         """All of it is staged, and is about to be committed."""
         if self._now is None:
@@ -112,20 +129,24 @@ class BatchTelling:
         letters = len(done.result.rejected) if has_queue else 0
         self._now.counts = replace(_counted(self._now.record, done, valid_ms), letters=letters)
 
+    @harmless
     def commits_to(self, targets: Sequence[str]) -> None:
         if self._now is not None:
             self._now.commits_to = targets
 
+    @harmless
     def committed_to(self, name: str, rows: int, began: float, receipt: Receipt) -> None:
         seconds = self._clock() - began
         commit_id = "" if receipt.id is None else str(receipt.id)
         self._note_target(TargetCommit(name, commit_id, rows, seconds, tuple(receipt.file_bytes)))
 
+    @harmless
     def refused_by(self, name: str, rows: int, began: float, error: BaseException) -> None:
         self._note_target(
             TargetCommit(name, rows=rows, seconds=self._clock() - began, outcome=outcome_of(error))
         )
 
+    @harmless
     def landed(self, done: StagedBatch) -> None:
         """All targets have it; what may still fail is to tell Kafka so."""
         if self._now is not None:
@@ -137,6 +158,7 @@ class BatchTelling:
                 text = f"{target} has columns for new fields of records: {names}{more}"
                 self.event("schema", text, about="add_column", columns=len(fields))
 
+    @harmless
     def maintained(self, run: MaintenanceRun) -> None:
         """A target was maintained, or was to be."""
         if not run.did_something:
@@ -152,6 +174,7 @@ class BatchTelling:
             bytes=sum(step.removed_bytes for step in run.steps),
         )
 
+    @harmless
     def ends(self, outcome: Outcome, note: str = "", lag_after: int | None = None) -> None:
         now, self._now = self._now, None
         if now is None:
@@ -171,6 +194,7 @@ class BatchTelling:
             )
         )
 
+    @harmless
     def ended_by(self, error: BaseException) -> None:
         """The turn was given up, with the batch if there is one under way."""
         now = self._now
@@ -184,10 +208,12 @@ class BatchTelling:
             self._unsure = (replace(now.counts, seconds=seconds, stages=dict(now.stages)), now.commits_to)
         self.ends(outcome_of(error), str(error) or type(error).__name__)
 
+    @harmless
     def ends_well(self, lag_after: int | None) -> None:
         if self._now is not None:
             self.ends(self._how_it_landed(self._now), lag_after=lag_after)
 
+    @harmless
     def found(self, targets: Sequence[FoundCheckpoint]) -> None:
         """The targets were asked: the last batch may have landed after all."""
         unsure, self._unsure = self._unsure, None
@@ -199,6 +225,7 @@ class BatchTelling:
             note = "the targets had it when they were asked again"
             self._tell(replace(record, outcome=Outcome.COMMITTED, note=note))
 
+    @harmless
     def event(self, kind: str, text: str, about: str = "", **numbers: float) -> None:
         at_ms = int(self._wall().timestamp() * 1000)
         try:
@@ -257,7 +284,9 @@ def _counted(record: BatchRecord, done: StagedBatch, valid_ms: int | None) -> Ba
     _even_out(filtered, counts.filtered, PASSED_OVER)
     newest: dict[str, int] = {}
     for partition, ms in result.newest_ms.items():
-        newest[partition.topic] = max(ms, newest.get(partition.topic, 0))
+        # Records without a timestamp are not of 1970.
+        if ms > 0:
+            newest[partition.topic] = max(ms, newest.get(partition.topic, 0))
     return replace(
         record,
         planned=done.batch.span,

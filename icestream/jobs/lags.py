@@ -14,13 +14,9 @@ import datetime as dt
 from collections.abc import Mapping
 from dataclasses import dataclass
 from operator import itemgetter
-from typing import Final
 
-from icestream.api.history import PartitionLag
+from icestream.api.history import MOST_PARTITIONS, PartitionLag
 from icestream.api.offsets import NOTHING, Offsets, Partition
-
-MOST_SHOWN: Final = 1_000
-"""Partitions that are told one by one: those that are furthest behind."""
 
 
 @dataclass(frozen=True)
@@ -94,8 +90,8 @@ class LagWatch:
                 total += lag
                 times.append(max(newest.get(partition, 0), done.get(partition, 0), self._all_done))
         oldest = min(times, default=0)
-        if len(found) > MOST_SHOWN:
-            found = sorted(found, reverse=True)[:MOST_SHOWN]
+        if len(found) > MOST_PARTITIONS:
+            found = sorted(found, reverse=True)[:MOST_PARTITIONS]
         shown = tuple(
             PartitionLag(*partition, position, end, newest.get(partition))
             for _, partition, position, end in sorted(found, key=itemgetter(1))

@@ -195,13 +195,22 @@ class ProcessManager:
             raise EngineUnavailable(f"a process for the job cannot be started: {reason}") from error
         self._log.info("runs in process %d", child.pid)
         self._child = child
+        # It has told no partitions yet, and those of the one before are not as they were.
+        self.progress = replace(self.progress, partitions=())
         if self._is_cancelled:
             # It came between the question and the start, and found no process.
             child.cancel()
         return child
 
     def _hear(self, message: Message) -> None:
-        """What the job in the process tells of itself, in its order."""
+        """What the job in the process tells of itself, in its order. Harms nobody: who watches the process
+        would end it for an error."""
+        try:
+            self._pass_on(message)
+        except Exception:  # an observer's edge
+            self._log.exception("what the process of the job told was not understood")
+
+    def _pass_on(self, message: Message) -> None:
         if message["said"] == "event":
             self._observer.event(self._order.name, fact(Event, message["event"]))
             return

@@ -144,6 +144,7 @@ class SourceManager:
                 self._commit(writer)
                 writer.close()
         except IcestreamError as error:
+            self._telling.gave_up(error)
             _log.warning("the last offsets were not saved: %s", error, extra=self._context())
             if writer is not None:
                 writer.abandon()
@@ -203,10 +204,13 @@ class SourceManager:
 
     def _converted(self, batch: SourceBatch) -> ConvertedBatch:
         began = self._clock()
+        self._telling.found()
         converted = self._path.convert(batch.records)
-        self._telling.converted(batch, converted, self._clock() - began)
+        seconds = self._clock() - began
         if converted.failed:
             self._set_aside(list(converted.failed.values()))
+        # Not before: of a batch that is not sent nothing may count, though others are committed in this turn.
+        self._telling.converted(batch, converted, seconds)
         return converted
 
     def _set_aside(self, failures: Sequence[Failure]) -> None:

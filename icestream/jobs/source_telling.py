@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from icestream.api.history import BatchRecord, Observer, Outcome, TargetCommit
-from icestream.jobs.batch_telling import MOST_NOTE, outcome_of
+from icestream.jobs.batch_telling import MOST_NOTE, harmless, outcome_of
 
 if TYPE_CHECKING:
     from icestream.api.source import SourceBatch
@@ -59,11 +59,20 @@ class SourceTelling:
         self._now: _UnderWay | None = None
         self._reading = 0.0
 
+    @harmless
     def has_read(self, seconds: float) -> None:
         """All tasks were asked in this turn."""
         self._reading += seconds
 
+    @harmless
+    def found(self) -> None:
+        """There are records: a batch is under way, whatever becomes of it."""
+        if self._now is None:
+            self._begun()
+
+    @harmless
     def converted(self, batch: SourceBatch, done: ConvertedBatch, seconds: float) -> None:
+        """What was read is to be sent; what the turn fails for is not told: it is read again."""
         now = self._now or self._begun()
         now.read += sum(len(group) for group in batch.records)
         now.rejected.update(why.stage or "TASK_POLL" for why in done.failed.values())
@@ -73,20 +82,23 @@ class SourceTelling:
         for outgoing in done.outgoing:
             now.written[outgoing.topic] += len(outgoing)
             now.bytes += _size(outgoing.values) + _size(outgoing.keys or ())
-            times = [ms for ms in outgoing.timestamps or () if ms is not None]
+            times = [ms for ms in outgoing.timestamps or () if ms is not None and ms > 0]
             if times:
                 newest = max(times)
                 now.newest_ms[outgoing.topic] = max(newest, now.newest_ms.get(outgoing.topic, 0))
 
+    @harmless
     def sent(self, seconds: float) -> None:
         if self._now is not None:
             self._now.took("stage", seconds)
 
+    @harmless
     def committed(self, seconds: float) -> None:
         if self._now is not None:
             self._now.took("commit", seconds)
             self._end(Outcome.COMMITTED if self._now.written else Outcome.EMPTY)
 
+    @harmless
     def gave_up(self, error: BaseException) -> None:
         """What was read since the last commit is read again."""
         if self._now is not None:

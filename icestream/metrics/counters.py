@@ -136,7 +136,8 @@ class Counters:
 
 def _add_batch(counts: Counts, record: BatchRecord, now: float) -> None:
     if not record.is_over:
-        counts.under_way = {**counts.under_way, record.id: record}
+        # A job works on one batch at a time: what was under way before was given up with its thread.
+        counts.under_way = {record.id: record}
         return
     counts.under_way = {one: other for one, other in counts.under_way.items() if one != record.id}
     counts.last = record

@@ -7,6 +7,7 @@ from typing import Final
 
 from prometheus_client.metrics_core import Metric as Family
 
+from icestream.api.history import MOST_PARTITIONS
 from icestream.api.status import State
 from icestream.metrics import catalog
 from icestream.metrics.catalog import MOST_TOPICS, OTHER, Metric
@@ -123,7 +124,10 @@ def _lag(job: JobFacts) -> Mapping[str, float]:
     by_topic: dict[str, float] = {}
     for one in progress.partitions:
         by_topic[one.topic] = by_topic.get(one.topic, 0.0) + one.lag
-    return first_topics(by_topic)
+    # Of very many partitions the sum knows all, and the list those that are furthest behind.
+    rest = (progress.lag or 0) - sum(by_topic.values()) if len(progress.partitions) >= MOST_PARTITIONS else 0
+    shown = first_topics(by_topic)
+    return {**shown, OTHER: shown.get(OTHER, 0.0) + rest} if rest > 0 else shown
 
 
 def first_topics(by_topic: Mapping[str, float], most: int = MOST_TOPICS) -> dict[str, float]:

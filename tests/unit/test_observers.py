@@ -89,3 +89,26 @@ def test_secrets_are_taken_out_of_what_is_said() -> None:
     observers.event("a", Event(0, "retry", "s3cret is wrong"))
     assert observers.settle(_PATIENCE)
     assert keeps.heard == ["a b1 refused with [hidden]", "a [hidden] is wrong"]
+
+
+def test_whoever_tells_goes_on_if_nobody_can_be_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    keeps = Keeps()
+
+    def broken(text: str) -> str:
+        raise RecursionError(text)
+
+    observers = Observers(keeps, discreet=broken)
+    start = threading.Thread.start
+
+    def refused(thread: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(threading.Thread, "start", refused)
+    observers.batch("a", record(1))
+    observers.event("a", Event(0, "state", "s3cret"))
+    observers.forget("a")
+    monkeypatch.setattr(threading.Thread, "start", start)
+    observers.batch("a", record(2, "s3cret"))
+    assert observers.settle(_PATIENCE), "the thread starts when it can"
+    assert keeps.heard[-1] == "a b2"
+    assert "s3cret" not in "".join(keeps.heard)

@@ -109,6 +109,9 @@ class ConnectMetrics:
         self._warn_of_many(sum(one.tasks for one in connectors))
         with self._lock:
             now = self._clock_ms()
+            # What came in late, of jobs that have left.
+            for gone in self._jobs.keys() - {one.name for one in connectors}:
+                del self._jobs[gone]
             rows = list(worker_rows(worker, connectors, self._worker, now))
             for facts in connectors:
                 measures = self._measures(facts.name)

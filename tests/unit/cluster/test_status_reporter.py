@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 
 from icestream.api.errors import Fenced
-from icestream.api.history import PartitionLag
+from icestream.api.history import Event, PartitionLag
 from icestream.api.status import Progress, State
 from icestream.cluster.connector_registry import Patience
 from icestream.cluster.membership import Alone
@@ -237,3 +237,18 @@ def test_partitions_are_not_published(bench: Bench) -> None:
     bench.look(after=31)
     assert "partitions" not in (bench.store.statuses("sink")[0].progress or {})
     assert [one.lag for one in bench.service.progress("sink").partitions] == [4]
+
+
+def test_the_history_of_a_connector_ends_with_it_wherever_it_ran(bench: Bench) -> None:
+    # Another worker runs it; this one leads, was asked, and has told so.
+    history = bench.service.history
+    bench.membership.lost = frozenset(["sink"])
+    bench.create()
+    bench.service.tell("sink", "config", "created")
+    history.event("sink", Event(1, "config", "created"))
+    bench.look(60.0)
+    assert history.events("sink")
+    bench.service.delete("sink")
+    history.event("sink", Event(2, "state", "late words"))
+    bench.look(60.0)
+    assert history.batches("sink").since_ms is None

@@ -235,3 +235,32 @@ def test_the_same_steps_with_and_without_somebody_who_looks() -> None:
     watched, alone = World({0: 10}), World({0: 10})
     alone.told = None  # type: ignore[assignment]
     assert steps(watched) == steps(alone) == ["planned", "staged", "committed ns.t", "published"]
+
+
+def test_a_batch_lands_though_nothing_of_it_can_be_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Odd(Exception):
+        def __str__(self) -> str:
+            raise ValueError("no words")
+
+    def refused(*args: object) -> BatchRecord:
+        raise KeyError("a result that nobody foresaw")
+
+    monkeypatch.setattr("icestream.jobs.batch_telling._counted", refused)
+    world = World({0: 10})
+    world.tick()
+    assert world.table.rows == 10
+    assert [record.outcome for record in told(world)] == [Outcome.COMMITTED]
+    another = World({0: 10})
+    raising(Odd(), another)
+    with pytest.raises(Odd):
+        another.tick()
+    another.tick()
+    assert another.table.rows == 10
+
+
+def test_records_without_a_timestamp_are_not_of_1970() -> None:
+    world = World({0: 10, 1: 10})
+    world.runner.newest_ms = {Partition("t", 0): 0, Partition("u", 1): 5_000}
+    world.tick()
+    (record,) = told(world)
+    assert record.newest_ms == {"u": 5_000}

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import datetime as dt
 
+from icestream.api.history import MOST_PARTITIONS
 from icestream.api.offsets import Offsets, Partition
-from icestream.jobs.lags import MOST_SHOWN, LagWatch
+from icestream.jobs.lags import LagWatch
 
 _FIRST, _SECOND = Partition("t", 0), Partition("t", 1)
 
@@ -62,9 +63,9 @@ def test_a_job_that_goes_back_was_done_with_nothing() -> None:
 
 
 def test_of_many_partitions_those_furthest_behind_are_told() -> None:
-    many = {Partition("t", number): number for number in range(MOST_SHOWN + 50)}
+    many = {Partition("t", number): number for number in range(MOST_PARTITIONS + 50)}
     start = Offsets(dict.fromkeys(many, 0))
     found = LagWatch().at(start, Offsets(many), at(100))
-    assert len(found.partitions) == MOST_SHOWN
+    assert len(found.partitions) == MOST_PARTITIONS
     assert min(one.lag for one in found.partitions) == 50
     assert found.lag == sum(many.values())

@@ -327,3 +327,30 @@ def test_partitions_that_are_as_they_were_are_not_told_again(make: Make) -> None
     assert [one.end for one in first] == [0, 1]
     manager.tick()
     assert manager.progress.partitions is first
+
+
+def test_what_a_process_tells_harms_it_never(make: Make, told: Told) -> None:
+    manager = make("well", tells="end")
+
+    def refused(connector: str, record: BatchRecord) -> None:
+        raise ValueError("no room")
+
+    told.batch = refused  # type: ignore[method-assign]
+    for _ in range(3):
+        manager.tick()
+    first = pid_of(manager)
+    manager._hear({"said": "batch", "record": {"id": "b", "a field of tomorrow": 1}})
+    manager.tick()
+    assert pid_of(manager) == first
+
+
+def test_a_new_process_has_no_partitions_of_the_one_before(make: Make) -> None:
+    manager = make("well", partitions="2")
+    manager.tick()
+    assert len(manager.progress.partitions) == 2
+    os.kill(pid_of(manager), signal.SIGKILL)
+    with pytest.raises(RetriableError):
+        wait_for(lambda: manager.tick() < 0)
+    manager._order = JobOrder("toy", {"turn": "well"}, {})
+    manager.tick()
+    assert manager.progress.partitions == ()

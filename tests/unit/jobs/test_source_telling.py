@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import datetime as dt
+from dataclasses import replace
 
 import pytest
 
-from icestream.api.errors import SourceUnavailable
+from icestream.api.errors import RecordRejected, SourceUnavailable
 from icestream.api.history import Outcome
 from icestream.jobs.source_manager import SourceJob, SourceManager
-from icestream.jobs.source_records import source_path_from
+from icestream.jobs.source_records import SourcePath, source_path_from
+from icestream.records.records import Failure
 from tests.unit.jobs.managed_sink import Told
 from tests.unit.jobs.test_source_manager import LINES, NOW_MS, FakeWriter, Kafka, ListSource
 
@@ -71,3 +73,31 @@ def test_what_kafka_did_not_take_counts_nothing_and_says_why() -> None:
         manager.tick()
     last = told.batches[-1]
     assert (last.outcome, last.read, last.note) == (Outcome.UNAVAILABLE, 0, "commit")
+
+
+def test_of_a_batch_that_is_not_sent_nothing_counts_though_others_are_committed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    told, kafka = Told(), Kafka()
+    # Offsets are saved every minute: what was sent before the bad record is committed with its failure.
+    job = SourceJob("s", commit_seconds=60.0, tolerates_all=False, logs_rejects=False)
+    manager = SourceManager(
+        job,
+        [ListSource(LINES)],
+        source_path_from(STRINGS),
+        lambda: FakeWriter(kafka),
+        wall=lambda: dt.datetime(2026, 1, 1, tzinfo=dt.UTC),
+        observer=told,
+    )
+    manager.tick()
+    real = SourcePath.convert
+    bad = {0: Failure("VALUE_CONVERTER", "bad")}
+    monkeypatch.setattr(SourcePath, "convert", lambda path, groups: replace(real(path, groups), failed=bad))
+    with pytest.raises(RecordRejected):
+        manager.tick()
+    over = [record for record in told.batches if record.is_over]
+    assert [(record.outcome, record.read, record.written) for record in over] == [(Outcome.COMMITTED, 4, 4)]
+    assert over[0].rejected == {}
+    with pytest.raises(RecordRejected):
+        manager.tick()
+    assert (told.batches[-1].outcome, told.batches[-1].read) == (Outcome.FAILED, 0)

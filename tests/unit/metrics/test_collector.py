@@ -6,13 +6,14 @@ import gzip
 import shutil
 import subprocess
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 
 import pytest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as openmetrics
 from prometheus_client.parser import text_string_to_metric_families
 
 from icestream.api.engine import EngineNumbers, GarbageCollector, JvmNumbers
-from icestream.api.history import Event, PartitionLag
+from icestream.api.history import MOST_PARTITIONS, Event, PartitionLag
 from icestream.api.status import JobStatus, Progress, State
 from icestream.cluster.membership import GroupView
 from icestream.metrics import catalog
@@ -166,3 +167,14 @@ def test_prometheus_takes_it() -> None:
     # Names of others are as others have them.
     ours = [line for line in said.splitlines() if line.startswith("icestream_")]
     assert not ours and "error while linting" not in said, said
+
+
+def test_the_lag_of_partitions_that_are_not_shown_is_in_the_sum() -> None:
+    shown = tuple(PartitionLag("t", number, 0, 2) for number in range(MOST_PARTITIONS))
+    job = replace(busy(), status=JobStatus(State.RUNNING, progress=Progress(lag=2_500, partitions=shown)))
+    found = samples(text_of(job))
+    lags = {key: value for key, value in found.items() if key[0] == "icestream_lag_records"}
+    assert lags == {
+        ("icestream_lag_records", "orders", "t"): 2_000,
+        ("icestream_lag_records", "orders", "other"): 500,
+    }

@@ -105,3 +105,10 @@ def test_the_books_balance_whenever_somebody_looks() -> None:
     for job in jobs:
         job.join()
     assert sum(counts.read for counts in counters.snapshot().values()) == 60_000
+
+
+def test_a_batch_whose_end_nobody_told_is_under_way_until_the_next() -> None:
+    counters = Counters()
+    for number in range(3):
+        counters.batch("c", BatchRecord(f"b{number}", 1, Outcome.UNDER_WAY))
+    assert list(counters.snapshot()["c"].under_way) == ["b2"]
