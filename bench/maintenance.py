@@ -35,7 +35,7 @@ from icestream.connectors.iceberg.catalogs.opening import open_catalog
 from icestream.connectors.iceberg.files.stage import StageWriter
 from icestream.connectors.iceberg.plugin import IcebergPlugin
 from icestream.connectors.iceberg.table import IcebergTable
-from icestream.jobs.maintenance import MaintenanceSchedule
+from icestream.jobs.sinks.maintenance import MaintenanceSchedule
 from icestream.records.origins import RowOrigins
 
 _ROUNDS: Final = 15

@@ -44,7 +44,7 @@ def small_batches(bootstrap: str, partitions: int, rounds: int, folder: Path) ->
     """Seconds of each batch of two records a partition; the first one is not told."""
     from icestream.embedded.minio_logs import generate
     from icestream.embedded.topics import ensure_topic
-    from icestream.jobs.build_sink import batch_runner, sink_manager
+    from icestream.jobs.sinks.build import batch_runner, sink_manager
     from icestream.pipeline.spark_runner import SparkPlane
 
     topic = f"batches-{partitions}"

@@ -18,9 +18,9 @@ from icestream.api.history import STAGES, BatchRecord, Outcome, TargetCommit
 from icestream.api.offsets import Offsets, Partition
 from icestream.api.sink import Receipt
 from icestream.cluster.history import MOST_RECORDS, History
-from icestream.jobs.batch_telling import BatchTelling
-from icestream.jobs.lags import LagWatch
-from icestream.jobs.staging import StagedBatch
+from icestream.jobs.sinks.batches.lags import LagWatch
+from icestream.jobs.sinks.batches.staging import StagedBatch
+from icestream.jobs.sinks.batches.telling import BatchTelling
 from icestream.observers import Observers
 
 _TIMES = TaskTimes({"read": 0.1, "convert": 0.1, "transform": 0.0, "stage": 0.1, "queue": 0.1}, 0.3, 1)

@@ -143,7 +143,7 @@ def ours(folder: Path, load: Load, tell: Callable[[float], None]) -> None:
     from icestream.embedded import ports
     from icestream.embedded.kafka import running_broker
     from icestream.embedded.topics import ensure_topic
-    from icestream.jobs.build_sink import batch_runner, sink_manager
+    from icestream.jobs.sinks.build import batch_runner, sink_manager
     from icestream.pipeline.spark_runner import SparkPlane
 
     config = {

@@ -1,7 +1,7 @@
 """Tells several observers of batches and events without making a job wait for any of them.
 
 The worker composes them (`cli/worker_process.py`); managers, reconcilers and the service tell. A job in a
-process of its own has one whose only observer is the wire to the worker (`jobs/job_process.py`).
+process of its own has one whose only observer is the wire to the worker (`jobs/processes/job_process.py`).
 """
 
 from __future__ import annotations

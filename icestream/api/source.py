@@ -1,4 +1,4 @@
-"""What a source connector is to the source manager, `jobs.source_manager`, which runs all of them.
+"""What a source connector is to the source manager, `jobs.sources.manager`, which runs all of them.
 
 A source knows nothing of Kafka: it says which records there are, and how far it has read. The manager sends
 the records and stores the offsets. `docs/write-a-connector.md` explains one.

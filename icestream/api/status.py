@@ -46,7 +46,7 @@ class Progress:
     """Up to this time of its topics the job has read everything, as its last commit said; None: not known."""
     oldest_unread_ms: int | None = None
     """About the timestamp of the oldest record that is not in the targets, never later than it; None: there
-    is none, or nobody knows. See `jobs/lags.py`."""
+    is none, or nobody knows. See `jobs/sinks/batches/lags.py`."""
     source_end: int | None = None
     """The sum of the ends of all partitions when they were asked last: what it grows by has come in."""
     partitions: tuple[PartitionLag, ...] = ()

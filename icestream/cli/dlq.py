@@ -23,8 +23,8 @@ from icestream.cli.worker_options import (
 
 if TYPE_CHECKING:
     from icestream.client import ConnectClient
-    from icestream.jobs.dead_letters import DeadLetter
-    from icestream.jobs.replay import DeadLetterQueue
+    from icestream.jobs.letters.replay import DeadLetterQueue
+    from icestream.jobs.publishing.dead_letters import DeadLetter
 
 T = TypeVar("T")
 
@@ -116,7 +116,7 @@ def show(
     Works with every Kafka Connect whose queue has context headers
     (errors.deadletterqueue.context.headers.enable).
     """
-    from icestream.jobs.dead_letters import DeadLetterFilter
+    from icestream.jobs.publishing.dead_letters import DeadLetterFilter
 
     queue = _queue(connector, known(client, connector, config, bootstrap_servers, worker))
     try:
@@ -178,8 +178,8 @@ def replay(
     was sent is remembered with it, in one transaction: run it again after whatever happened. They stay in
     their queue. Every reader of the topic gets them, not only CONNECTOR.
     """
-    from icestream.jobs.dead_letters import DeadLetterFilter
-    from icestream.jobs.replay import Request
+    from icestream.jobs.letters.replay import Request
+    from icestream.jobs.publishing.dead_letters import DeadLetterFilter
 
     request = Request(DeadLetterFilter(**wanted), limit, to_topic, skip_unsendable)
     queue = _queue(connector, known(client, connector, config, bootstrap_servers, worker))
@@ -199,7 +199,7 @@ def replay(
 
 def _queue(connector: str, found: tuple[Mapping[str, str], Mapping[str, str]]) -> DeadLetterQueue:
     from icestream import logs
-    from icestream.jobs.replay import DeadLetterQueue
+    from icestream.jobs.letters.replay import DeadLetterQueue
 
     logs.configure("ERROR")
     return DeadLetterQueue(connector, *found)

@@ -25,7 +25,7 @@ def job_manager(channel: int | None) -> None:
     at once.
     """
     if channel is not None:
-        from icestream.jobs.job_process import serve_worker
+        from icestream.jobs.processes.job_process import serve_worker
 
         return serve_worker(channel)
     from icestream.cli.environment_job import parse_environment, run_job

@@ -60,7 +60,7 @@ def verify(
 
 def holds(connector: str, config: Mapping[str, str], worker: Mapping[str, str], *, deep: bool) -> bool:
     """Print what is found of every target of a connector; whether all are good."""
-    from icestream.jobs.verdicts import verdicts
+    from icestream.jobs.audits.verdicts import verdicts
 
     found = verdicts(connector, config, worker, deep=deep)
     for verdict in found:

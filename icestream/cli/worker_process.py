@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from icestream.cluster.service import Extras
     from icestream.cluster.validation import Probing
     from icestream.cluster.worker_config import WorkerConfig
-    from icestream.jobs.verdicts import TargetVerdict
+    from icestream.jobs.audits.verdicts import TargetVerdict
 
 _LOG = logging.getLogger(__name__)
 _CLUSTER_ID_EVERY = 15.0
@@ -92,10 +92,10 @@ def extras(config: WorkerConfig, plane: DataPlane, cluster_id: ClusterId) -> Ext
     from icestream.cluster.service import Extras
     from icestream.jobs.build import offset_admin
     from icestream.jobs.letters.desk import LetterDesk
-    from icestream.jobs.target_commits import target_commits
+    from icestream.jobs.sinks.target_commits import target_commits
 
     def audit(name: str, connector: Config, deep: bool) -> list[TargetVerdict]:
-        from icestream.jobs.verdicts import verdicts
+        from icestream.jobs.audits.verdicts import verdicts
 
         return verdicts(name, connector, config.raw, deep=deep)
 

@@ -16,11 +16,11 @@ from icestream.api.history import TableCommit
 from icestream.api.offset_admin import OffsetAdmin, OffsetEntry, PartitionPosition
 
 if TYPE_CHECKING:
-    from icestream.jobs.dead_letters import DeadLetterFilter
+    from icestream.jobs.audits.verdicts import TargetVerdict
     from icestream.jobs.letters.desk import Letter, LetterDesk, LetterPage, ReplayPlan, ReplayProgress
-    from icestream.jobs.offset_preview import MovePreview
-    from icestream.jobs.replay import Request
-    from icestream.jobs.verdicts import TargetVerdict
+    from icestream.jobs.letters.replay import Request
+    from icestream.jobs.offsets.preview import MovePreview
+    from icestream.jobs.publishing.dead_letters import DeadLetterFilter
 
 Audit = Callable[[str, Mapping[str, str], bool], "list[TargetVerdict]"]
 """Compares the books of a connector with this name and config; true: row by row."""
@@ -49,8 +49,8 @@ class Inspection:
 
     def preview(self, name: str, entries: Sequence[OffsetEntry] | None) -> list[MovePreview]:
         """What a change would do, None: a reset. BadOffsets if it would be refused. Empty for a source."""
-        from icestream.jobs.offset_entries import moves_from
-        from icestream.jobs.offset_preview import preview
+        from icestream.jobs.offsets.entries import moves_from
+        from icestream.jobs.offsets.preview import preview
 
         with self.config_of(name) as config:
             positions = self._offset_admin().positions(name, config, entries or ())

@@ -44,7 +44,7 @@ from icestream.cluster.properties import ConnectorFile
 from icestream.cluster.restarts import NEVER, Policy
 from icestream.cluster.secrets import concealing, discreet, discreet_problem, secrets_of
 from icestream.converters.catalog import converter_from
-from icestream.jobs.job_place import job_place_problems
+from icestream.jobs.processes.job_place import job_place_problems
 from icestream.kafka.clients import override_findings
 from icestream.logs import masked
 from icestream.plugins import Connector, find_connector

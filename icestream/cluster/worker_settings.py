@@ -14,7 +14,7 @@ from icestream.cluster.liveness import LIFE
 from icestream.cluster.logger_levels import levels_problem
 from icestream.cluster.metrics_settings import METRICS
 from icestream.cluster.rest_settings import REST
-from icestream.jobs.job_place import MOST_MEMORY, PROCESSES
+from icestream.jobs.processes.job_place import MOST_MEMORY, PROCESSES
 from icestream.logs import FORMATS
 from icestream.tracing.settings import TRACES
 

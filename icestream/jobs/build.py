@@ -19,9 +19,9 @@ from icestream.api.offset_admin import OffsetAdmin, OffsetEntry, PartitionPositi
 from icestream.api.sink import SinkPlugin
 from icestream.api.source import SourcePlugin
 from icestream.api.status import Outage
-from icestream.jobs.child_process import ChildOptions
-from icestream.jobs.job_place import job_place, processes_allowed
-from icestream.jobs.process_manager import COMMAND, Places, ProcessManager, job_order
+from icestream.jobs.processes.child_process import ChildOptions
+from icestream.jobs.processes.job_place import job_place, processes_allowed
+from icestream.jobs.processes.process_manager import COMMAND, Places, ProcessManager, job_order
 from icestream.jobs.worker_resources import WorkerResources
 from icestream.plugins import find_connector
 from icestream.waits import waiting_for
@@ -54,11 +54,11 @@ def manager_maker(
             options = ChildOptions(COMMAND, place.heartbeat_seconds)
             return ProcessManager(order, options, wake, places, observer=told)
         if isinstance(plugin, SinkPlugin):
-            from icestream.jobs.build_sink import batch_runner, sink_manager
+            from icestream.jobs.sinks.build import batch_runner, sink_manager
 
             runner = batch_runner(name, config, worker, spark.plane)
             return sink_manager(name, config, worker, runner, shared=shared, wake=wake, observer=told)
-        from icestream.jobs.source_manager import source_manager
+        from icestream.jobs.sources.manager import source_manager
 
         assert isinstance(plugin, SourcePlugin)
         return source_manager(name, plugin, config, worker, observer=told)
@@ -123,9 +123,9 @@ class _OffsetAdminByClass:
         # Late, because what opens tables is slow to import, and few workers are ever asked for offsets.
         plugin = find_connector(config["connector.class"]).plugin
         if isinstance(plugin, SourcePlugin):
-            from icestream.jobs.source_offsets import SourceConnectorOffsets
+            from icestream.jobs.offsets.source_offsets import SourceConnectorOffsets
 
             return SourceConnectorOffsets(self._worker, plugin)
-        from icestream.jobs.sink_offsets import SinkOffsets
+        from icestream.jobs.offsets.sink_offsets import SinkOffsets
 
         return SinkOffsets(self._worker)

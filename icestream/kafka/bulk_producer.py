@@ -1,4 +1,4 @@
-"""Sends records of sources in bulk, in order, with or without transactions. For `jobs.source_writers`."""
+"""Sends records of sources in bulk, in order, with or without transactions. For `jobs.sources.writers`."""
 
 from __future__ import annotations
 

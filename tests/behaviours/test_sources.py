@@ -12,9 +12,9 @@ import pytest
 from icestream.api.errors import BadOffsets, SourceUnavailable
 from icestream.api.offset_admin import OffsetEntry
 from icestream.api.source import Source, SourceBatch, SourcePlugin
-from icestream.jobs.offset_formats import entries_of, offset_records
-from icestream.jobs.source_manager import SourceJob, SourceManager
-from icestream.jobs.source_records import source_path_from
+from icestream.jobs.offsets.formats import entries_of, offset_records
+from icestream.jobs.sources.manager import SourceJob, SourceManager
+from icestream.jobs.sources.records import source_path_from
 from icestream.kafka.bulk_producer import OutgoingColumns
 from icestream.plugins import source_plugin
 from tests.source_examples import EXAMPLES, Sent, SourceExample, by_place

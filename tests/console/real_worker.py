@@ -12,10 +12,10 @@ from icestream.cluster.history import History
 from icestream.cluster.service import ConnectorService, Extras
 from icestream.cluster.stores import MemoryStore
 from icestream.embedded.kafka import Broker
+from icestream.jobs.audits.verdicts import TargetVerdict, verdicts
 from icestream.jobs.build import offset_admin
-from icestream.jobs.build_sink import sink_manager
 from icestream.jobs.letters.desk import LetterDesk
-from icestream.jobs.verdicts import TargetVerdict, verdicts
+from icestream.jobs.sinks.build import sink_manager
 from icestream.pipeline.in_worker import InWorkerRunner
 from icestream.pipeline.record_path import RecordSettings
 from icestream.rest.server import HERE, RestServer, bind, serve

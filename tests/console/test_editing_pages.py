@@ -12,9 +12,9 @@ from playwright.sync_api import Page, expect
 from icestream.api.offset_admin import OffsetEntry, PartitionPosition
 from icestream.api.offsets import Partition
 from icestream.cluster.inspection import Inspection
-from icestream.jobs.dead_letters import DeadLetter, DeadLetterFilter
 from icestream.jobs.letters.desk import LetterPage, ReplayPlan, ReplayProgress
-from icestream.jobs.replay import Request, Selection
+from icestream.jobs.letters.replay import Request, Selection
+from icestream.jobs.publishing.dead_letters import DeadLetter, DeadLetterFilter
 from tests.console.conftest import Pages
 from tests.console.settings_form import box, setting
 from tests.console.world import World

@@ -18,8 +18,8 @@ from pathlib import Path
 
 from icestream.api.history import Observer
 from icestream.api.manager import MakeManager, Manager
-from icestream.jobs.build_sink import sink_manager
-from icestream.jobs.job_process import PrepareMaker, serve_worker
+from icestream.jobs.processes.job_process import PrepareMaker, serve_worker
+from icestream.jobs.sinks.build import sink_manager
 from icestream.jobs.worker_resources import WorkerResources
 from icestream.pipeline.record_path import RecordSettings
 from tests.crashes.faults import Fault, Faults, say

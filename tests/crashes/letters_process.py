@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from icestream.jobs.build_sink import sink_manager
+from icestream.jobs.sinks.build import sink_manager
 from icestream.kafka import transactions
 from icestream.pipeline.in_worker import InWorkerRunner
 from icestream.pipeline.record_path import RecordSettings

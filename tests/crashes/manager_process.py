@@ -22,7 +22,7 @@ from confluent_kafka import Producer
 from icestream import logs
 from icestream.api.errors import FatalError, SinkUnavailable
 from icestream.connectors.iceberg.catalogs.opening import open_catalog
-from icestream.jobs.build_sink import batch_runner, sink_manager
+from icestream.jobs.sinks.build import batch_runner, sink_manager
 from icestream.kafka import transactions
 from icestream.pipeline import spark_runner
 from icestream.pipeline.record_path import RecordSettings

@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 
 from icestream.api.offsets import Partition
-from icestream.jobs.sink_offsets import sink_offset_store
+from icestream.jobs.offsets.sink_offsets import sink_offset_store
 
 
 def main(path: str) -> None:

@@ -20,8 +20,8 @@ from pyiceberg.types import LongType, NestedField, StringType, TimestamptzType
 from icestream.api.errors import RetriableError
 from icestream.api.offsets import Offsets, Partition
 from icestream.connectors.iceberg.catalogs.opening import open_catalog
-from icestream.jobs.build_sink import batch_runner, sink_manager
-from icestream.jobs.sink_manager import SinkManager
+from icestream.jobs.sinks.build import batch_runner, sink_manager
+from icestream.jobs.sinks.manager import SinkManager
 from icestream.jobs.worker_resources import WorkerResources
 from icestream.kafka.topics import Topics
 from icestream.pipeline.spark_runner import SparkPlane

@@ -8,7 +8,8 @@ from __future__ import annotations
 import sys
 
 from icestream.cli.main import run
-from icestream.jobs import build, process_manager
+from icestream.jobs import build
+from icestream.jobs.processes import process_manager
 
 if __name__ == "__main__":
     spec, *arguments = sys.argv[1:]

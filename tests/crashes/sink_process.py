@@ -23,7 +23,7 @@ from icestream.connectors.s3.commits.ledger import Entry
 from icestream.connectors.s3.commits.staged import StagedObject
 from icestream.connectors.s3.stores.store import ObjectStore
 from icestream.connectors.s3.target import S3Target
-from icestream.jobs.build_sink import sink_manager
+from icestream.jobs.sinks.build import sink_manager
 from icestream.pipeline.in_worker import InWorkerRunner
 from icestream.pipeline.record_path import RecordSettings
 from tests.crashes.faults import Fault, Faults, say

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from icestream import logs
-from icestream.jobs.source_manager import source_manager
-from icestream.jobs.source_writers import TransactionalWriter
+from icestream.jobs.sources.manager import source_manager
+from icestream.jobs.sources.writers import TransactionalWriter
 from icestream.kafka.bulk_producer import OutgoingColumns
 from icestream.plugins import source_plugin
 from tests.crashes.faults import Fault, Faults, say

@@ -18,8 +18,8 @@ from icestream.api.errors import BadOffsets, Fenced, LostOffsets, NotReadyError
 from icestream.api.offset_admin import OffsetEntry
 from icestream.api.offsets import Offsets, Partition
 from icestream.deadlines import Overdue, lease
-from icestream.jobs.group_offsets import ALTERED, RESET
-from icestream.jobs.sink_offsets import SinkOffsets, sink_offset_store
+from icestream.jobs.offsets.group_offsets import ALTERED, RESET
+from icestream.jobs.offsets.sink_offsets import SinkOffsets, sink_offset_store
 from icestream.pipeline.spark_runner import SparkPlane
 from tests.crashes.conftest import MakePipeline
 from tests.crashes.pipeline import PARTITIONS, SCHEMA, SPEC, Pipeline

@@ -13,8 +13,8 @@ import pytest
 from icestream.api.batch import Rejected
 from icestream.api.offsets import NOTHING, Partition
 from icestream.embedded.kafka import Broker
-from icestream.jobs.publisher import dead_letter
-from icestream.jobs.sink_job import DeadLetterSettings
+from icestream.jobs.publishing.publisher import dead_letter
+from icestream.jobs.sinks.job import DeadLetterSettings
 from icestream.kafka.topics import Topics
 from icestream.kafka.transactions import Transactions
 from tests.crashes.faults import Fault

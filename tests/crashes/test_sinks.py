@@ -20,8 +20,8 @@ from icestream.api.offsets import Partition
 from icestream.connectors.jdbc.connections import access_from, connection_to
 from icestream.connectors.jdbc.dialects.base import execute
 from icestream.embedded.kafka import Broker
-from icestream.jobs.audit import findings
-from icestream.jobs.audit_facts import gather
+from icestream.jobs.audits.audit import findings
+from icestream.jobs.audits.audit_facts import gather
 from icestream.jobs.build import offset_admin
 from icestream.kafka.topics import Topics
 from tests.behaviours.test_sinks import SERVERS, SUBJECTS, Subject, jdbc

@@ -16,7 +16,7 @@ from icestream.api.offset_admin import OffsetEntry
 from icestream.api.offsets import Offsets
 from icestream.embedded import kafka
 from icestream.embedded.ports import free_port
-from icestream.jobs.sink_offsets import SinkOffsets
+from icestream.jobs.offsets.sink_offsets import SinkOffsets
 from icestream.kafka.group_admin import set_group_offsets
 from icestream.pipeline.spark_runner import SparkPlane
 from tests.crashes.pipeline import PARTITIONS, Pipeline, drain

@@ -10,7 +10,7 @@ from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
 from icestream.api.offsets import Partition
-from icestream.jobs.audit import AuditFindings
+from icestream.jobs.audits.audit import AuditFindings
 from tests.crashes.conftest import MakePipeline
 from tests.crashes.pipeline import Pipeline, record, values
 from tests.crashes.without_spark import manager, run, verdicts

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from icestream.api.errors import Fenced
-from icestream.jobs import idle
+from icestream.jobs.sinks import idle
 from icestream.jobs.worker_resources import WorkerResources
 from icestream.pipeline.spark_runner import SparkPlane
 from tests.crashes.conftest import StartManager

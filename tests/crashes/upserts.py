@@ -16,7 +16,7 @@ from pyiceberg.transforms import IdentityTransform
 from pyiceberg.types import LongType, NestedField, StringType
 
 from icestream.connectors.iceberg.catalogs.java_catalogs import java_catalog
-from icestream.jobs.build_sink import batch_runner
+from icestream.jobs.sinks.build import batch_runner
 from icestream.pipeline.spark_runner import SparkPlane
 from tests.crashes.pipeline import PARTITIONS, Pipeline
 

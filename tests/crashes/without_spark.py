@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from icestream.jobs.audit import AuditFindings, findings
-from icestream.jobs.audit_facts import gather
-from icestream.jobs.build_sink import sink_manager
-from icestream.jobs.sink_manager import SinkManager
+from icestream.jobs.audits.audit import AuditFindings, findings
+from icestream.jobs.audits.audit_facts import gather
+from icestream.jobs.sinks.build import sink_manager
+from icestream.jobs.sinks.manager import SinkManager
 from icestream.pipeline.in_worker import InWorkerRunner
 from icestream.pipeline.record_path import RecordSettings
 from tests.crashes.pipeline import Pipeline, drain

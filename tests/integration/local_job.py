@@ -22,8 +22,8 @@ from icestream.api.sink import SinkPlan
 from icestream.connectors.iceberg.catalogs.opening import open_catalog
 from icestream.embedded.kafka import Broker
 from icestream.embedded.minio_tables import sqlite_catalog
-from icestream.jobs.build_sink import sink_manager
-from icestream.jobs.dead_letters import DeadLetter, DeadLetterReader
+from icestream.jobs.publishing.dead_letters import DeadLetter, DeadLetterReader
+from icestream.jobs.sinks.build import sink_manager
 from icestream.kafka.reader import SliceReader
 from icestream.kafka.topics import Topics
 from icestream.pipeline.in_worker import InWorkerRunner

@@ -16,7 +16,7 @@ from pyiceberg.types import LongType, NestedField, StringType
 from icestream.api.history import PASSED_OVER, STAGES, BatchRecord, Event, Outcome
 from icestream.connectors.iceberg.catalogs.opening import open_catalog
 from icestream.embedded.kafka import Broker
-from icestream.jobs.target_commits import target_commits
+from icestream.jobs.sinks.target_commits import target_commits
 from icestream.kafka.topics import Topics
 from tests.running import connector_starter
 from tests.spark_settings import with_iceberg

@@ -17,12 +17,12 @@ from icestream.api.errors import BadFilter, NotFoundError
 from icestream.api.offsets import NOTHING, Partition
 from icestream.cli import main
 from icestream.embedded.kafka import Broker
-from icestream.jobs.dead_letters import DeadLetterFilter
 from icestream.jobs.letters import desk as desk_module
 from icestream.jobs.letters.desk import LetterDesk, ReplayProgress
-from icestream.jobs.publisher import dead_letter, without_value
-from icestream.jobs.replay import Request
-from icestream.jobs.sink_job import DeadLetterSettings
+from icestream.jobs.letters.replay import Request
+from icestream.jobs.publishing.dead_letters import DeadLetterFilter
+from icestream.jobs.publishing.publisher import dead_letter, without_value
+from icestream.jobs.sinks.job import DeadLetterSettings
 from icestream.kafka.topics import Topics
 from icestream.kafka.transactions import Outgoing, Transactions
 from tests.integration.local_job import World

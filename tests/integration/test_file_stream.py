@@ -24,7 +24,7 @@ from icestream.embedded.jars import fetch_all
 from icestream.embedded.java import java
 from icestream.embedded.kafka import Broker
 from icestream.embedded.ports import free_port
-from icestream.jobs.source_offsets import OffsetFile
+from icestream.jobs.offsets.source_offsets import OffsetFile
 from icestream.kafka.topics import Topics
 
 pytestmark = [pytest.mark.slow, pytest.mark.network]

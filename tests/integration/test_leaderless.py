@@ -21,8 +21,8 @@ from icestream.embedded import kafka, ports
 from icestream.embedded.java import java
 from icestream.embedded.kafka import Broker, running_broker
 from icestream.embedded.process import Process, spawn
-from icestream.jobs.build_sink import sink_manager
-from icestream.jobs.sink_manager import SinkManager
+from icestream.jobs.sinks.build import sink_manager
+from icestream.jobs.sinks.manager import SinkManager
 from icestream.kafka.topics import Topics
 from icestream.pipeline.record_path import RecordSettings
 from icestream.pipeline.spark_runner import SparkRunner

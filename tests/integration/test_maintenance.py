@@ -12,10 +12,10 @@ from pyiceberg.table import Table
 from icestream.cli.connectors import notes
 from icestream.client import view_of
 from icestream.embedded.kafka import Broker
-from icestream.jobs.audit import findings
-from icestream.jobs.audit_facts import gather
-from icestream.jobs.build_sink import sink_manager
-from icestream.jobs.sink_manager import SinkManager
+from icestream.jobs.audits.audit import findings
+from icestream.jobs.audits.audit_facts import gather
+from icestream.jobs.sinks.build import sink_manager
+from icestream.jobs.sinks.manager import SinkManager
 from icestream.pipeline.record_path import RecordSettings
 from icestream.rest.shapes import progress_json
 from tests.integration.local_job import InThisProcess, World

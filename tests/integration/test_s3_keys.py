@@ -18,7 +18,7 @@ import pytest
 from confluent_kafka import Producer
 
 from icestream.embedded.kafka import Broker
-from icestream.jobs.build_sink import sink_manager
+from icestream.jobs.sinks.build import sink_manager
 from icestream.kafka.topics import Topics
 from icestream.pipeline.in_worker import InWorkerRunner
 from icestream.pipeline.record_path import RecordSettings

@@ -11,8 +11,8 @@ from icestream.api.errors import BadOffsets, Fenced, NotReadyError
 from icestream.api.offset_admin import OffsetEntry
 from icestream.api.offsets import Offsets, Partition
 from icestream.embedded.kafka import Broker
-from icestream.jobs.group_offsets import ALTERED, RESET
-from icestream.jobs.sink_offsets import SinkOffsets
+from icestream.jobs.offsets.group_offsets import ALTERED, RESET
+from icestream.jobs.offsets.sink_offsets import SinkOffsets
 from icestream.kafka.topics import Topics
 from icestream.kafka.transactions import Outgoing, Transactions
 

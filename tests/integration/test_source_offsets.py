@@ -22,7 +22,7 @@ from icestream.embedded.java import java
 from icestream.embedded.kafka import Broker
 from icestream.embedded.ports import free_port
 from icestream.jobs.build import offset_admin
-from icestream.jobs.source_manager import source_manager
+from icestream.jobs.sources.manager import source_manager
 from icestream.kafka.topics import Topics
 from icestream.plugins import source_plugin
 from tests.integration.test_file_stream import COORDINATES, VERSION, WORKER, create, properties, values

@@ -12,8 +12,8 @@ from confluent_kafka import Consumer
 
 from icestream.api.errors import SourceUnavailable
 from icestream.embedded.kafka import Broker
-from icestream.jobs.build_sink import sink_manager
-from icestream.jobs.sink_manager import SinkManager
+from icestream.jobs.sinks.build import sink_manager
+from icestream.jobs.sinks.manager import SinkManager
 from icestream.pipeline.in_worker import InWorkerRunner
 from icestream.pipeline.record_path import RecordSettings
 from tests.java_workers.running import JavaWorkers, Job, wait_for

@@ -16,9 +16,9 @@ from typing import Final
 
 from icestream.api.config import Config
 from icestream.api.errors import BadFilter, IcestreamError, NotFoundError, NotReadyError, PreconditionError
-from icestream.jobs.dead_letters import DeadLetter, DeadLetterFilter
 from icestream.jobs.letters.kinds import LetterKind, kind_of
-from icestream.jobs.replay import DeadLetterQueue, Request, Selection
+from icestream.jobs.letters.replay import DeadLetterQueue, Request, Selection
+from icestream.jobs.publishing.dead_letters import DeadLetter, DeadLetterFilter
 
 _MOST_READ: Final = 10_000
 _SECONDS: Final = 5.0

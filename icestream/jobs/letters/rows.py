@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 from typing import Any
 
-from icestream.jobs.dead_letters import DeadLetter
+from icestream.jobs.publishing.dead_letters import DeadLetter
 
 
 def row_of(letter: DeadLetter, replayed: bool) -> dict[str, Any]:

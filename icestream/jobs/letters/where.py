@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 from icestream.api.errors import BadFilter
-from icestream.jobs.dead_letters import DeadLetterFilter
+from icestream.jobs.publishing.dead_letters import DeadLetterFilter
 
 NAMES: Final = ("topic", "partition", "offset", "stage", "reason", "since", "until")
 _LONGEST: Final = 2_000

@@ -15,12 +15,12 @@ from typing import Any, Final, TypeVar
 
 from icestream.api.errors import PreconditionError
 from icestream.cluster.console_settings import Level
-from icestream.jobs.dead_letters import DeadLetter, DeadLetterFilter
 from icestream.jobs.letters.desk import LetterGroup, LetterPage, ReplayProgress
 from icestream.jobs.letters.kinds import kind_of
+from icestream.jobs.letters.replay import Request
 from icestream.jobs.letters.rows import row_of
 from icestream.jobs.letters.where import filter_from
-from icestream.jobs.replay import Request
+from icestream.jobs.publishing.dead_letters import DeadLetter, DeadLetterFilter
 from icestream.rest.console.exchange import Asked, Console, Route, Table
 from icestream.rest.errors import BadRequest
 from icestream.rest.exchange import Answer

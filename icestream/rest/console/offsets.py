@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from icestream.api.offset_admin import PartitionPosition
 from icestream.cluster.console_settings import Level
-from icestream.jobs.offset_preview import MovePreview
+from icestream.jobs.offsets.preview import MovePreview
 from icestream.rest.console.exchange import Asked, Console, Route, Table, rest
 from icestream.rest.exchange import Answer
 from icestream.rest.offsets import alter_offsets, entries_of, reset_offsets

@@ -15,10 +15,10 @@ from icestream.connectors.jdbc.connections import Access, access_from, connectio
 from icestream.connectors.jdbc.dialects.base import execute, rows_of
 from icestream.embedded.kafka import Broker
 from icestream.embedded.topics import ensure_topic
-from icestream.jobs.audit import findings
-from icestream.jobs.audit_facts import gather
-from icestream.jobs.build_sink import sink_manager
-from icestream.jobs.sink_manager import SinkManager
+from icestream.jobs.audits.audit import findings
+from icestream.jobs.audits.audit_facts import gather
+from icestream.jobs.sinks.build import sink_manager
+from icestream.jobs.sinks.manager import SinkManager
 from icestream.pipeline.in_worker import InWorkerRunner
 from icestream.pipeline.record_path import RecordSettings
 from icestream.plugins import sink_plugin

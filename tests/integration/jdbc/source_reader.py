@@ -9,7 +9,7 @@ from typing import Any
 from icestream.api.offset_admin import OffsetEntry
 from icestream.api.source import Source, SourceBatch
 from icestream.connectors.jdbc.source.plugin import JdbcSourcePlugin
-from icestream.jobs.offset_formats import entries_of, offset_records
+from icestream.jobs.offsets.formats import entries_of, offset_records
 from icestream.records.plain import plain
 
 PATIENCE = 60.0

@@ -6,8 +6,8 @@ import pytest
 
 from icestream.api.offsets import Partition
 from icestream.cli.dlq import HEAD, cells_of, hint_about
-from icestream.jobs.dead_letters import DeadLetter
 from icestream.jobs.letters.rows import document_of
+from icestream.jobs.publishing.dead_letters import DeadLetter
 
 
 def letter(timestamp_ms: int = 0, value: bytes = b"v") -> DeadLetter:

@@ -17,8 +17,8 @@ from icestream.api.errors import (
 from icestream.api.history import BatchRecord, Event
 from icestream.api.offsets import Offsets, Partition
 from icestream.api.sink import Commit, Message, Receipt, Sink, SinkPlan, Target
-from icestream.jobs.sink_job import Limits, SinkJob
-from icestream.jobs.sink_manager import SinkManager
+from icestream.jobs.sinks.job import Limits, SinkJob
+from icestream.jobs.sinks.manager import SinkManager
 from icestream.kafka.topics import GroupOffset, TopicFacts
 
 JOB = SinkJob(

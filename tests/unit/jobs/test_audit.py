@@ -14,7 +14,7 @@ from icestream.api.checkpoint import (
 )
 from icestream.api.offsets import Offsets, Partition
 from icestream.api.sink import RowOffsets, layered
-from icestream.jobs.audit import AuditFacts, Counted, DeadLetterFacts, findings, shown
+from icestream.jobs.audits.audit import AuditFacts, Counted, DeadLetterFacts, findings, shown
 
 P = Partition("t", 0)
 

@@ -18,7 +18,7 @@ from icestream.api.errors import (
 from icestream.api.history import PASSED_OVER, BatchRecord, Event, Outcome, TopicCounts
 from icestream.api.offsets import Partition
 from icestream.api.sink import Commit, Receipt
-from icestream.jobs.sink_job import DeadLetterSettings
+from icestream.jobs.sinks.job import DeadLetterSettings
 from tests.unit.jobs.managed_sink import FakeTable, World
 
 
@@ -245,7 +245,7 @@ def test_a_batch_lands_though_nothing_of_it_can_be_told(monkeypatch: pytest.Monk
     def refused(*args: object) -> BatchRecord:
         raise KeyError("a result that nobody foresaw")
 
-    monkeypatch.setattr("icestream.jobs.batch_telling._counted", refused)
+    monkeypatch.setattr("icestream.jobs.sinks.batches.telling._counted", refused)
     world = World({0: 10})
     world.tick()
     assert world.table.rows == 10

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from icestream.api.errors import ConfigError, SinkUnavailable
-from icestream.jobs import build, build_sink
+from icestream.jobs import build
+from icestream.jobs.sinks import build as build_sink
 from icestream.plugins import sink_plugin
 
 

@@ -8,10 +8,10 @@ import pytest
 
 from icestream.api.batch import Rejected
 from icestream.api.offsets import Partition
-from icestream.jobs.dead_letters import DeadLetter, DeadLetterFilter, _without_context
-from icestream.jobs.publisher import dead_letter
-from icestream.jobs.replay import Replayed
-from icestream.jobs.sink_job import DeadLetterSettings
+from icestream.jobs.letters.replay import Replayed
+from icestream.jobs.publishing.dead_letters import DeadLetter, DeadLetterFilter, _without_context
+from icestream.jobs.publishing.publisher import dead_letter
+from icestream.jobs.sinks.job import DeadLetterSettings
 from icestream.kafka.log import LogRecord
 
 

@@ -9,7 +9,7 @@ import pytest
 from icestream.api.batch import Batch, Left
 from icestream.api.offsets import Offsets, Partition
 from icestream.api.sink import Filling
-from icestream.jobs.filling import FillSchedule, NextBatch
+from icestream.jobs.sinks.batches.filling import FillSchedule, NextBatch
 
 A, B = Partition("t", 0), Partition("t", 1)
 NOW = dt.datetime(2026, 11, 16, 12, tzinfo=dt.UTC)

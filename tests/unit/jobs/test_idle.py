@@ -10,8 +10,8 @@ import pytest
 
 from icestream.api.errors import Fenced
 from icestream.api.offsets import Offsets, Partition
-from icestream.jobs.sink_job import Limits
-from icestream.jobs.sink_manager import SinkManager
+from icestream.jobs.sinks.job import Limits
+from icestream.jobs.sinks.manager import SinkManager
 from icestream.kafka.topics import GroupOffset
 from icestream.kafka.watch import Seen
 from tests.unit.jobs.managed_sink import FakeSink, World

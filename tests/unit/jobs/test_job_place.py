@@ -6,8 +6,8 @@ import pytest
 
 from icestream.api.connector_settings import CONNECTOR
 from icestream.api.errors import ConfigError
-from icestream.jobs.job_place import JobPlace, job_place, job_place_problems, processes_allowed
-from icestream.jobs.process_manager import job_order
+from icestream.jobs.processes.job_place import JobPlace, job_place, job_place_problems, processes_allowed
+from icestream.jobs.processes.process_manager import job_order
 from icestream.plugins import find_connector
 
 SINK = find_connector("IcebergSinkConnector").plugin

@@ -6,7 +6,7 @@ import datetime as dt
 
 from icestream.api.history import MOST_PARTITIONS
 from icestream.api.offsets import Offsets, Partition
-from icestream.jobs.lags import LagWatch
+from icestream.jobs.sinks.batches.lags import LagWatch
 
 _FIRST, _SECOND = Partition("t", 0), Partition("t", 1)
 

@@ -8,10 +8,10 @@ import pytest
 
 from icestream.api.errors import BadFilter
 from icestream.api.offsets import Partition
-from icestream.jobs.dead_letters import DeadLetter, DeadLetterFilter
 from icestream.jobs.letters.desk import LetterPage
 from icestream.jobs.letters.kinds import blanked, kind_of
 from icestream.jobs.letters.where import filter_from
+from icestream.jobs.publishing.dead_letters import DeadLetter, DeadLetterFilter
 
 
 @pytest.mark.parametrize(

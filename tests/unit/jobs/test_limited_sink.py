@@ -14,7 +14,7 @@ from icestream.api.checkpoint import Checkpoint, TopicIds
 from icestream.api.errors import CommitUnknown, SinkUnavailable
 from icestream.api.sink import Commit, Sink, Target
 from icestream.connectors.file.plugin import FileSinkPlugin
-from icestream.jobs.limited_sink import LimitedSink
+from icestream.jobs.sinks.limited_sink import LimitedSink
 
 
 class StuckTarget:

@@ -13,7 +13,7 @@ from icestream.api.maintenance import (
     MaintenanceRun,
     MaintenanceStep,
 )
-from icestream.jobs.maintenance import MaintenanceSchedule
+from icestream.jobs.sinks.maintenance import MaintenanceSchedule
 
 AT = dt.datetime(2026, 11, 16, tzinfo=dt.UTC)
 

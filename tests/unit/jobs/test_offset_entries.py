@@ -7,7 +7,7 @@ import pytest
 from icestream.api.errors import BadOffsets
 from icestream.api.offset_admin import OffsetEntry
 from icestream.api.offsets import Offsets, Partition
-from icestream.jobs.offset_entries import entries_from, moves_from
+from icestream.jobs.offsets.entries import entries_from, moves_from
 
 
 def entry(partition: Any, offset: Any) -> OffsetEntry:

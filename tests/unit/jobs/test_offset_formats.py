@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from icestream.api.offset_admin import OffsetEntry
-from icestream.jobs.offset_formats import entries_of, offset_key, parsed, serialized
+from icestream.jobs.offsets.formats import entries_of, offset_key, parsed, serialized
 
 # Written by java.io.ObjectOutputStream for {"k1": "v1", "k2": null}.
 JAVA = bytes.fromhex(

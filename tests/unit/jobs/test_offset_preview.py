@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from icestream.api.offset_admin import PartitionPosition
 from icestream.api.offsets import Partition
-from icestream.jobs.offset_preview import preview
+from icestream.jobs.offsets.preview import preview
 
 P = Partition("t", 0)
 

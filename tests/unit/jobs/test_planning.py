@@ -3,9 +3,9 @@ import pytest
 from icestream.api.batch import Batch, BatchResult, Rejected, Slice
 from icestream.api.errors import SourceRecreated
 from icestream.api.offsets import Offsets, Partition
-from icestream.jobs import planning
-from icestream.jobs.planning import Pace
-from icestream.jobs.sink_job import Limits
+from icestream.jobs.sinks.batches import planning
+from icestream.jobs.sinks.batches.planning import Pace
+from icestream.jobs.sinks.job import Limits
 
 A, B = Partition("t", 0), Partition("t", 1)
 LIMITS = Limits(interval=10.0, rows=1_000_000, bytes=1_000_000)

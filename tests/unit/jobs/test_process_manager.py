@@ -28,10 +28,10 @@ from icestream.api.errors import (
 )
 from icestream.api.history import BatchRecord, Event, Outcome, PartitionLag
 from icestream.api.status import Progress, Waiting
-from icestream.jobs import child_process
-from icestream.jobs.child_process import ChildOptions
-from icestream.jobs.process_manager import JobOrder, Places, ProcessManager, StartDamper
-from icestream.jobs.process_wire import fact, plain, plain_error, raised_error
+from icestream.jobs.processes import child_process
+from icestream.jobs.processes.child_process import ChildOptions
+from icestream.jobs.processes.process_manager import JobOrder, Places, ProcessManager, StartDamper
+from icestream.jobs.processes.process_wire import fact, plain, plain_error, raised_error
 from icestream.traces import shown_trace
 from icestream.waits import oldest_wait
 from tests.unit.jobs.managed_sink import Told

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from icestream.api.batch import Rejected
 from icestream.api.offsets import Partition
-from icestream.jobs.publisher import dead_letter
-from icestream.jobs.sink_job import DeadLetterSettings
+from icestream.jobs.publishing.publisher import dead_letter
+from icestream.jobs.sinks.job import DeadLetterSettings
 
 _TARGET = DeadLetterSettings("dlq", 1, with_context=True)
 

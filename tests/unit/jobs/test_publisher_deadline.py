@@ -8,9 +8,9 @@ import pytest
 from icestream.api.errors import Fenced, SourceUnavailable
 from icestream.api.offsets import Offsets
 from icestream.api.sink import SinkOptions
-from icestream.jobs import publisher
-from icestream.jobs.publisher import KafkaPublisher
-from icestream.jobs.sink_job import sink_job
+from icestream.jobs.publishing import publisher
+from icestream.jobs.publishing.publisher import KafkaPublisher
+from icestream.jobs.sinks.job import sink_job
 
 CONFIG = {"connector.class": "IcebergSinkConnector", "topics": "t", "iceberg.tables": "ns.t"}
 

@@ -10,8 +10,8 @@ import pytest
 from icestream.api.batch import Rejected
 from icestream.api.offsets import Partition
 from icestream.api.sink import SinkOptions
-from icestream.jobs.publisher import log_rejected
-from icestream.jobs.sink_job import SinkJob, sink_job
+from icestream.jobs.publishing.publisher import log_rejected
+from icestream.jobs.sinks.job import SinkJob, sink_job
 
 _RECORD = Rejected(
     Partition("orders", 1),

@@ -12,9 +12,9 @@ from icestream.api.batch import Rejected
 from icestream.api.errors import SourceUnavailable
 from icestream.api.offsets import Offsets, Partition
 from icestream.api.sink import SinkOptions
-from icestream.jobs.dead_letters import LEFT_OUT
-from icestream.jobs.publisher import PendingDeadLetters
-from icestream.jobs.sink_job import SinkJob, sink_job
+from icestream.jobs.publishing.dead_letters import LEFT_OUT
+from icestream.jobs.publishing.publisher import PendingDeadLetters
+from icestream.jobs.sinks.job import SinkJob, sink_job
 from icestream.kafka.transactions import Outgoing, Purged, TooLarge
 
 ONE, TWO, THREE = (Partition("t", number) for number in range(3))

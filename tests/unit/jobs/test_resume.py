@@ -6,7 +6,7 @@ from icestream.api.batch import Batch, Counts
 from icestream.api.checkpoint import Checkpoint, FoundCheckpoint, TopicIds, checkpoint_after
 from icestream.api.errors import LostOffsets, SourceRecreated
 from icestream.api.offsets import Offsets, Partition
-from icestream.jobs.resume import has_all, refuse_other_source, resume_point, unpublished_batch
+from icestream.jobs.sinks.resuming.resume import has_all, refuse_other_source, resume_point, unpublished_batch
 from icestream.kafka.topics import GroupOffset
 
 P = Partition("t", 0)

@@ -12,11 +12,11 @@ from icestream.api.checkpoint import Checkpoint, FoundCheckpoint, TopicIds, rout
 from icestream.api.errors import ConfigError, FatalError, LostOffsets, Problem
 from icestream.api.offsets import Offsets, Partition
 from icestream.api.sink import Routing, Sink, Target
-from icestream.jobs.resume import resume_point, unpublished_batch
-from icestream.jobs.routed_commits import checkpoint_of
-from icestream.jobs.routed_resume import floor_of, routed_resume_point, waits_for_leader
-from icestream.jobs.routed_targets import RoutedTargets
-from icestream.jobs.staging import StagedBatch
+from icestream.jobs.sinks.batches.staging import StagedBatch
+from icestream.jobs.sinks.resuming.resume import resume_point, unpublished_batch
+from icestream.jobs.sinks.routing.commits import checkpoint_of
+from icestream.jobs.sinks.routing.resume import floor_of, routed_resume_point, waits_for_leader
+from icestream.jobs.sinks.routing.targets import RoutedTargets
 from icestream.kafka.topics import GroupOffset
 from icestream.tables.last_used import LastUsed
 

@@ -18,7 +18,7 @@ from icestream.api.errors import (
 )
 from icestream.api.offsets import Offsets, Partition
 from icestream.api.sink import Commit, Receipt
-from icestream.jobs.sink_job import DeadLetterSettings
+from icestream.jobs.sinks.job import DeadLetterSettings
 from tests.unit.jobs.managed_sink import FakeTable, World
 
 

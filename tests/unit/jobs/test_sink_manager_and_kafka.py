@@ -18,8 +18,8 @@ from icestream.api.errors import (
 )
 from icestream.api.offsets import Offsets, Partition
 from icestream.api.sink import Unfinished
-from icestream.jobs.sink_job import DeadLetterSettings
-from icestream.jobs.sink_manager import SinkManager
+from icestream.jobs.sinks.job import DeadLetterSettings
+from icestream.jobs.sinks.manager import SinkManager
 from icestream.kafka.topics import GroupOffset
 from tests.unit.jobs.managed_sink import FakeSink, FakeTable, World
 

@@ -13,11 +13,11 @@ from icestream.api.errors import FatalError
 from icestream.api.offsets import Offsets, Partition
 from icestream.api.sink import Commit
 from icestream.connectors.file.sink import FileSink, LineFile
-from icestream.jobs import checkpoint_offsets
-from icestream.jobs.checkpoint_offsets import CheckpointOffsetStore
-from icestream.jobs.group_offsets import ConnectorKafka
-from icestream.jobs.sink_job import DeadLetterSettings
-from icestream.jobs.sink_offsets import SinkOffsets
+from icestream.jobs.offsets import checkpoint_offsets
+from icestream.jobs.offsets.checkpoint_offsets import CheckpointOffsetStore
+from icestream.jobs.offsets.group_offsets import ConnectorKafka
+from icestream.jobs.offsets.sink_offsets import SinkOffsets
+from icestream.jobs.sinks.job import DeadLetterSettings
 from icestream.kafka.topics import GroupOffset
 from tests.unit.jobs.managed_sink import FakeSink, World
 

@@ -23,8 +23,8 @@ from icestream.api.errors import (
 )
 from icestream.api.offset_admin import OffsetEntry
 from icestream.api.source import SourceBatch, SourcePlugin
-from icestream.jobs.source_manager import SourceJob, SourceManager, source_manager
-from icestream.jobs.source_records import source_path_from
+from icestream.jobs.sources.manager import SourceJob, SourceManager, source_manager
+from icestream.jobs.sources.records import source_path_from
 from icestream.kafka.bulk_producer import OutgoingColumns
 from icestream.records.column import Column
 from icestream.records.records import Records

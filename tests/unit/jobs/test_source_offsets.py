@@ -9,8 +9,8 @@ import pytest
 
 from icestream.api.errors import ConfigError, PreconditionError
 from icestream.api.offset_admin import OffsetEntry
-from icestream.jobs.offset_formats import serialized
-from icestream.jobs.source_offsets import OffsetFile, OffsetLocation
+from icestream.jobs.offsets.formats import serialized
+from icestream.jobs.offsets.source_offsets import OffsetFile, OffsetLocation
 
 DISTRIBUTED = {"group.id": "g", "offset.storage.topic": "offsets"}
 SERIALIZED = serialized({b"k1": b"v1", b"k2": None})

@@ -9,8 +9,8 @@ import pytest
 
 from icestream.api.errors import RecordRejected, SourceUnavailable
 from icestream.api.history import Outcome
-from icestream.jobs.source_manager import SourceJob, SourceManager
-from icestream.jobs.source_records import SourcePath, source_path_from
+from icestream.jobs.sources.manager import SourceJob, SourceManager
+from icestream.jobs.sources.records import SourcePath, source_path_from
 from icestream.records.records import Failure
 from tests.unit.jobs.managed_sink import Told
 from tests.unit.jobs.test_source_manager import LINES, NOW_MS, FakeWriter, Kafka, ListSource

@@ -6,7 +6,7 @@ import datetime as dt
 
 from icestream.api.batch import Batch, BatchResult
 from icestream.api.offsets import Offsets, Partition
-from icestream.jobs.valid_through import AskedEnds, ReadTimes
+from icestream.jobs.sinks.batches.valid_through import AskedEnds, ReadTimes
 
 A, B = Partition("t", 0), Partition("t", 1)
 NOON = dt.datetime(2026, 1, 1, 12, tzinfo=dt.UTC)

@@ -22,7 +22,7 @@ from icestream.api.history import (
     TopicCounts,
 )
 from icestream.api.status import Progress
-from icestream.jobs.job_process import serve_worker
+from icestream.jobs.processes.job_process import serve_worker
 from icestream.waits import waiting_for
 
 FULL = BatchRecord(

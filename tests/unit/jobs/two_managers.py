@@ -17,9 +17,9 @@ from icestream.api.batch import Rejected
 from icestream.api.errors import Fenced, RetriableError, SourceUnavailable
 from icestream.api.offsets import Offsets, Partition
 from icestream.api.sink import Sink
-from icestream.jobs.publisher import PendingDeadLetters
-from icestream.jobs.sink_job import DeadLetterSettings
-from icestream.jobs.sink_manager import SinkManager
+from icestream.jobs.publishing.publisher import PendingDeadLetters
+from icestream.jobs.sinks.job import DeadLetterSettings
+from icestream.jobs.sinks.manager import SinkManager
 from icestream.kafka.topics import GroupOffset, TopicFacts
 from tests.unit.jobs.managed_sink import JOB, FakeRunner
 from tests.unit.jobs.test_idle import FakeWatch

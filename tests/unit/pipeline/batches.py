@@ -20,7 +20,7 @@ from icestream.api.offsets import NOTHING, Offsets, Partition
 from icestream.api.sink import OpenWriter, Sink, SinkPlan
 from icestream.connectors.iceberg.table import IcebergTable
 from icestream.connectors.iceberg.writer import IcebergWriter
-from icestream.jobs.staging import StagedBatch, stage
+from icestream.jobs.sinks.batches.staging import StagedBatch, stage
 from icestream.kafka.chunk import Chunk
 from icestream.kafka.reader import SliceReader
 from icestream.pipeline.plan import BatchPlan

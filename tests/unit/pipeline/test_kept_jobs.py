@@ -19,7 +19,7 @@ from icestream.api.errors import SinkUnavailable
 from icestream.api.offsets import NOTHING, Offsets, Partition
 from icestream.api.sink import SinkPlan
 from icestream.connectors.iceberg.writer import IcebergWriter
-from icestream.jobs.staging import stage
+from icestream.jobs.sinks.batches.staging import stage
 from icestream.pipeline import spark_runner, task
 from icestream.pipeline.kept_jobs import KeptJobs
 from icestream.pipeline.lasting_session import LastingSession

@@ -13,7 +13,7 @@ from icestream.api.errors import SinkUnavailable
 from icestream.api.offsets import NOTHING, Offsets
 from icestream.api.sink import SinkPlan
 from icestream.connectors.iceberg import writer
-from icestream.jobs.staging import stage
+from icestream.jobs.sinks.batches.staging import stage
 from icestream.kafka.chunk import Chunk
 from icestream.kafka.reader import SliceReader
 from icestream.pipeline import task

@@ -9,7 +9,7 @@ import pytest
 from icestream.api.sink import SinkOptions
 from icestream.connectors.iceberg.plugin import IcebergPlugin
 from icestream.connectors.iceberg.settings import group_of
-from icestream.jobs.sink_job import sink_job
+from icestream.jobs.sinks.job import sink_job
 
 APACHE = "org.apache.iceberg.connect.IcebergSinkConnector"
 TABULAR = "io.tabular.iceberg.connect.IcebergSinkConnector"

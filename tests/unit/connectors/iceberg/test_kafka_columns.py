@@ -16,8 +16,8 @@ from icestream.api.offsets import NOTHING, Offsets
 from icestream.connectors.iceberg.plugin import IcebergPlugin
 from icestream.connectors.iceberg.settings import ICEBERG_SINK
 from icestream.connectors.iceberg.sink import IcebergSink
-from icestream.jobs.creating import create, look_at
-from icestream.jobs.staging import StagedBatch, stage
+from icestream.jobs.sinks.batches.creating import create, look_at
+from icestream.jobs.sinks.batches.staging import StagedBatch, stage
 from icestream.pipeline.record_path import RecordSettings
 from tests.unit.pipeline.batches import CONFIG, SOURCE, OneTask, Topic, rows_of
 

@@ -12,7 +12,7 @@ from pyiceberg.schema import Schema
 from icestream.api.checkpoint import TopicIds, checkpoint_after
 from icestream.api.sink import Commit
 from icestream.connectors.iceberg.table import IcebergTable
-from icestream.jobs.staging import StagedBatch
+from icestream.jobs.sinks.batches.staging import StagedBatch
 from tests.unit.pipeline.batches import World
 
 TABLE = Schema(it.NestedField(1, "id", it.LongType()))

@@ -14,10 +14,10 @@ from icestream.api.errors import PreconditionError
 from icestream.api.offset_admin import OffsetEntry, PartitionPosition
 from icestream.api.offsets import Partition
 from icestream.cluster.inspection import Inspection
-from icestream.jobs.dead_letters import DeadLetter, DeadLetterFilter
+from icestream.jobs.audits.verdicts import TargetVerdict
 from icestream.jobs.letters.desk import LetterPage, ReplayPlan, ReplayProgress
-from icestream.jobs.replay import Request, Selection
-from icestream.jobs.verdicts import TargetVerdict
+from icestream.jobs.letters.replay import Request, Selection
+from icestream.jobs.publishing.dead_letters import DeadLetter, DeadLetterFilter
 
 from .conftest import CONFIG, World
 

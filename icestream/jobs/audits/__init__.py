@@ -1,0 +1,1 @@
+"""Whether all records of a connector are where they belong."""

@@ -1,0 +1,1 @@
+"""Offsets of connectors, as people look at them and change them."""

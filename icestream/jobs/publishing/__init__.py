@@ -1,0 +1,1 @@
+"""What a job of a sink publishes to Kafka: offsets, events, dead letters."""

@@ -1,0 +1,1 @@
+"""The jobs of sinks: from records of topics to commits of targets."""

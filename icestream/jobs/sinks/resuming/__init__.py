@@ -1,0 +1,1 @@
+"""Where a job of a sink goes on."""

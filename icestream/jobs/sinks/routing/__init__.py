@@ -1,0 +1,1 @@
+"""What is different for jobs whose records name their targets."""

@@ -1,0 +1,1 @@
+"""The jobs of sources: from a system to records in topics."""
