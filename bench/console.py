@@ -19,7 +19,7 @@ import click
 from icestream.api.status import Progress
 from icestream.cluster.connector_registry import Patience
 from icestream.cluster.service import ConnectorService, Extras
-from icestream.cluster.stores import MemoryStore, StoredConnector
+from icestream.cluster.stores.connector_store import MemoryStore, StoredConnector
 from icestream.rest.answering import dumped
 from icestream.rest.console.overview import Overview
 from icestream.testing import FakeManagers

@@ -31,7 +31,7 @@ from bench.rounds import Drained, Load, drain, in_turn
 from bench.sides import CONTROL_TOPIC, HEAP, Side, ours
 from bench.worker import RunFailed
 from icestream.api.errors import IcestreamError
-from icestream.cluster.worker_settings import STANDALONE
+from icestream.cluster.settings.worker_settings import STANDALONE
 from icestream.embedded import kafka, loadgen, ports
 from icestream.embedded.home import home
 from icestream.embedded.topics import ensure_topic

@@ -17,7 +17,7 @@ from icestream.api.batch import Batch, BatchResult, Counts, Staged, TaskTimes
 from icestream.api.history import STAGES, BatchRecord, Outcome, TargetCommit
 from icestream.api.offsets import Offsets, Partition
 from icestream.api.sink import Receipt
-from icestream.cluster.history import MOST_RECORDS, History
+from icestream.cluster.history.history import MOST_RECORDS, History
 from icestream.jobs.sinks.batches.lags import LagWatch
 from icestream.jobs.sinks.batches.staging import StagedBatch
 from icestream.jobs.sinks.batches.telling import BatchTelling

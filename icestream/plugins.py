@@ -191,7 +191,7 @@ class ConfigProviderPlugin:
 CONFIG_PROVIDERS: Final = tuple(
     ConfigProviderPlugin(
         f"org.apache.kafka.common.config.provider.{java}ConfigProvider",
-        f"icestream.cluster.config_providers:{ours}",
+        f"icestream.cluster.configs.providers:{ours}",
     )
     for java, ours in (
         ("File", "FileProvider"),

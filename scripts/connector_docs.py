@@ -11,7 +11,7 @@ from pathlib import Path
 
 from icestream.api.config import Setting
 from icestream.api.connector import ConnectorPlugin
-from icestream.cluster.reports import text_of
+from icestream.cluster.configs.reports import text_of
 from icestream.plugins import find_connector
 
 PAGES = Path(__file__).parents[1] / "docs" / "connectors"

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from icestream.api.config import Setting
 from icestream.cli.environment_job import VARIABLES as OF_THE_PROCESS
-from icestream.cluster.reports import text_of
+from icestream.cluster.configs.reports import text_of
 from icestream.connectors.iceberg.coordinator.job_config import VARIABLES
 from icestream.metrics.catalog import METRICS
 

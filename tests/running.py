@@ -11,7 +11,7 @@ from icestream.api.manager import MakeManager
 from icestream.api.status import JobStatus
 from icestream.cluster.desired_state import DesiredState
 from icestream.cluster.reconciler import Reconciler
-from icestream.cluster.stores import TargetState
+from icestream.cluster.stores.connector_store import TargetState
 
 _PATIENCE = 60.0
 

@@ -10,7 +10,7 @@ import pytest
 from icestream.api.connector_settings import SINK_CONNECTOR
 from icestream.api.source_settings import SOURCE_CONNECTOR
 from icestream.cli import main
-from icestream.cluster.worker_settings import DISTRIBUTED, STANDALONE
+from icestream.cluster.settings.worker_settings import DISTRIBUTED, STANDALONE
 from icestream.converters.catalog import CONVERTERS, VERSION, ConverterPlugin
 from icestream.metrics.catalog import METRICS
 from icestream.plugins import installed

@@ -1,5 +1,5 @@
 """What a job tells of each batch, and what else happened to a connector. Managers tell an `Observer`; the
-worker keeps it (`cluster/history.py`), counts it (`metrics/`), and shows it in the console.
+worker keeps it (`cluster/history/history.py`), counts it (`metrics/`), and shows it in the console.
 
 Plain data: it crosses the border of a job's process as JSON.
 """

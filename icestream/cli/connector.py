@@ -33,7 +33,7 @@ from icestream.cli.worker_options import (
 
 if TYPE_CHECKING:
     from icestream.client import ConnectClient
-    from icestream.cluster.properties import ConnectorFile
+    from icestream.cluster.configs.properties import ConnectorFile
 
 
 @click.group(
@@ -290,7 +290,7 @@ def validate(
 
 def _read(files: Sequence[IO[bytes]], name: str | None) -> dict[str, ConnectorFile]:
     """All files by connector, before the first is sent."""
-    from icestream.cluster.properties import decoded, parse_connector
+    from icestream.cluster.configs.properties import decoded, parse_connector
 
     if name is not None and len(files) > 1:
         raise click.UsageError("--name is for one file; write the names into the files", _context())

@@ -36,8 +36,8 @@ from icestream.cli.worker_process import (
 from icestream.cli.worker_traces import WorkerTraces
 
 if TYPE_CHECKING:
-    from icestream.cluster.properties import ConnectorFile
-    from icestream.cluster.worker_config import DistributedConfig
+    from icestream.cluster.configs.properties import ConnectorFile
+    from icestream.cluster.settings.worker_config import DistributedConfig
 
 _LOG = logging.getLogger(__name__)
 _AGAIN_SECONDS = 0.5
@@ -62,9 +62,9 @@ def distributed(
 
     Ctrl-C or SIGTERM stops its jobs, and other workers take them; a second Ctrl-C ends it at once.
     """
-    from icestream.cluster.properties import read_properties
-    from icestream.cluster.worker_config import parse_distributed
-    from icestream.cluster.worker_env import worker_properties_from
+    from icestream.cluster.configs.properties import read_properties
+    from icestream.cluster.settings.worker_config import parse_distributed
+    from icestream.cluster.settings.worker_env import worker_properties_from
 
     if worker_file is not None:
         given = read_properties(worker_file)
@@ -87,10 +87,10 @@ class DistributedWorker:
         topics: Sequence[ConnectorFile] = (),
     ) -> None:
         from icestream.cluster.connector_registry import task_configs
-        from icestream.cluster.coordinator import Coordinator
-        from icestream.cluster.kafka_store import KafkaStore
+        from icestream.cluster.group.coordinator import Coordinator
         from icestream.cluster.service import ConnectorService
-        from icestream.cluster.status_store import KafkaStatusStore, StatusReporter
+        from icestream.cluster.stores.kafka_store import KafkaStore
+        from icestream.cluster.stores.status_store import KafkaStatusStore, StatusReporter
         from icestream.kafka.clients import client_settings
         from icestream.logs import of_worker
         from icestream.rest.app import ApiOptions
@@ -185,7 +185,7 @@ class DistributedWorker:
         _LOG.info("worker stopped")
 
     def _prepare(self) -> None:
-        from icestream.cluster.internal_topics import internal_topics, prepare_internal_topics
+        from icestream.cluster.stores.internal_topics import internal_topics, prepare_internal_topics
         from icestream.kafka.topics import Topics
 
         prepare_internal_topics(Topics(self._settings), internal_topics(self._config.raw))

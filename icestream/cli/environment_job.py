@@ -137,7 +137,7 @@ class JobShell:
         """Until told to stop: then the commit under way ends first. FatalError if the job fails."""
         from icestream.api.status import State
         from icestream.cluster.desired_state import DesiredState
-        from icestream.cluster.stores import TargetState
+        from icestream.cluster.stores.connector_store import TargetState
 
         self._reconciler.set_desired(DesiredState(1, _FOR_EVER, TargetState.STARTED))
         status = self._status()

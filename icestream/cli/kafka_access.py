@@ -56,8 +56,8 @@ def _worker(file: Path | None) -> tuple[dict[str, str], Callable[[Mapping[str, s
     """The worker's settings, and what puts the values of its config providers into a config."""
     if file is None:
         return {}, dict
-    from icestream.cluster.config_providers import providers_from
-    from icestream.cluster.properties import read_properties
+    from icestream.cluster.configs.properties import read_properties
+    from icestream.cluster.configs.providers import providers_from
 
     given = read_properties(file)
     providers = providers_from(given)
@@ -66,7 +66,7 @@ def _worker(file: Path | None) -> tuple[dict[str, str], Callable[[Mapping[str, s
 
 def _config(connector: str, client: ConnectClient, file: Path | None) -> dict[str, str]:
     if file is not None:
-        from icestream.cluster.properties import read_connector
+        from icestream.cluster.configs.properties import read_connector
 
         return dict(read_connector(file).config)
     return client.config(connector)

@@ -102,7 +102,7 @@ def results(configs: Sequence[Config], statements: str, spark_conf: dict[str, st
 
 
 def _from_files(files: Sequence[Path]) -> list[Config]:
-    from icestream.cluster.properties import read_connector
+    from icestream.cluster.configs.properties import read_connector
 
     configs: list[Config] = []
     for path in files:

@@ -31,8 +31,8 @@ from icestream.cli.worker_process import (
 from icestream.cli.worker_traces import WorkerTraces
 
 if TYPE_CHECKING:
-    from icestream.cluster.properties import ConnectorFile
-    from icestream.cluster.worker_config import StandaloneConfig
+    from icestream.cluster.configs.properties import ConnectorFile
+    from icestream.cluster.settings.worker_config import StandaloneConfig
 
 _LOG = logging.getLogger(__name__)
 
@@ -66,8 +66,8 @@ def standalone(
 
     Ctrl-C or SIGTERM stops the jobs and ends it; a second Ctrl-C ends it at once.
     """
-    from icestream.cluster.properties import read_connector, read_properties
-    from icestream.cluster.worker_config import parse_standalone
+    from icestream.cluster.configs.properties import read_connector, read_properties
+    from icestream.cluster.settings.worker_config import parse_standalone
 
     if worker_file is not None:
         given = read_properties(worker_file)
@@ -87,10 +87,10 @@ class StandaloneWorker:
     def __init__(
         self, config: StandaloneConfig, files: Sequence[ConnectorFile] = (), plane: DataPlane | None = None
     ) -> None:
-        from icestream.cluster.membership import Alone
+        from icestream.cluster.group.membership import Alone
         from icestream.cluster.service import ConnectorService
-        from icestream.cluster.status_store import MemoryStatusStore, StatusReporter
-        from icestream.cluster.stores import FileStore
+        from icestream.cluster.stores.connector_store import FileStore
+        from icestream.cluster.stores.status_store import MemoryStatusStore, StatusReporter
         from icestream.logs import of_worker
         from icestream.rest.app import ApiOptions
         from icestream.rest.exchange import TopicTracking

@@ -21,7 +21,7 @@ from icestream.cli.worker_options import (
 
 if TYPE_CHECKING:
     from icestream.client import ConnectClient
-    from icestream.cluster.properties import ConnectorFile
+    from icestream.cluster.configs.properties import ConnectorFile
 
 _FILE = click.argument("file", type=click.Path(path_type=Path))
 

@@ -18,7 +18,7 @@ import click
 from icestream.api.errors import IcestreamError, NotLeader, NotReadyError, RetriableError
 
 if TYPE_CHECKING:
-    from icestream.cluster.properties import ConnectorFile
+    from icestream.cluster.configs.properties import ConnectorFile
     from icestream.cluster.service import ConnectorService
 
 _LOG = logging.getLogger(__name__)
@@ -36,8 +36,8 @@ def worker_from_environment(
     topics_file: Path, environ: Mapping[str, str], *, has_peers: bool
 ) -> dict[str, str]:
     """The properties of a worker without a file; `CONNECT_*` variables win."""
+    from icestream.cluster.settings.worker_env import given_properties
     from icestream.cluster.topics_file import rules_for
-    from icestream.cluster.worker_env import given_properties
 
     said = {**rules_for(environ).worker, **given_properties(environ), KEY: str(topics_file)}
     group = said["group.id"]

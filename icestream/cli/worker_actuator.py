@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from icestream.cli.worker_process import DataPlane
     from icestream.cluster.service import ConnectorService
-    from icestream.cluster.worker_config import WorkerConfig
+    from icestream.cluster.settings.worker_config import WorkerConfig
     from icestream.metrics.collector import WorkerCollector
     from icestream.rest.actuator.meters import Measured
     from icestream.rest.server import RestServer
@@ -24,8 +24,8 @@ class WorkerActuator:
     """Its sockets are open once this exists, if it has any; `serve` answers there."""
 
     def __init__(self, config: WorkerConfig) -> None:
-        from icestream.cluster.actuator_settings import LISTENERS
-        from icestream.cluster.rest_settings import RestConfig
+        from icestream.cluster.settings.actuator_settings import LISTENERS
+        from icestream.cluster.settings.rest_settings import RestConfig
         from icestream.rest.server import bind
 
         self._config = config

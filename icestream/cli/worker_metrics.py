@@ -11,8 +11,8 @@ if TYPE_CHECKING:
     from icestream.api.config import Config
     from icestream.api.manager import MakeManager, Manager
     from icestream.cli.worker_process import DataPlane
-    from icestream.cluster.metrics_settings import MetricsConfig
     from icestream.cluster.service import ConnectorService
+    from icestream.cluster.settings.metrics_settings import MetricsConfig
     from icestream.kafka.group import GroupMember
     from icestream.metrics.collector import WorkerCollector
     from icestream.metrics.dialects.collecting import ConnectMetrics

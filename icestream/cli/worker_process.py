@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     from icestream.api.engine import EngineNumbers
     from icestream.api.manager import MakeManager
     from icestream.api.status import Outage
+    from icestream.cluster.configs.validation import Probing
     from icestream.cluster.service import Extras
-    from icestream.cluster.validation import Probing
-    from icestream.cluster.worker_config import WorkerConfig
+    from icestream.cluster.settings.worker_config import WorkerConfig
     from icestream.jobs.audits.verdicts import TargetVerdict
 
 _LOG = logging.getLogger(__name__)
@@ -64,7 +64,7 @@ class DataPlane:
 
 
 def data_plane(config: WorkerConfig) -> DataPlane:
-    from icestream.cluster.secrets import discreet
+    from icestream.cluster.configs.secrets import discreet
     from icestream.jobs.build import LateSpark, manager_maker
     from icestream.logs import concealed
 
@@ -87,7 +87,7 @@ def data_plane(config: WorkerConfig) -> DataPlane:
 
 def extras(config: WorkerConfig, plane: DataPlane, cluster_id: ClusterId) -> Extras:
     from icestream.cluster.connector_registry import Patience
-    from icestream.cluster.history import History
+    from icestream.cluster.history.history import History
     from icestream.cluster.liveness import life_limits
     from icestream.cluster.service import Extras
     from icestream.jobs.build import offset_admin

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from icestream.cli.worker_process import DataPlane
-    from icestream.cluster.worker_config import WorkerConfig
+    from icestream.cluster.settings.worker_config import WorkerConfig
 
 _SETTLE_SECONDS: Final = 1.0
 

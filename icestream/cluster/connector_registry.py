@@ -19,14 +19,14 @@ from icestream.api.errors import ConfigError, FatalError, IcestreamError, NotFou
 from icestream.api.history import Event, NobodyLooks, Observer
 from icestream.api.manager import MakeManager
 from icestream.api.status import JobStatus, State
-from icestream.cluster.config_limits import MOST_TASKS
+from icestream.cluster.configs.limits import MOST_TASKS
+from icestream.cluster.configs.validation import Validation
 from icestream.cluster.desired_state import DesiredState
-from icestream.cluster.membership import Membership
+from icestream.cluster.group.membership import Membership
 from icestream.cluster.reconciler import Reconciler
 from icestream.cluster.restarts import AFTER_A_FENCE, NEVER, Policy
-from icestream.cluster.retry_settings import RetrySettings, retry_settings
-from icestream.cluster.stores import ConnectorStore, StoredConnector, TargetState
-from icestream.cluster.validation import Validation
+from icestream.cluster.settings.retry_settings import RetrySettings, retry_settings
+from icestream.cluster.stores.connector_store import ConnectorStore, StoredConnector, TargetState
 from icestream.logs import for_connector
 from icestream.plugins import Connector, find_connector
 from icestream.resilience.breaker import Circuits

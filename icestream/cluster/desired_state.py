@@ -11,9 +11,9 @@ from enum import Enum, auto
 
 from icestream.api.errors import IcestreamError
 from icestream.api.status import JobStatus, Progress, State, Waiting
+from icestream.cluster.configs.secrets import discreet
 from icestream.cluster.restarts import NEVER, NO_RECOVERY, Policy, Recovery
-from icestream.cluster.secrets import discreet
-from icestream.cluster.stores import TargetState
+from icestream.cluster.stores.connector_store import TargetState
 from icestream.resilience.breaker import CircuitState, CircuitView
 
 

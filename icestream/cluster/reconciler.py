@@ -28,6 +28,7 @@ from icestream.api.errors import (
 from icestream.api.history import Event, NobodyLooks, Observer
 from icestream.api.manager import MakeManager, Manager
 from icestream.api.status import JobStatus, Progress, Waiting
+from icestream.cluster.configs.secrets import discreet, secrets_of
 from icestream.cluster.desired_state import (
     ActualState,
     DesiredState,
@@ -38,9 +39,8 @@ from icestream.cluster.desired_state import (
     status_of,
 )
 from icestream.cluster.restarts import NO_RECOVERY, after_failure, after_start, after_turn
-from icestream.cluster.retry_settings import RetrySettings, retry_settings
-from icestream.cluster.secrets import discreet, secrets_of
-from icestream.cluster.stores import TargetState
+from icestream.cluster.settings.retry_settings import RetrySettings, retry_settings
+from icestream.cluster.stores.connector_store import TargetState
 from icestream.logs import about, conceal, for_connector
 from icestream.resilience.backoff import Backoff
 from icestream.resilience.breaker import CircuitBreaker, Circuits, Permit

@@ -27,30 +27,30 @@ from icestream.api.errors import (
 from icestream.api.history import Event, Observer, TableCommit
 from icestream.api.offset_admin import OffsetAdmin, OffsetEntry
 from icestream.api.status import JobStatus, Outage, Progress, State
-from icestream.cluster.change_events import ACTING_USER, changes
-from icestream.cluster.config_edits import (
+from icestream.cluster.configs.edits import (
     Changes,
     HiddenReport,
     edited,
     hidden_report,
     report_of_unknown_class,
 )
+from icestream.cluster.configs.masking import Masks, masks_of
+from icestream.cluster.configs.properties import ConnectorFile
+from icestream.cluster.configs.reports import definition_of, report_from, settings_of
+from icestream.cluster.configs.validation import Probing, Validation, Validator
 from icestream.cluster.connector_registry import ConnectorRegistry, KnownConnector, Patience, task_configs
-from icestream.cluster.health import ConnectorHealth, HealthFacts, health_of, window_seconds
-from icestream.cluster.history import History
+from icestream.cluster.group.membership import Alone, GroupView, Membership
+from icestream.cluster.history.change_events import ACTING_USER, changes
+from icestream.cluster.history.health import ConnectorHealth, HealthFacts, health_of, window_seconds
+from icestream.cluster.history.history import History
+from icestream.cluster.history.recent_answers import RecentAnswers
 from icestream.cluster.inspection import Audit, Inspection, TargetCommits
-from icestream.cluster.internal_records import PublishedStatus
 from icestream.cluster.liveness import Checked, LifeLimits, LiveFacts, ReadyFacts, live, ready
 from icestream.cluster.logger_levels import LoggerLevels
-from icestream.cluster.masking import Masks, masks_of
-from icestream.cluster.membership import Alone, GroupView, Membership
-from icestream.cluster.properties import ConnectorFile
-from icestream.cluster.recent_answers import RecentAnswers
-from icestream.cluster.reports import definition_of, report_from, settings_of
-from icestream.cluster.retry_settings import retry_settings
-from icestream.cluster.status_store import MemoryStatusStore, StatusStore
-from icestream.cluster.stores import ConnectorStore, StoredConnector, TargetState, target_from
-from icestream.cluster.validation import Probing, Validation, Validator
+from icestream.cluster.settings.retry_settings import retry_settings
+from icestream.cluster.stores.connector_store import ConnectorStore, StoredConnector, TargetState, target_from
+from icestream.cluster.stores.internal_records import PublishedStatus
+from icestream.cluster.stores.status_store import MemoryStatusStore, StatusStore
 from icestream.cluster.views import (
     CheckedSetting,
     ConfigReport,

@@ -16,7 +16,7 @@ import yaml
 from icestream import named_files
 from icestream.api.errors import ConfigError, PreconditionError, Problem
 from icestream.api.topics_file import TopicEntry, TopicsFileRules
-from icestream.cluster.properties import ConnectorFile
+from icestream.cluster.configs.properties import ConnectorFile
 from icestream.plugins import topics_file_rules
 
 _MOST_BYTES: Final = 2**20

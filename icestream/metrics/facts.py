@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from icestream.api.engine import EngineNumbers
 from icestream.api.status import JobStatus
-from icestream.cluster.membership import GroupView
+from icestream.cluster.group.membership import GroupView
 from icestream.cluster.service import ConnectorService
 from icestream.metrics.counters import NOTHING, Counters, Counts
 

@@ -24,7 +24,7 @@ from typing import Any, Final
 import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from icestream.cluster.rest_settings import ConnectionLimits
+from icestream.cluster.settings.rest_settings import ConnectionLimits
 
 _LOG = logging.getLogger(__name__)
 _MOST_FILES: Final = 65_536

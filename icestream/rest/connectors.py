@@ -7,7 +7,7 @@ from urllib.parse import quote
 
 from icestream.api.errors import NotFoundError
 from icestream.cluster.service import ConnectorService
-from icestream.cluster.stores import target_from
+from icestream.cluster.stores.connector_store import target_from
 from icestream.rest.errors import BadRequest, Forbidden, MalformedBody
 from icestream.rest.exchange import Answer, Call, Handler, checked_name, config_from, text_from
 from icestream.rest.shapes import info_json, progress_json, status_json, task_json, task_status_json

@@ -13,7 +13,7 @@ from typing import Final
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from icestream.cluster.rest_settings import CrossOrigin, HeaderRule
+from icestream.cluster.settings.rest_settings import CrossOrigin, HeaderRule
 
 NOT_FOR_OTHERS: Final = "icestream.not_for_others"
 """In the scope of requests whose answers pages of other origins never read, whatever the config says."""

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from starlette.applications import Starlette
 
 from icestream.cluster.liveness import Check, Checked
-from icestream.cluster.rest_settings import Listener, RestConfig
+from icestream.cluster.settings.rest_settings import Listener, RestConfig
 from icestream.metrics.collector import WorkerCollector
 from icestream.metrics.facts import Facts
 from icestream.metrics.processes import ProcessFamilies

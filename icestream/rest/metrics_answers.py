@@ -15,8 +15,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from icestream.cluster.metrics_settings import LISTENERS, MetricsConfig
-from icestream.cluster.rest_settings import RestConfig
+from icestream.cluster.settings.metrics_settings import LISTENERS, MetricsConfig
+from icestream.cluster.settings.rest_settings import RestConfig
 from icestream.metrics.exposition import exposition
 from icestream.rest.server import Bound, RestServer, bind, serve_app
 

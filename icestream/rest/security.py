@@ -20,9 +20,9 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from icestream.api.errors import PreconditionError
-from icestream.cluster.change_events import ACTING_USER
-from icestream.cluster.rest_settings import RestConfig
-from icestream.cluster.rest_tls import Tls
+from icestream.cluster.history.change_events import ACTING_USER
+from icestream.cluster.settings.rest_settings import RestConfig
+from icestream.cluster.settings.rest_tls import Tls
 from icestream.kafka.keystores import Identity
 from icestream.rest.audit_log import USER
 

@@ -20,10 +20,10 @@ from starlette.routing import BaseRoute
 from starlette.types import ASGIApp
 
 from icestream.api.errors import PreconditionError
-from icestream.cluster.console_settings import Level
-from icestream.cluster.rest_settings import Listener, RestConfig, bracketed
-from icestream.cluster.rest_tls import Tls
 from icestream.cluster.service import ConnectorService
+from icestream.cluster.settings.console_settings import Level
+from icestream.cluster.settings.rest_settings import Listener, RestConfig, bracketed
+from icestream.cluster.settings.rest_tls import Tls
 from icestream.rest.app import ApiOptions, build_app
 from icestream.rest.audit_log import Audit
 from icestream.rest.connections import Connections, guarded_listener, guarded_protocol

@@ -8,7 +8,7 @@ from typing import Any
 
 from icestream.api.config import Setting
 from icestream.api.status import Progress
-from icestream.cluster.reports import text_of
+from icestream.cluster.configs.reports import text_of
 from icestream.cluster.views import (
     CheckedSetting,
     ConfigReport,

@@ -15,7 +15,7 @@ import pytest
 from icestream import aws_roles
 from icestream.api.errors import ConfigError, SinkUnavailable
 from icestream.aws_roles import Keys, Role
-from icestream.cluster.allowed_hosts import host_problems
+from icestream.cluster.configs.allowed_hosts import host_problems
 from icestream.connectors.s3.keys import WITHOUT_EFFECT
 from icestream.connectors.s3.plugin import S3SinkPlugin
 from icestream.connectors.s3.stores.opening import open_store

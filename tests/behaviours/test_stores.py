@@ -11,8 +11,14 @@ from pathlib import Path
 import pytest
 
 from icestream.api.errors import ConfigError, NotReadyError, PreconditionError
-from icestream.cluster.kafka_store import KafkaStore
-from icestream.cluster.stores import ConnectorStore, FileStore, MemoryStore, StoredConnector, TargetState
+from icestream.cluster.stores.connector_store import (
+    ConnectorStore,
+    FileStore,
+    MemoryStore,
+    StoredConnector,
+    TargetState,
+)
+from icestream.cluster.stores.kafka_store import KafkaStore
 from icestream.embedded.kafka import Broker
 from icestream.kafka.topics import Topics
 

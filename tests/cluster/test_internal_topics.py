@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from icestream.api.errors import ConfigError
-from icestream.cluster.internal_topics import internal_topics, prepare_internal_topics
+from icestream.cluster.stores.internal_topics import internal_topics, prepare_internal_topics
 from icestream.embedded.kafka import Broker
 from icestream.kafka.topics import Topics
 

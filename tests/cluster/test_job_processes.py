@@ -19,7 +19,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.crashes]
 
 
 def process_of(worker: WorkerProcess) -> int:
-    return int(re.findall(r"\[lines\] runs in process (\d+)", worker.log.read_text())[-1])
+    return int(re.findall(r"[|\[]lines\] runs in process (\d+)", worker.log.read_text())[-1])
 
 
 def test_a_source_in_a_process_sends_each_line_once_whoever_is_killed(

@@ -9,9 +9,9 @@ import pytest
 
 from icestream.api.errors import FatalError, NotReadyError, SourceUnavailable
 from icestream.cluster.connector_registry import task_configs
-from icestream.cluster.kafka_store import KafkaStore
 from icestream.cluster.service import ConnectorService
-from icestream.cluster.stores import StoredConnector
+from icestream.cluster.stores.connector_store import StoredConnector
+from icestream.cluster.stores.kafka_store import KafkaStore
 from icestream.embedded.kafka import Broker
 from icestream.kafka.log import LogRecord, LogWriter, TopicLog
 from icestream.kafka.topics import Topics
@@ -53,7 +53,7 @@ def test_a_connector_that_is_too_large_for_kafka_ends_no_later_change(
     open_store: OpenStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # A broker whose limit is lower than the one that we know of.
-    monkeypatch.setattr("icestream.cluster.kafka_store._MOST_BYTES", 10_000_000)
+    monkeypatch.setattr("icestream.cluster.stores.kafka_store._MOST_BYTES", 10_000_000)
     store = open_store()
     store.lead()
     with pytest.raises(FatalError, match="too large"):

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from icestream.api.status import Outage
-from icestream.cluster import coordinator
-from icestream.cluster.coordinator import Coordinator
+from icestream.cluster.group import coordinator
+from icestream.cluster.group.coordinator import Coordinator
 from icestream.embedded.kafka import Broker
 from icestream.kafka.connection import connection_facts
 from icestream.kafka.group import GroupMember

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 from icestream.api.manager import Manager
 from icestream.cluster.connector_registry import Patience
-from icestream.cluster.history import History
+from icestream.cluster.history.history import History
 from icestream.cluster.service import ConnectorService, Extras
-from icestream.cluster.stores import MemoryStore
+from icestream.cluster.stores.connector_store import MemoryStore
 from icestream.embedded.kafka import Broker
 from icestream.jobs.audits.verdicts import TargetVerdict, verdicts
 from icestream.jobs.build import offset_admin

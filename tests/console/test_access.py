@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 from playwright.sync_api import expect
 
-from icestream.cluster.console_settings import ConsoleConfig, Level
+from icestream.cluster.settings.console_settings import ConsoleConfig, Level
 from icestream.rest.server import HERE
 from tests.console.conftest import Pages
 from tests.console.world import World, running_world

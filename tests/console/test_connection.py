@@ -8,7 +8,7 @@ from dataclasses import replace
 from playwright.sync_api import Route, expect
 
 from icestream.api.status import Progress
-from icestream.cluster.rest_settings import Listener
+from icestream.cluster.settings.rest_settings import Listener
 from icestream.rest.server import HERE, bind, serve
 from tests.console.conftest import Pages
 from tests.console.world import World, running_world

@@ -17,10 +17,10 @@ from typing import Any, Final
 from icestream.api.history import BatchRecord, Event, Outcome, PartitionLag, TargetCommit
 from icestream.api.status import Progress
 from icestream.cluster.connector_registry import Patience
-from icestream.cluster.history import History
-from icestream.cluster.rest_settings import RestConfig
+from icestream.cluster.history.history import History
 from icestream.cluster.service import ConnectorService, Extras
-from icestream.cluster.stores import MemoryStore
+from icestream.cluster.settings.rest_settings import RestConfig
+from icestream.cluster.stores.connector_store import MemoryStore
 from icestream.rest.server import HERE, RestServer, bind, serve
 from icestream.testing import FakeManager, FakeManagers
 

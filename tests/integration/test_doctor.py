@@ -15,7 +15,7 @@ from click.testing import CliRunner, Result
 
 from icestream.cli import main
 from icestream.cluster.service import ConnectorService
-from icestream.cluster.stores import MemoryStore
+from icestream.cluster.stores.connector_store import MemoryStore
 from icestream.embedded import ports
 from icestream.embedded.kafka import Broker
 from icestream.embedded.topics import ensure_topic

@@ -43,8 +43,8 @@ import resource, sys
 from pathlib import Path
 from icestream.cli.standalone import StandaloneWorker
 from icestream.cli.worker_process import DataPlane, prepare_process, run_until_told
-from icestream.cluster.properties import read_properties
-from icestream.cluster.worker_config import parse_standalone
+from icestream.cluster.configs.properties import read_properties
+from icestream.cluster.settings.worker_config import parse_standalone
 from icestream.testing import FakeManagers
 
 resource.setrlimit(resource.RLIMIT_NOFILE, (int(sys.argv[2]), int(sys.argv[2])))

@@ -9,7 +9,7 @@ import pytest
 from py4j.java_gateway import JavaGateway
 
 from icestream.api.errors import ConfigError
-from icestream.cluster.config_providers import providers_from
+from icestream.cluster.configs.providers import providers_from
 from icestream.embedded import kafka
 from tests.integration.jvm import java_gateway
 

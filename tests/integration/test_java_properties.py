@@ -12,7 +12,7 @@ import pytest
 from py4j.java_gateway import JavaGateway
 
 from icestream.api.errors import ConfigError
-from icestream.cluster.properties import parse_properties
+from icestream.cluster.configs.properties import parse_properties
 from tests.integration.jvm import java_gateway
 
 SEED = 20261115

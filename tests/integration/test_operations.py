@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from icestream.api.errors import ConfigError
-from icestream.cluster.properties import parse_properties
-from icestream.cluster.worker_config import parse_standalone
+from icestream.cluster.configs.properties import parse_properties
+from icestream.cluster.settings.worker_config import parse_standalone
 from icestream.embedded.kafka import running_broker
 from icestream.embedded.ports import free_port
 from tests.integration.pages import PATIENCE, Terminal, commands, files, open_terminal, section

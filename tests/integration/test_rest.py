@@ -32,8 +32,8 @@ from pathlib import Path
 from icestream import logs
 from icestream.cli.standalone import StandaloneWorker
 from icestream.cli.worker_process import DataPlane, run_until_told
-from icestream.cluster.properties import read_connector, read_properties
-from icestream.cluster.worker_config import parse_standalone
+from icestream.cluster.configs.properties import read_connector, read_properties
+from icestream.cluster.settings.worker_config import parse_standalone
 from icestream.testing import FakeManagers
 
 def prepare():

@@ -22,7 +22,7 @@ import pytest
 from icestream.api.offset_admin import OffsetEntry
 from icestream.cluster.connector_registry import Patience
 from icestream.cluster.service import ConnectorService, Extras
-from icestream.cluster.stores import MemoryStore
+from icestream.cluster.stores.connector_store import MemoryStore
 from icestream.jobs.probes import probe_connector
 from icestream.rest.app import TABLE
 from icestream.rest.server import RestServer, serve

@@ -15,9 +15,9 @@ from typing import Any, Final, cast
 
 import pytest
 
-from icestream.cluster.properties import read_properties
-from icestream.cluster.rest_settings import parse_rest
+from icestream.cluster.configs.properties import read_properties
 from icestream.cluster.service import ConnectorService
+from icestream.cluster.settings.rest_settings import parse_rest
 from icestream.embedded import kafka
 from icestream.embedded.certificates import certificates
 from icestream.embedded.jars import fetch_all

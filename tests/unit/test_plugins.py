@@ -10,7 +10,7 @@ from icestream.api.config import Config
 from icestream.api.connector import JavaClass
 from icestream.api.errors import NotFoundError, Problem
 from icestream.api.sink import Sink, SinkPlugin
-from icestream.cluster.validation import validate_connector
+from icestream.cluster.configs.validation import validate_connector
 from icestream.plugins import GROUP, Installed, find_connector, load_plugins
 
 OURS = "icestream.connectors.iceberg.plugin:IcebergPlugin"

@@ -7,10 +7,10 @@ import sys
 
 import pytest
 
+from icestream.cluster.configs.reports import definition_of, report_from
+from icestream.cluster.configs.validation import validate_connector
 from icestream.cluster.connector_registry import task_configs
-from icestream.cluster.reports import definition_of, report_from
-from icestream.cluster.stores import StoredConnector
-from icestream.cluster.validation import validate_connector
+from icestream.cluster.stores.connector_store import StoredConnector
 from icestream.plugins import connector_plugins
 
 JSON = "org.apache.kafka.connect.json.JsonConverter"

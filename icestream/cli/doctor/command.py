@@ -19,8 +19,8 @@ from icestream.cli.worker_options import DEFAULT_URL, print_json, worker_client
 
 if TYPE_CHECKING:
     from icestream.client import ConnectClient
-    from icestream.cluster.config_providers import Providers
-    from icestream.cluster.rest_settings import Listener
+    from icestream.cluster.configs.providers import Providers
+    from icestream.cluster.settings.rest_settings import Listener
 
 _SHORTEST_SECRET: Final = 3
 
@@ -159,9 +159,9 @@ class _Case:
 
     def _read_worker(self) -> tuple[list[Finding], Providers]:
         """The worker's config is looked at as a worker would at its start."""
-        from icestream.cluster.config_providers import providers_from
-        from icestream.cluster.properties import read_properties
-        from icestream.cluster.worker_config import parse_distributed, parse_standalone
+        from icestream.cluster.configs.properties import read_properties
+        from icestream.cluster.configs.providers import providers_from
+        from icestream.cluster.settings.worker_config import parse_distributed, parse_standalone
 
         if self.worker_file is None:
             return [], providers_from({})
@@ -197,7 +197,7 @@ class _Case:
 
     def _of_connector(self, connector: str, providers: Providers) -> tuple[list[Finding], list[Look]]:
         from icestream.cli.doctor.connector import connector_looks
-        from icestream.cluster.properties import read_connector
+        from icestream.cluster.configs.properties import read_connector
 
         if Path(connector).is_file():
             file = read_connector(Path(connector))
@@ -217,7 +217,7 @@ class _Case:
 
     def _hide(self, given: Mapping[str, str], resolved: Mapping[str, str]) -> None:
         """Whatever has a secret's name, or came from a config provider, is shown nowhere."""
-        from icestream.cluster.secrets import secrets_of
+        from icestream.cluster.configs.secrets import secrets_of
         from icestream.logs import masked
 
         shown: dict[str, Any] = masked(resolved)
@@ -227,6 +227,6 @@ class _Case:
             self.secrets |= secrets_of(given, resolved)
 
     def _discreet(self, text: str) -> str:
-        from icestream.cluster.secrets import discreet
+        from icestream.cluster.configs.secrets import discreet
 
         return discreet(text, self.secrets)

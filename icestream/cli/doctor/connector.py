@@ -14,7 +14,7 @@ from icestream.cli.doctor.kafka import members
 
 if TYPE_CHECKING:
     from icestream.api.connector import Probe
-    from icestream.cluster.config_providers import Providers
+    from icestream.cluster.configs.providers import Providers
 
 _NEXT = "correct this key; `icestream plugins` tells what it may be"
 
@@ -23,8 +23,8 @@ def connector_looks(
     name: str, config: Mapping[str, str], worker: Mapping[str, str], providers: Providers, seconds: float
 ) -> tuple[list[Finding], list[Look], dict[str, str]]:
     """What the config alone tells, what is to be looked at besides, and the secrets that it holds."""
-    from icestream.cluster.secrets import secrets_of
-    from icestream.cluster.validation import Validator
+    from icestream.cluster.configs.secrets import secrets_of
+    from icestream.cluster.configs.validation import Validator
     from icestream.jobs.probes import connector_probes
 
     what = f"connector {name}"

@@ -89,7 +89,7 @@ def clock_finding(what: str, skew: float) -> Finding:
 
 
 def _internal_topics(worker: Mapping[str, str], topics: Topics, brokers: int) -> Iterator[Finding]:
-    from icestream.cluster.internal_topics import internal_topics, wrong_with
+    from icestream.cluster.stores.internal_topics import internal_topics, wrong_with
 
     wanted = internal_topics(worker)
     existing = topics.describe(topic.name for topic in wanted if topic.name)

@@ -19,7 +19,7 @@ from typing import Final
 from icestream import __version__
 from icestream.api.errors import PreconditionError
 from icestream.cli.doctor.findings import Finding, Look, fine, notice, wrong
-from icestream.cluster.rest_settings import Listener
+from icestream.cluster.settings.rest_settings import Listener
 
 _MIB: Final = 2**20
 _GIB: Final = 2**30

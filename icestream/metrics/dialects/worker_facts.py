@@ -8,9 +8,9 @@ from dataclasses import replace
 from typing import Final
 
 from icestream.api.status import State
+from icestream.cluster.configs.validation import with_worker_defaults
 from icestream.cluster.connector_registry import KnownConnector, task_configs
 from icestream.cluster.service import LocalJob
-from icestream.cluster.validation import with_worker_defaults
 from icestream.converters.catalog import SIMPLE_HEADERS
 from icestream.metrics.dialects.facts import ConnectorFacts, RebalanceFacts, UsedClass, WorkerFacts
 from icestream.plugins import all_plugins

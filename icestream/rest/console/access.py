@@ -14,8 +14,8 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 from urllib.parse import urlsplit
 
-from icestream.cluster.console_settings import HOSTS, Level
-from icestream.cluster.rest_settings import RestConfig
+from icestream.cluster.settings.console_settings import HOSTS, Level
+from icestream.cluster.settings.rest_settings import RestConfig
 
 HEADER: Final = "x-icestream-console"
 _VALUE: Final = "1"

@@ -8,11 +8,11 @@ from __future__ import annotations
 from typing import Any, Final
 
 from icestream.api.errors import ConfigChanged, ConfigError, Problem
-from icestream.cluster.config_edits import HiddenReport, edited, refuse_masks
-from icestream.cluster.console_settings import Level
-from icestream.cluster.masking import hidden_config
+from icestream.cluster.configs.edits import HiddenReport, edited, refuse_masks
+from icestream.cluster.configs.masking import hidden_config
 from icestream.cluster.service import ConnectorService
-from icestream.cluster.stores import target_from
+from icestream.cluster.settings.console_settings import Level
+from icestream.cluster.stores.connector_store import target_from
 from icestream.rest.console.exchange import Asked, Console, Route, Table
 from icestream.rest.errors import BadRequest, error_body
 from icestream.rest.exchange import Answer, checked_name, config_from, text_from

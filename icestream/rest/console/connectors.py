@@ -11,8 +11,8 @@ from typing import Any, Final
 from icestream.api.errors import IcestreamError, NotFoundError
 from icestream.api.history import TableCommit
 from icestream.api.status import State
-from icestream.cluster.console_settings import Level
-from icestream.cluster.masking import without_values
+from icestream.cluster.configs.masking import without_values
+from icestream.cluster.settings.console_settings import Level
 from icestream.rest import connectors as kafka_connect
 from icestream.rest.console.exchange import Asked, Console, Route, Table, rest
 from icestream.rest.console.shapes import (

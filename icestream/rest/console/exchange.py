@@ -7,9 +7,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-from icestream.cluster.console_settings import Level
-from icestream.cluster.rest_settings import RestConfig
 from icestream.cluster.service import ConnectorService
+from icestream.cluster.settings.console_settings import Level
+from icestream.cluster.settings.rest_settings import RestConfig
 from icestream.rest.errors import BadRequest
 from icestream.rest.exchange import MAX_NAME, Answer, Call, Handler
 

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from typing import Any, Final, TypeVar
 
 from icestream.api.errors import PreconditionError
-from icestream.cluster.console_settings import Level
+from icestream.cluster.settings.console_settings import Level
 from icestream.jobs.letters.desk import LetterGroup, LetterPage, ReplayProgress
 from icestream.jobs.letters.kinds import kind_of
 from icestream.jobs.letters.replay import Request

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from icestream.api.offset_admin import PartitionPosition
-from icestream.cluster.console_settings import Level
+from icestream.cluster.settings.console_settings import Level
 from icestream.jobs.offsets.preview import MovePreview
 from icestream.rest.console.exchange import Asked, Console, Route, Table, rest
 from icestream.rest.exchange import Answer

@@ -15,8 +15,8 @@ from typing import Any, Final
 from icestream.api.errors import NotFoundError
 from icestream.api.status import JobStatus, Progress, State
 from icestream.cluster.connector_registry import KnownConnector
-from icestream.cluster.health import ConnectorHealth, HealthFacts, health_of, window_seconds
-from icestream.cluster.history import Recent
+from icestream.cluster.history.health import ConnectorHealth, HealthFacts, health_of, window_seconds
+from icestream.cluster.history.history import Recent
 from icestream.cluster.service import ConnectorService
 from icestream.cluster.views import ConnectorStatus
 

@@ -14,7 +14,7 @@ from urllib.parse import urlencode, urlsplit
 
 import httpx
 
-from icestream.cluster.membership import Membership, Peer
+from icestream.cluster.group.membership import Membership, Peer
 from icestream.rest.console.access import HEADER
 from icestream.rest.console.exchange import API
 from icestream.rest.console.overview import COLUMNS, OtherRow

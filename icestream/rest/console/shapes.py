@@ -9,8 +9,8 @@ from typing import Any
 
 from icestream.api.history import BatchRecord, Event, PartitionLag, TableCommit, TargetCommit
 from icestream.api.status import Progress
-from icestream.cluster.masking import Masks
-from icestream.cluster.series import SeriesView
+from icestream.cluster.configs.masking import Masks
+from icestream.cluster.history.series import SeriesView
 
 Json = dict[str, Any]
 

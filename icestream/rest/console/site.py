@@ -17,9 +17,9 @@ from starlette.routing import BaseRoute, Match
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from icestream.api.errors import NotLeader
-from icestream.cluster.console_settings import Level
-from icestream.cluster.rest_settings import RestConfig
 from icestream.cluster.service import ConnectorService
+from icestream.cluster.settings.console_settings import Level
+from icestream.cluster.settings.rest_settings import RestConfig
 from icestream.rest.answering import Refused, body_of, dumped, is_readable, original_of
 from icestream.rest.audit_log import IN_QUERY, USER
 from icestream.rest.console.access import api_refusal, level_refusal, own_names_of, page_refusal

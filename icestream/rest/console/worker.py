@@ -7,8 +7,8 @@ from urllib.parse import urlsplit
 
 from icestream import __version__
 from icestream.api.errors import NotFoundError
-from icestream.cluster.console_settings import Level
-from icestream.cluster.membership import Rebalance
+from icestream.cluster.group.membership import Rebalance
+from icestream.cluster.settings.console_settings import Level
 from icestream.plugins import all_plugins
 from icestream.rest import admin
 from icestream.rest.console.exchange import Asked, Console, Route, Table

@@ -7,7 +7,7 @@ import httpx
 from bench.observed import Scrape, as_json, cost_of, trace_taker, unobserved_side, watched_side
 from bench.rounds import Drained
 from bench.table import Content
-from icestream.cluster.worker_config import parse_standalone
+from icestream.cluster.settings.worker_config import parse_standalone
 
 JSON = "org.apache.kafka.connect.json.JsonConverter"
 

@@ -14,8 +14,8 @@ from icestream.api.offset_admin import OffsetEntry
 from icestream.cli import main
 from icestream.cluster.connector_registry import Patience
 from icestream.cluster.service import ConnectorService, Extras
-from icestream.cluster.status_store import MemoryStatusStore
-from icestream.cluster.stores import MemoryStore
+from icestream.cluster.stores.connector_store import MemoryStore
+from icestream.cluster.stores.status_store import MemoryStatusStore
 from icestream.rest.server import serve
 from icestream.testing import FakeManagers
 

@@ -12,8 +12,8 @@ import pytest
 
 from icestream.api.errors import ConfigError, NotLeader, SourceUnavailable
 from icestream.cli.topics_of_worker import apply_in_cluster, connectors_of_worker, worker_from_environment
-from icestream.cluster.properties import ConnectorFile
-from icestream.cluster.worker_config import parse_distributed, parse_standalone
+from icestream.cluster.configs.properties import ConnectorFile
+from icestream.cluster.settings.worker_config import parse_distributed, parse_standalone
 
 Cli = Callable[..., Any]
 

@@ -12,7 +12,7 @@ import pytest
 from icestream.api.history import BatchRecord, Outcome
 from icestream.cli.standalone import StandaloneWorker
 from icestream.cli.worker_process import DataPlane
-from icestream.cluster.worker_config import parse_standalone
+from icestream.cluster.settings.worker_config import parse_standalone
 from icestream.embedded.ports import free_port
 from icestream.testing import FakeManagers
 from tests.unit.metrics.test_counters import LANDED

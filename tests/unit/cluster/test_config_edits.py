@@ -8,9 +8,9 @@ import pytest
 
 from icestream.api.config import Config
 from icestream.api.errors import ConfigError, Problem
-from icestream.cluster.config_edits import HiddenReport, changed_keys, edited
+from icestream.cluster.configs.edits import HiddenReport, changed_keys, edited
 from icestream.cluster.service import ConnectorService, Extras
-from icestream.cluster.stores import MemoryStore
+from icestream.cluster.stores.connector_store import MemoryStore
 from icestream.testing import FakeManagers
 
 JSON = "org.apache.kafka.connect.json.JsonConverter"

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from icestream.api.errors import ConfigError
-from icestream.cluster.config_providers import Providers, placeholders, providers_from
+from icestream.cluster.configs.providers import Providers, placeholders, providers_from
 
 PACKAGE = "org.apache.kafka.common.config.provider."
 

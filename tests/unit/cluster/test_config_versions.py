@@ -10,7 +10,7 @@ import pytest
 from icestream.api.errors import ConfigChanged
 from icestream.cluster.connector_registry import Patience
 from icestream.cluster.service import ConnectorService, Extras
-from icestream.cluster.stores import FileStore, MemoryStore, StoredConnector
+from icestream.cluster.stores.connector_store import FileStore, MemoryStore, StoredConnector
 from icestream.testing import FakeManagers
 
 JSON = "org.apache.kafka.connect.json.JsonConverter"

@@ -6,9 +6,9 @@ import threading
 import time
 
 from icestream.cluster.connector_registry import Patience
-from icestream.cluster.membership import Alone
+from icestream.cluster.group.membership import Alone
 from icestream.cluster.service import ConnectorService, Extras
-from icestream.cluster.stores import MemoryStore, StoredConnector
+from icestream.cluster.stores.connector_store import MemoryStore, StoredConnector
 from icestream.testing import FakeManagers
 
 STRING = "org.apache.kafka.connect.storage.StringConverter"

@@ -11,8 +11,8 @@ import pytest
 
 from icestream.api.errors import Fenced, NotLeader, NotReadyError, PreconditionError, SourceUnavailable
 from icestream.api.status import Outage
-from icestream.cluster.coordinator import Assignment, Coordinator
-from icestream.cluster.membership import Move, Peer
+from icestream.cluster.group.coordinator import Assignment, Coordinator
+from icestream.cluster.group.membership import Move, Peer
 from icestream.kafka.group import Joined
 
 

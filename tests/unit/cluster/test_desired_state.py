@@ -9,7 +9,7 @@ import pytest
 
 from icestream.cluster.desired_state import ActualState, DesiredState, Step, is_settled, next_step
 from icestream.cluster.restarts import Recovery
-from icestream.cluster.stores import TargetState
+from icestream.cluster.stores.connector_store import TargetState
 
 STARTED = DesiredState(1, {}, TargetState.STARTED)
 PAUSED = replace(STARTED, target=TargetState.PAUSED)

@@ -10,16 +10,16 @@ import pytest
 
 from icestream.api.errors import FatalError, Fenced, SinkUnavailable, SourceUnavailable
 from icestream.api.history import Event, NobodyLooks
-from icestream.cluster.change_events import ACTING_USER, changes
 from icestream.cluster.connector_registry import Patience
 from icestream.cluster.desired_state import DesiredState
-from icestream.cluster.history import History
-from icestream.cluster.recent_answers import RecentAnswers
+from icestream.cluster.history.change_events import ACTING_USER, changes
+from icestream.cluster.history.history import History
+from icestream.cluster.history.recent_answers import RecentAnswers
 from icestream.cluster.reconciler import Reconciler
 from icestream.cluster.restarts import Policy
-from icestream.cluster.retry_settings import RetrySettings
 from icestream.cluster.service import ConnectorService, Extras
-from icestream.cluster.stores import MemoryStore, StoredConnector, TargetState
+from icestream.cluster.settings.retry_settings import RetrySettings
+from icestream.cluster.stores.connector_store import MemoryStore, StoredConnector, TargetState
 from icestream.resilience.backoff import RetryLimits
 from icestream.resilience.breaker import CircuitLimits
 from icestream.testing import FakeManagers

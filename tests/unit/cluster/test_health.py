@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from icestream.api.status import Progress, State, Waiting
-from icestream.cluster.health import Health, HealthFacts, freshness_ms, health_of, window_seconds
+from icestream.cluster.history.health import Health, HealthFacts, freshness_ms, health_of, window_seconds
 
 _NOW = 1_794_737_640_000
 _MINUTE = 60_000

@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from icestream.api.history import BatchRecord, Event, Outcome
-from icestream.cluster.history import History
-from icestream.cluster.series import SERIES
+from icestream.cluster.history.history import History
+from icestream.cluster.history.series import SERIES
 from tests.unit.jobs.toy_job import FULL
 
 _NOW = 1_794_737_640_000

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from icestream.api.status import State
-from icestream.cluster.internal_records import PublishedStatus, status_event, status_record
+from icestream.cluster.stores.internal_records import PublishedStatus, status_event, status_record
 
 
 def test_a_trace_with_bytes_that_are_no_text_is_published() -> None:

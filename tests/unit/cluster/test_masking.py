@@ -5,7 +5,14 @@ from __future__ import annotations
 import pytest
 
 from icestream.api.config import Setting, Type
-from icestream.cluster.masking import MASK, hidden_config, is_secret, masked_config, masks_of, shown_value
+from icestream.cluster.configs.masking import (
+    MASK,
+    hidden_config,
+    is_secret,
+    masked_config,
+    masks_of,
+    shown_value,
+)
 from icestream.plugins import installed
 
 SECRET = "hunter2-very"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 
-from icestream.cluster.membership import assign
+from icestream.cluster.group.membership import assign
 
 
 def settled(connectors: list[str], owned: dict[str, list[str]]) -> tuple[dict[str, frozenset[str]], int]:

@@ -26,8 +26,8 @@ from icestream.api.manager import Manager
 from icestream.api.status import Progress, State
 from icestream.cluster.desired_state import DesiredState
 from icestream.cluster.reconciler import Reconciler
-from icestream.cluster.retry_settings import RetrySettings
-from icestream.cluster.stores import TargetState
+from icestream.cluster.settings.retry_settings import RetrySettings
+from icestream.cluster.stores.connector_store import TargetState
 from icestream.resilience.backoff import RetryLimits
 from icestream.resilience.breaker import CircuitLimits, Circuits
 

@@ -3,7 +3,7 @@
 import pytest
 
 from icestream.api.errors import ConfigError
-from icestream.cluster.override_policy import policy_problems
+from icestream.cluster.configs.override_policy import policy_problems
 
 KEY = "connector.client.config.override.policy"
 CONFIG = {

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from icestream.api.errors import ConfigError
-from icestream.cluster.properties import parse_properties, read_connector, read_properties
+from icestream.cluster.configs.properties import parse_properties, read_connector, read_properties
 
 
 @pytest.mark.parametrize(

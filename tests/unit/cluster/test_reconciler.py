@@ -18,8 +18,8 @@ from icestream.cluster import reconciler as module
 from icestream.cluster.desired_state import DesiredState
 from icestream.cluster.reconciler import Reconciler
 from icestream.cluster.restarts import Policy
-from icestream.cluster.retry_settings import RetrySettings
-from icestream.cluster.stores import TargetState
+from icestream.cluster.settings.retry_settings import RetrySettings
+from icestream.cluster.stores.connector_store import TargetState
 from icestream.resilience.backoff import RetryLimits
 from icestream.waits import waiting_for
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from icestream.api.errors import NotFoundError
-from icestream.cluster.reports import definition_of, report_from
-from icestream.cluster.validation import validate_connector
+from icestream.cluster.configs.reports import definition_of, report_from
+from icestream.cluster.configs.validation import validate_connector
 from icestream.cluster.views import CheckedSetting
 
 JSON = "org.apache.kafka.connect.json.JsonConverter"

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from icestream.api.errors import ConfigError
-from icestream.cluster.rest_settings import CrossOrigin, HeaderRule, Listener, parse_rest
-from icestream.cluster.rest_tls import openssl_name
+from icestream.cluster.settings.rest_settings import CrossOrigin, HeaderRule, Listener, parse_rest
+from icestream.cluster.settings.rest_tls import openssl_name
 from icestream.embedded.certificates import Certificates, certificates
 
 EXTENSION = "org.apache.kafka.connect.rest.basic.auth.extension.BasicAuthSecurityRestExtension"

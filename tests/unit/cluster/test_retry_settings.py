@@ -9,9 +9,9 @@ import pytest
 
 from icestream.api.config import Config
 from icestream.api.connector import ConnectorPlugin, Retries
-from icestream.cluster import retry_settings as module
 from icestream.cluster.restarts import Policy
-from icestream.cluster.retry_settings import RetrySettings, retry_settings
+from icestream.cluster.settings import retry_settings as module
+from icestream.cluster.settings.retry_settings import RetrySettings, retry_settings
 from icestream.resilience.backoff import LONGEST_WAIT, RetryLimits
 from icestream.resilience.breaker import CircuitLimits
 

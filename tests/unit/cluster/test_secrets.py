@@ -13,11 +13,11 @@ import pytest
 from icestream.api.errors import ConfigError, FatalError, SinkUnavailable
 from icestream.api.manager import Manager
 from icestream.api.status import State
-from icestream.cluster.config_providers import DirectoryProvider, Providers
+from icestream.cluster.configs.providers import DirectoryProvider, Providers
+from icestream.cluster.configs.secrets import discreet, secrets_of
 from icestream.cluster.connector_registry import Patience
-from icestream.cluster.secrets import discreet, secrets_of
 from icestream.cluster.service import ConnectorService, Extras
-from icestream.cluster.stores import MemoryStore
+from icestream.cluster.stores.connector_store import MemoryStore
 from icestream.logs import LineFormatter, hidden
 from icestream.rest.shapes import report_json
 

@@ -18,11 +18,11 @@ from icestream.api.errors import (
     Problem,
 )
 from icestream.api.status import Progress, State
+from icestream.cluster.configs.properties import ConnectorFile
+from icestream.cluster.configs.validation import Validator
 from icestream.cluster.connector_registry import Patience
-from icestream.cluster.properties import ConnectorFile
 from icestream.cluster.service import ConnectorService, Extras
-from icestream.cluster.stores import ConnectorStore, MemoryStore, StoredConnector, TargetState
-from icestream.cluster.validation import Validator
+from icestream.cluster.stores.connector_store import ConnectorStore, MemoryStore, StoredConnector, TargetState
 from icestream.testing import FakeManagers
 
 JSON = "org.apache.kafka.connect.json.JsonConverter"

@@ -12,10 +12,10 @@ from icestream.api.errors import Fenced
 from icestream.api.history import Event, PartitionLag
 from icestream.api.status import Progress, State
 from icestream.cluster.connector_registry import Patience
-from icestream.cluster.membership import Alone
+from icestream.cluster.group.membership import Alone
 from icestream.cluster.service import ConnectorService, Extras
-from icestream.cluster.status_store import MemoryStatusStore, StatusReporter
-from icestream.cluster.stores import MemoryStore
+from icestream.cluster.stores.connector_store import MemoryStore
+from icestream.cluster.stores.status_store import MemoryStatusStore, StatusReporter
 from icestream.testing import FakeManager, FakeManagers
 
 WORKER = {

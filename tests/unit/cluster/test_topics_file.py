@@ -8,7 +8,7 @@ import pytest
 
 from icestream.api.errors import ConfigError
 from icestream.api.topics_file import TopicEntry, TopicsFileRules
-from icestream.cluster.properties import ConnectorFile
+from icestream.cluster.configs.properties import ConnectorFile
 from icestream.cluster.topics_file import read_topics_file
 
 WHOLE = """

@@ -9,7 +9,7 @@ from collections.abc import Collection
 import pytest
 
 from icestream.api.errors import Problem, UnknownConnectorClass
-from icestream.cluster.validation import Validation, validate_connector, with_worker_defaults
+from icestream.cluster.configs.validation import Validation, validate_connector, with_worker_defaults
 
 JSON = "org.apache.kafka.connect.json.JsonConverter"
 SIMPLE_HEADERS = "org.apache.kafka.connect.storage.SimpleHeaderConverter"

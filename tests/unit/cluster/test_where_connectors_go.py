@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from icestream.cluster.allowed_hosts import host_problems
-from icestream.cluster.validation import with_worker_defaults
+from icestream.cluster.configs.allowed_hosts import host_problems
+from icestream.cluster.configs.validation import with_worker_defaults
 from icestream.plugins import find_connector
 
 ICEBERG = find_connector("IcebergSink").plugin

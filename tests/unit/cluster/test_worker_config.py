@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from icestream.api.errors import ConfigError
-from icestream.cluster import worker_config
-from icestream.cluster.rest_settings import Listener
-from icestream.cluster.worker_config import parse_distributed, parse_standalone
+from icestream.cluster.settings import worker_config
+from icestream.cluster.settings.rest_settings import Listener
+from icestream.cluster.settings.worker_config import parse_distributed, parse_standalone
 from icestream.kafka.timing import Timing
 from icestream.plugins import Installed
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from icestream.api.errors import ConfigError
-from icestream.cluster.worker_env import property_name, worker_properties_from
+from icestream.cluster.settings.worker_env import property_name, worker_properties_from
 
 GOOD = {
     "CONNECT_BOOTSTRAP_SERVERS": "kafka-1:9092,kafka-2:9092",

@@ -15,7 +15,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from icestream.api.engine import EngineNumbers, GarbageCollector, JvmNumbers
 from icestream.api.history import MOST_PARTITIONS, Event, PartitionLag
 from icestream.api.status import JobStatus, Progress, State
-from icestream.cluster.membership import GroupView
+from icestream.cluster.group.membership import GroupView
 from icestream.metrics import catalog
 from icestream.metrics.collector import WorkerCollector
 from icestream.metrics.counters import Counters

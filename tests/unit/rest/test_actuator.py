@@ -16,7 +16,7 @@ from icestream.api.history import BatchRecord, Outcome, TargetCommit, TopicCount
 from icestream.api.status import Progress
 from icestream.cli.standalone import StandaloneWorker
 from icestream.cli.worker_process import DataPlane
-from icestream.cluster.worker_config import parse_standalone
+from icestream.cluster.settings.worker_config import parse_standalone
 from icestream.logs import of_worker
 from icestream.rest.actuator.health import Health, Status, disk_space
 from icestream.rest.actuator.kafka_watch import KafkaWatch

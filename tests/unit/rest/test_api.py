@@ -12,9 +12,9 @@ import pytest
 from icestream import __version__
 from icestream.api.status import Progress
 from icestream.cluster.connector_registry import Patience
-from icestream.cluster.rest_settings import CrossOrigin
 from icestream.cluster.service import ConnectorService, Extras
-from icestream.cluster.stores import MemoryStore
+from icestream.cluster.settings.rest_settings import CrossOrigin
+from icestream.cluster.stores.connector_store import MemoryStore
 from icestream.rest.server import HERE, bind, serve
 from icestream.testing import FakeManagers
 

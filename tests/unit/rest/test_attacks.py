@@ -14,10 +14,10 @@ import httpx
 import pytest
 
 from icestream.api.errors import Problem
-from icestream.cluster.config_limits import place_problems
+from icestream.cluster.configs.limits import place_problems
 from icestream.cluster.connector_registry import Patience
 from icestream.cluster.service import ConnectorService, Extras
-from icestream.cluster.stores import MemoryStore
+from icestream.cluster.stores.connector_store import MemoryStore
 from icestream.jobs.probes import probe_connector
 from icestream.rest.server import RestServer, serve
 from icestream.testing import FakeManagers

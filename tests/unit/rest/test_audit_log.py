@@ -14,8 +14,8 @@ import httpx
 import pytest
 
 from icestream.api.errors import NotFoundError, PreconditionError
-from icestream.cluster.rest_settings import Listener, RestConfig
 from icestream.cluster.service import ConnectorService
+from icestream.cluster.settings.rest_settings import Listener, RestConfig
 from icestream.rest.audit_log import LOG, audit_to
 from icestream.rest.server import RestServer, bind, serve
 

@@ -16,8 +16,8 @@ from typing import Any, cast
 import httpx
 import pytest
 
-from icestream.cluster.rest_settings import ConnectionLimits, Listener, RestConfig, parse_rest
 from icestream.cluster.service import ConnectorService
+from icestream.cluster.settings.rest_settings import ConnectionLimits, Listener, RestConfig, parse_rest
 from icestream.rest.connections import Connections, GuardedListener, guarded_listener
 from icestream.rest.server import RestServer, bind, listen, serve
 

@@ -19,7 +19,7 @@ from icestream.api.errors import BadOffsets, NotLeader, Problem
 from icestream.api.offset_admin import OffsetEntry
 from icestream.cluster.connector_registry import Patience
 from icestream.cluster.service import ConnectorService, Extras
-from icestream.cluster.stores import MemoryStore
+from icestream.cluster.stores.connector_store import MemoryStore
 from icestream.rest.app import ApiOptions, build_app
 from icestream.rest.exchange import MAX_KEYS, MAX_NAME, TopicTracking
 from icestream.rest.server import listen

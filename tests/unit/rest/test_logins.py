@@ -15,8 +15,8 @@ import pytest
 from starlette.routing import Route
 
 from icestream.api.errors import NotFoundError
-from icestream.cluster.rest_settings import Listener, RestConfig
 from icestream.cluster.service import ConnectorService
+from icestream.cluster.settings.rest_settings import Listener, RestConfig
 from icestream.rest.app import TABLE, build_app
 from icestream.rest.security import guarded
 from icestream.rest.server import RestServer, bind, serve

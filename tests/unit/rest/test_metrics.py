@@ -13,10 +13,10 @@ import pytest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as openmetrics
 
 from icestream.api.errors import ConfigError, PreconditionError, Problem
-from icestream.cluster.metrics_settings import MetricsConfig, parse_metrics
-from icestream.cluster.rest_settings import Listener
 from icestream.cluster.service import ConnectorService
-from icestream.cluster.stores import MemoryStore
+from icestream.cluster.settings.metrics_settings import MetricsConfig, parse_metrics
+from icestream.cluster.settings.rest_settings import Listener
+from icestream.cluster.stores.connector_store import MemoryStore
 from icestream.metrics.collector import WorkerCollector
 from icestream.metrics.counters import Counters
 from icestream.metrics.facts import WorkerFacts, facts_of
@@ -191,7 +191,7 @@ def test_listeners_by_any_of_their_names(given: dict[str, str], found: list[str]
 
 
 def test_an_address_that_is_none_is_a_problem_of_its_key() -> None:
-    from icestream.cluster.worker_config import parse_standalone
+    from icestream.cluster.settings.worker_config import parse_standalone
 
     with pytest.raises(ConfigError, match=r"'9404' in 'metrics\.listeners' is not an address"):
         parse_standalone(

@@ -16,7 +16,7 @@ from icestream.api.errors import SourceUnavailable
 from icestream.api.status import State
 from icestream.cluster.liveness import Checked, LifeLimits
 from icestream.cluster.service import ConnectorService, Extras
-from icestream.cluster.stores import MemoryStore
+from icestream.cluster.stores.connector_store import MemoryStore
 from icestream.rest.server import HERE, RestServer, bind, serve
 from icestream.testing import FakeManager, FakeManagers
 from icestream.waits import waiting_for

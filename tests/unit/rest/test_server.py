@@ -19,9 +19,9 @@ import httpx
 import pytest
 
 from icestream.api.errors import NotLeader, PreconditionError
-from icestream.cluster.rest_settings import CrossOrigin, HeaderRule, RestConfig, parse_rest
 from icestream.cluster.service import ConnectorService
-from icestream.cluster.stores import MemoryStore
+from icestream.cluster.settings.rest_settings import CrossOrigin, HeaderRule, RestConfig, parse_rest
+from icestream.cluster.stores.connector_store import MemoryStore
 from icestream.embedded.certificates import Certificates, certificates
 from icestream.kafka.keystores import identity
 from icestream.rest.headers import ResponseHeaders

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from icestream.api.errors import Problem
-from icestream.cluster.worker_config import parse_standalone
+from icestream.cluster.settings.worker_config import parse_standalone
 from icestream.plugins import find_connector
 
 JSON = "org.apache.kafka.connect.json.JsonConverter"

@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from icestream.api.errors import ConfigError, SinkUnavailable
-from icestream.cluster.allowed_hosts import host_problems
+from icestream.cluster.configs.allowed_hosts import host_problems
 from icestream.connectors.iceberg.catalogs.java_catalogs import java_catalog
 from icestream.connectors.iceberg.catalogs.opening import (
     catalog_name,

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from icestream.api.errors import ConfigError, SinkUnavailable
-from icestream.cluster.allowed_hosts import host_problems
+from icestream.cluster.configs.allowed_hosts import host_problems
 from icestream.connectors.s3.clouds import place_of
 from icestream.connectors.s3.plugin import S3SinkPlugin
 from icestream.connectors.s3.settings import layout_config, parsed

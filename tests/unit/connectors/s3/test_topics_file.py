@@ -6,7 +6,7 @@ import pytest
 
 from icestream.api.errors import ConfigError
 from icestream.api.topics_file import TopicEntry
-from icestream.cluster.validation import validate_connector
+from icestream.cluster.configs.validation import validate_connector
 from icestream.connectors.s3.topics_file import rules
 
 SEED = TopicEntry(

@@ -7,7 +7,7 @@ from icestream.api.history import PartitionLag
 from icestream.api.status import JobStatus, Progress, State
 from icestream.cluster.connector_registry import KnownConnector
 from icestream.cluster.service import LocalJob
-from icestream.cluster.stores import StoredConnector, TargetState
+from icestream.cluster.stores.connector_store import StoredConnector, TargetState
 from icestream.metrics.dialects.facts import UsedClass
 from icestream.metrics.dialects.worker_facts import FactsOfWorker
 from icestream.plugins import find_connector

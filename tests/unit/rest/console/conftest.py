@@ -10,9 +10,9 @@ import httpx
 import pytest
 
 from icestream.cluster.connector_registry import Patience
-from icestream.cluster.rest_settings import RestConfig, parse_rest
 from icestream.cluster.service import ConnectorService, Extras
-from icestream.cluster.stores import MemoryStore
+from icestream.cluster.settings.rest_settings import RestConfig, parse_rest
+from icestream.cluster.stores.connector_store import MemoryStore
 from icestream.rest.server import RestServer, bind, serve
 from icestream.testing import FakeManagers
 

@@ -11,7 +11,7 @@ import pytest
 from icestream.api.status import JobStatus, Progress, State
 from icestream.cluster.connector_registry import Patience
 from icestream.cluster.service import ConnectorService, Extras
-from icestream.cluster.stores import MemoryStore, StoredConnector
+from icestream.cluster.stores.connector_store import MemoryStore, StoredConnector
 from icestream.rest.answering import dumped
 from icestream.rest.console.overview import Overview, short
 from icestream.rest.console.stream import rows_event

@@ -15,9 +15,9 @@ from icestream.api.errors import NotLeader
 from icestream.api.history import BatchRecord, Outcome
 from icestream.api.status import Progress
 from icestream.cluster.connector_registry import Patience
-from icestream.cluster.membership import GroupView, Move, Peer, Rebalance
+from icestream.cluster.group.membership import GroupView, Move, Peer, Rebalance
 from icestream.cluster.service import ConnectorService, Extras
-from icestream.cluster.stores import MemoryStore, StoredConnector
+from icestream.cluster.stores.connector_store import MemoryStore, StoredConnector
 from icestream.rest.console.peers import hops_of
 from icestream.rest.server import RestServer, bind, serve
 from icestream.testing import FakeManagers

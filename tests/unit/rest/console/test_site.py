@@ -11,8 +11,8 @@ from pathlib import Path
 import httpx
 import pytest
 
-from icestream.cluster.console_settings import Level
-from icestream.cluster.rest_settings import CrossOrigin, RestConfig
+from icestream.cluster.settings.console_settings import Level
+from icestream.cluster.settings.rest_settings import CrossOrigin, RestConfig
 from icestream.rest.console.access import api_refusal, is_known_host
 from icestream.rest.console.assets import Assets, imports_of, modules_of
 from icestream.rest.console.exchange import API

@@ -14,7 +14,7 @@ from icestream.api.config import Config, Setting, Type
 from icestream.api.connector import ConnectorPlugin
 from icestream.api.connector_settings import CONVERTER_KINDS
 from icestream.api.errors import Problem
-from icestream.cluster.config_limits import READ_TWO_WAYS
+from icestream.cluster.configs.limits import READ_TWO_WAYS
 from icestream.kafka import jaas
 
 ALLOWED_HOSTS: Final = Setting(

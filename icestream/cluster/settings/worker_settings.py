@@ -7,13 +7,13 @@ from typing import Final
 
 from icestream.api.config import REQUIRED, ConfigDef, Setting, Type
 from icestream.api.connector_settings import JOB_MANAGER, RETRIES
-from icestream.cluster.actuator_settings import ACTUATOR
-from icestream.cluster.allowed_hosts import ALLOWED_HOSTS
-from icestream.cluster.config_limits import TASKS_LIMIT
+from icestream.cluster.configs.allowed_hosts import ALLOWED_HOSTS
+from icestream.cluster.configs.limits import TASKS_LIMIT
 from icestream.cluster.liveness import LIFE
 from icestream.cluster.logger_levels import levels_problem
-from icestream.cluster.metrics_settings import METRICS
-from icestream.cluster.rest_settings import REST
+from icestream.cluster.settings.actuator_settings import ACTUATOR
+from icestream.cluster.settings.metrics_settings import METRICS
+from icestream.cluster.settings.rest_settings import REST
 from icestream.jobs.processes.job_place import MOST_MEMORY, PROCESSES
 from icestream.logs import FORMATS
 from icestream.tracing.settings import TRACES

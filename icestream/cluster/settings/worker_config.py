@@ -9,13 +9,22 @@ from typing import Any
 
 from icestream.api.config import Config, ConfigDef
 from icestream.api.errors import ConfigError, Problem
-from icestream.cluster.actuator_settings import ActuatorConfig, parse_actuator
-from icestream.cluster.config_checks import unknown_keys
-from icestream.cluster.config_providers import Providers, providers_from
-from icestream.cluster.converter_settings import converter_definition, converter_warnings, settings_by_prefix
-from icestream.cluster.metrics_settings import MetricsConfig, parse_metrics
-from icestream.cluster.rest_settings import RestConfig, parse_rest
-from icestream.cluster.worker_settings import DISTRIBUTED, STANDALONE, WITHOUT_EFFECT, of_the_other_mode
+from icestream.cluster.configs.checks import unknown_keys
+from icestream.cluster.configs.converter_settings import (
+    converter_definition,
+    converter_warnings,
+    settings_by_prefix,
+)
+from icestream.cluster.configs.providers import Providers, providers_from
+from icestream.cluster.settings.actuator_settings import ActuatorConfig, parse_actuator
+from icestream.cluster.settings.metrics_settings import MetricsConfig, parse_metrics
+from icestream.cluster.settings.rest_settings import RestConfig, parse_rest
+from icestream.cluster.settings.worker_settings import (
+    DISTRIBUTED,
+    STANDALONE,
+    WITHOUT_EFFECT,
+    of_the_other_mode,
+)
 from icestream.kafka.clients import worker_findings
 from icestream.kafka.timing import Timing
 from icestream.plugins import installed

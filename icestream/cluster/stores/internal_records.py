@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from icestream.api.status import State
-from icestream.cluster.stores import TargetState
+from icestream.cluster.stores.connector_store import TargetState
 
 _CONNECTOR: Final = "connector-"
 _TASK: Final = "task-"

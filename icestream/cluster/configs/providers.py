@@ -16,7 +16,7 @@ from typing import Final, Protocol, Self
 
 from icestream.api.config import Config, subset
 from icestream.api.errors import ConfigError, Problem
-from icestream.cluster.properties import decoded, parse_properties
+from icestream.cluster.configs.properties import decoded, parse_properties
 from icestream.named_files import content
 from icestream.plugins import CONFIG_PROVIDERS, find_config_provider
 

@@ -1,6 +1,6 @@
 """TLS of the REST API: Kafka's `ssl.*` keys, under a prefix such as `listeners.https.` or plain.
 
-Called by `cluster/rest_settings.py`; `rest/security.py` makes contexts of it.
+Called by `cluster/settings/rest_settings.py`; `rest/security.py` makes contexts of it.
 """
 
 from __future__ import annotations

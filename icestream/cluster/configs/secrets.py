@@ -13,7 +13,7 @@ from typing import Final
 
 from icestream.api.config import Config
 from icestream.api.errors import ConfigError, FatalError, IcestreamError, Problem
-from icestream.cluster.config_providers import placeholders
+from icestream.cluster.configs.providers import placeholders
 from icestream.logs import hidden
 
 _PART: Final = 8

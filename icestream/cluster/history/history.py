@@ -18,8 +18,8 @@ from dataclasses import dataclass, field, replace
 from typing import Final, Generic, TypeVar
 
 from icestream.api.history import BatchRecord, Event
-from icestream.cluster.packed_records import packed, unpacked
-from icestream.cluster.series import Ring, SeriesView
+from icestream.cluster.history.packed_records import packed, unpacked
+from icestream.cluster.history.series import Ring, SeriesView
 
 MOST_RECORDS: Final = 20_000
 """Batches and events of all connectors together."""

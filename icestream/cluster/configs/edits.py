@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 
 from icestream.api.config import Config
 from icestream.api.errors import ConfigError, Problem, UnknownConnectorClass
-from icestream.cluster.masking import MASK, hidden_config, is_secret, shown_value
-from icestream.cluster.secrets import discreet
+from icestream.cluster.configs.masking import MASK, hidden_config, is_secret, shown_value
+from icestream.cluster.configs.secrets import discreet
 from icestream.cluster.views import CheckedSetting, ConfigReport
 
 Changes = Mapping[str, str | None]

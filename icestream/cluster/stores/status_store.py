@@ -17,9 +17,11 @@ from typing import Final, Protocol
 
 from icestream.api.status import JobStatus, Progress, State, Waiting
 from icestream.cluster.connector_registry import ConnectorRegistry, KnownConnector
-from icestream.cluster.health import freshness_ms
-from icestream.cluster.history import History
-from icestream.cluster.internal_records import (
+from icestream.cluster.group.membership import Membership
+from icestream.cluster.history.health import freshness_ms
+from icestream.cluster.history.history import History
+from icestream.cluster.history.series import FINE_SECONDS
+from icestream.cluster.stores.internal_records import (
     PublishedStatus,
     StatusGone,
     TopicUse,
@@ -29,8 +31,6 @@ from icestream.cluster.internal_records import (
     status_record,
     topic_record,
 )
-from icestream.cluster.membership import Membership
-from icestream.cluster.series import FINE_SECONDS
 from icestream.kafka.log import LogRecord, LogWriter, TopicLog
 from icestream.logs import for_connector
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextvars import ContextVar
 from typing import Final
 
-from icestream.cluster.stores import StoredConnector, TargetState
+from icestream.cluster.stores.connector_store import StoredConnector, TargetState
 
 ACTING_USER: Final[ContextVar[str]] = ContextVar("icestream_acting_user", default="")
 """Who has logged in and asks for what is being done; set by REST for each request."""

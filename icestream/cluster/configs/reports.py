@@ -9,8 +9,8 @@ from typing import Any, Final
 from icestream.api.config import Config, ConfigDef, Setting, Type
 from icestream.api.connector_settings import CONVERTER_KINDS
 from icestream.api.errors import NotFoundError
-from icestream.cluster.converter_settings import named_converter_settings
-from icestream.cluster.validation import Validation, framework_of
+from icestream.cluster.configs.converter_settings import named_converter_settings
+from icestream.cluster.configs.validation import Validation, framework_of
 from icestream.cluster.views import CheckedSetting, ConfigReport
 from icestream.converters.catalog import SIMPLE_HEADERS, ConverterPlugin, converters_for, find_converter
 from icestream.plugins import find_connector

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 from icestream.api.config import Setting, Type
 
 if TYPE_CHECKING:
-    from icestream.cluster.rest_settings import Listener
+    from icestream.cluster.settings.rest_settings import Listener
 
 LISTENERS: Final = "icestream.console.listeners"
 HOSTS: Final = "icestream.console.hosts"

@@ -1,5 +1,5 @@
 """Batches of the history in few bytes: a record takes 2.4 KB as objects and a quarter of that packed, and
-most are never looked at. Used by `cluster/history.py`, in one process: nothing packed is stored or sent.
+most are never looked at. Used by `history`, in one process: nothing packed is stored or sent.
 """
 
 from __future__ import annotations

@@ -16,10 +16,10 @@ from typing import Any, Final
 
 from icestream.api.config import Config, ConfigDef, Setting, Type
 from icestream.api.errors import ConfigError, Problem
-from icestream.cluster.console_settings import CONSOLE_SETTINGS, ConsoleConfig, Level
-from icestream.cluster.console_settings import LISTENERS as CONSOLE_LISTENERS
-from icestream.cluster.rest_auth import AUTH_SETTINGS, read_credentials
-from icestream.cluster.rest_tls import Tls, read_tls
+from icestream.cluster.settings.console_settings import CONSOLE_SETTINGS, ConsoleConfig, Level
+from icestream.cluster.settings.console_settings import LISTENERS as CONSOLE_LISTENERS
+from icestream.cluster.settings.rest_auth import AUTH_SETTINGS, read_credentials
+from icestream.cluster.settings.rest_tls import Tls, read_tls
 
 USUAL_PORT: Final = 8083
 _LOOPBACK: Final = "127.0.0.1"

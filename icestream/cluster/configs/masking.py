@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from icestream.api.config import Config, Setting, Type
-from icestream.cluster.config_providers import placeholders
+from icestream.cluster.configs.providers import placeholders
 from icestream.logs import masked, masked_value
 
 MASK: Final = "[hidden]"

@@ -11,7 +11,8 @@ from typing import Final
 
 from icestream.api.errors import ConfigError, Fenced, IcestreamError, NotReadyError, Problem
 from icestream.api.offsets import NOTHING
-from icestream.cluster.internal_records import (
+from icestream.cluster.stores.connector_store import StoredConnector, StoreListener, TargetState
+from icestream.cluster.stores.internal_records import (
     ConnectorConfigured,
     LoggerSet,
     Record,
@@ -25,7 +26,6 @@ from icestream.cluster.internal_records import (
     target_record,
     task_records,
 )
-from icestream.cluster.stores import StoredConnector, StoreListener, TargetState
 from icestream.kafka.log import LogRecord, TopicLog
 from icestream.kafka.transactions import Outgoing, Transactions
 

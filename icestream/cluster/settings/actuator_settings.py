@@ -8,8 +8,8 @@ from typing import Final
 
 from icestream.api.config import Config, ConfigDef, Setting, Type
 from icestream.api.errors import Problem
-from icestream.cluster.rest_settings import Listener, parsed_listeners
-from icestream.cluster.rest_tls import Tls, read_tls
+from icestream.cluster.settings.rest_settings import Listener, parsed_listeners
+from icestream.cluster.settings.rest_tls import Tls, read_tls
 
 LISTENERS: Final = "icestream.actuator.listeners"
 _DETAILS: Final = "icestream.actuator.health.details"

@@ -1,7 +1,7 @@
 """Users and passwords of REST, from the files that Kafka Connect's basic authentication uses.
 
 `BasicAuthSecurityRestExtension` finds a JAAS file through a JVM option; that file names a `.properties` file
-of users. Called by `cluster/rest_settings.py`.
+of users. Called by `cluster/settings/rest_settings.py`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Final
 
 from icestream.api.config import Config, Setting, Type
 from icestream.api.errors import ConfigError, Problem
-from icestream.cluster.properties import read_properties
+from icestream.cluster.configs.properties import read_properties
 
 _EXTENSION: Final = "org.apache.kafka.connect.rest.basic.auth.extension.BasicAuthSecurityRestExtension"
 _LOGIN_MODULE: Final = "org.apache.kafka.connect.rest.basic.auth.extension.PropertyFileLoginModule"

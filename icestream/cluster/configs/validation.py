@@ -23,8 +23,8 @@ from icestream.api.connector_settings import CONVERTER_KINDS, SINK_CONNECTOR
 from icestream.api.errors import ConfigError, Findings, NotFoundError, Problem, UnknownConnectorClass
 from icestream.api.source import SourcePlugin
 from icestream.api.source_settings import SOURCE_CONNECTOR, source_problems
-from icestream.cluster.allowed_hosts import host_problems
-from icestream.cluster.config_checks import (
+from icestream.cluster.configs.allowed_hosts import host_problems
+from icestream.cluster.configs.checks import (
     UNKNOWN_KEYS,
     converter_problems,
     null_problems,
@@ -32,17 +32,17 @@ from icestream.cluster.config_checks import (
     unknown_keys,
     version_problems,
 )
-from icestream.cluster.config_limits import place_problems, refuse_too_many, refuse_too_much, task_problems
-from icestream.cluster.converter_settings import (
+from icestream.cluster.configs.converter_settings import (
     converter_definition,
     converter_warnings,
     inherited_converter,
     settings_by_prefix,
 )
-from icestream.cluster.override_policy import policy_problems
-from icestream.cluster.properties import ConnectorFile
+from icestream.cluster.configs.limits import place_problems, refuse_too_many, refuse_too_much, task_problems
+from icestream.cluster.configs.override_policy import policy_problems
+from icestream.cluster.configs.properties import ConnectorFile
+from icestream.cluster.configs.secrets import concealing, discreet, discreet_problem, secrets_of
 from icestream.cluster.restarts import NEVER, Policy
-from icestream.cluster.secrets import concealing, discreet, discreet_problem, secrets_of
 from icestream.converters.catalog import converter_from
 from icestream.jobs.processes.job_place import job_place_problems
 from icestream.kafka.clients import override_findings

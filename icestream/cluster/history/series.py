@@ -1,5 +1,5 @@
 """Points of six series of one connector: every 10 seconds for an hour, every 5 minutes for a day. Used by
-`cluster/history.py`, which guards it.
+`cluster/history/history.py`, which guards it.
 
 4-byte floats in arrays; a point that nobody filled is a gap (NaN inside, None outside). A rate is what was
 counted in the point's time, so the youngest point still grows; lag and freshness are the highest of the

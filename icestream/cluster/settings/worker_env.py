@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from icestream.api.errors import ConfigError, Problem
-from icestream.cluster.properties import parse_properties
+from icestream.cluster.configs.properties import parse_properties
 
 _PREFIX: Final = "CONNECT_"
 _REQUIRED: Final = (

@@ -17,7 +17,7 @@ from typing import Any, Final, Protocol
 from icestream import __version__
 from icestream.api.errors import IcestreamError, NotLeader, NotReadyError
 from icestream.api.status import Outage
-from icestream.cluster.membership import GroupView, Move, Peer, Rebalance, assign
+from icestream.cluster.group.membership import GroupView, Move, Peer, Rebalance, assign
 from icestream.kafka.group import Joined
 
 _LOG = logging.getLogger(__name__)
@@ -47,7 +47,7 @@ class Member(Protocol):
 
 
 class SharedStore(Protocol):
-    """`icestream.cluster.kafka_store.KafkaStore` is the real one."""
+    """`icestream.cluster.stores.kafka_store.KafkaStore` is the real one."""
 
     def load(self) -> Mapping[str, Any]: ...
 

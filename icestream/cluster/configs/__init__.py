@@ -1,0 +1,1 @@
+"""Configs of connectors: read, checked, edited, with secrets hidden."""

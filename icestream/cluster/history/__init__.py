@@ -1,0 +1,1 @@
+"""What happened to connectors, and how well they are, for the console."""

@@ -1,0 +1,1 @@
+"""What the config and the environment of a worker say."""
