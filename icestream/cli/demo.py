@@ -49,7 +49,9 @@ Examples:
     "--bad", type=click.IntRange(min=0), default=9, show_default=True, help="How many of them are broken."
 )
 @click.option("--seed", type=int, default=1, show_default=True, help="The same seed makes the same records.")
-@click.option("--keep", is_flag=True, help="Leave everything running until Ctrl-C.")
+@click.option(
+    "--keep", is_flag=True, help="Leave everything running until Ctrl-C, with new records every second."
+)
 def demo(records: int, rate: float | None, bad: int, seed: int, keep: bool) -> None:
     """Run Kafka, a worker and three Iceberg connectors here; load MinIO logs; prove that each arrived once.
 
@@ -58,6 +60,7 @@ def demo(records: int, rate: float | None, bad: int, seed: int, keep: bool) -> N
     from rich.console import Console
 
     from icestream.cli.demo_stack import running_stack
+    from icestream.cli.demo_trickle import trickle
 
     console = Console()
     loads = _loads(records, bad)
@@ -71,7 +74,8 @@ def demo(records: int, rate: float | None, bad: int, seed: int, keep: bool) -> N
             _show_queries(console, stack)
             held = _verify(stack)
         if keep:
-            _wait_for_ctrl_c(console, stack)
+            with trickle(stack.bootstrap, seed + 1):
+                _wait_for_ctrl_c(console, stack)
     raise SystemExit(0 if held else 1)
 
 
@@ -220,7 +224,11 @@ def _verify(stack: Stack) -> bool:
 
 def _wait_for_ctrl_c(console: Console, stack: Stack) -> None:
     command = Path(sys.executable).with_name("icestream")
-    console.print(f"\nRunning until Ctrl-C. In a browser: {stack.url}/console/. In another terminal:")
+    console.print(
+        f"\nRunning until Ctrl-C, with 100 new records a second. In a browser: {stack.url}/console/. "
+        "In another terminal:",
+        soft_wrap=True,
+    )
     for line in (
         f"curl -s {stack.url}/connectors",
         f"curl -s {stack.url}/connectors/iceberg-sink-apilogs/status",
