@@ -19,6 +19,7 @@ _LATE_INTERVALS: Final = 3
 _LEAST_LATE_MS: Final = 30_000
 """A batch may well take longer than a short interval."""
 _PARTS: Final = 5
+_JUST_NOW_MS: Final = 10_000
 
 
 class Health(StrEnum):
@@ -154,7 +155,8 @@ def _has_grown(lags: Sequence[tuple[int, float]], seconds: int) -> bool:
 
 
 def _ago(ms: int) -> str:
-    return f"{_span(ms)} ago"
+    # Rows are sent every ten seconds while only ages change: "0 s ago" would stand for ten.
+    return "just now" if ms < _JUST_NOW_MS else f"{_span(ms)} ago"
 
 
 def _span(ms: int) -> str:

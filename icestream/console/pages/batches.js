@@ -49,7 +49,7 @@ export function BatchTable({ batches, error, isFiltered = false }) {
     <thead><tr><th scope="col">Started</th><th scope="col">Outcome</th><th scope="col" class="number">Records</th><th scope="col" class="number">Took</th><th scope="col">Stages</th><th scope="col">What came of it</th></tr></thead>
     <tbody>${batches.map(
       (batch) => html`<tr key=${batch.id}><td><button class="link-button" type="button" onClick=${() => setOpened(batch)}><${Time} ms=${batch.started_ms} /></button></td>
-        <td class="outcome"><${Outcome} outcome=${batch.outcome} /></td><td class="number">${count(batch.read)}</td><td class="number">${span((batch.seconds ?? 0) * 1000)}</td>
+        <td class="outcome"><${Outcome} outcome=${batch.outcome} /></td><td class="number">${count(batch.read || batch.planned)}</td><td class="number">${span((batch.seconds ?? 0) * 1000)}</td>
         <td class="stages-cell"><${StageBar} batch=${batch} longest=${longest} /></td><td class="batch-note">${resultOf(batch)}</td></tr>`,
     )}</tbody></table></div>
     ${opened && html`<${BatchDialog} batch=${batches.find((batch) => batch.id === opened.id) ?? opened} onClose=${() => setOpened(null)} />`}`;

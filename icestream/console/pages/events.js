@@ -20,5 +20,5 @@ export function Events({ connector }) {
     ${found.length === 0
       ? html`<${Nothing} title="No events"><p>${asked ? "None of this kind." : "Nothing but batches has happened since this worker took the connector."}</p><//>`
       : html`<div class="table-frame" tabindex="0" role="region" aria-label="Events"><table class="plain"><thead><tr><th scope="col">When</th><th scope="col">Kind</th><th scope="col">What</th><th scope="col">Who</th></tr></thead>
-        <tbody>${found.map((event) => html`<tr><td><${Time} ms=${event.at_ms} /></td><td><span class="state tone-${KINDS[event.kind] ?? "idle"} event-kind">${visibleLine(event.kind)}</span></td><td class="wrap-anywhere">${visible(event.text)}</td><td>${visibleLine(event.user)}</td></tr>`)}</tbody></table></div>`}</section>`;
+        <tbody>${found.map((event) => html`<tr><td><${Time} ms=${event.at_ms} /></td><td><span class="state tone-${KINDS[event.kind] ?? "idle"}">${visibleLine(event.kind)}</span></td><td class="wrap-anywhere">${visible(event.text)}</td><td>${visibleLine(event.user)}</td></tr>`)}</tbody></table></div>`}</section>`;
 }

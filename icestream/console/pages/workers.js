@@ -5,7 +5,7 @@ import { useAnswer } from "../load.js";
 import { Icon } from "../parts/icons.js";
 import { Failure, Loading, Note, Nothing, Time } from "../parts/states.js";
 import { href } from "../routes.js";
-import { me, now } from "../store.js";
+import { me } from "../store.js";
 
 export function Workers() {
   const { data, error, again } = useAnswer("workers", {}, { every: 3000 });
@@ -17,8 +17,8 @@ export function Workers() {
     ${error && html`<${Note} tone="warn" title="What you see is old"><p>${visible(error.message)}</p><//>`}
     <section class="card section"><header><h2>Members</h2><span class="hint push">${of(members.length, "worker")}</span></header>
       <div class="table-frame" tabindex="0" role="region" aria-label="Members"><table class="plain">
-      <thead><tr><th scope="col">Worker</th><th scope="col">State</th><th scope="col">Role</th><th scope="col" class="number">Connectors</th><th scope="col">Version</th><th scope="col">Started</th></tr></thead>
-      <tbody>${members.map((one) => html`<${Member} key=${one.worker ?? one.url} one=${one} leader=${data.leader} />`)}</tbody></table></div></section>
+      <thead><tr><th scope="col">Worker</th><th scope="col">State</th><th scope="col">Role</th><th scope="col" class="number">Connectors</th><th scope="col">Version</th></tr></thead>
+      <tbody>${members.map((one) => html`<${Member} key=${one.worker ?? one.url} one=${one} leader=${data.leader} isAlone=${isAlone} />`)}</tbody></table></div></section>
     <section class="card section"><header><h2>Rebalances</h2></header>
       ${rebalances.length === 0
         ? html`<${Nothing} title="No rebalance"><p>${isAlone ? "This worker runs alone: there is nobody to share with." : "None since this worker has started."}</p><//>`
@@ -27,16 +27,16 @@ export function Workers() {
             <td class="number">${span(one.took_ms ?? (one.seconds ?? 0) * 1000)}</td><td class="wrap-anywhere">${namesOf(one.gained)}</td><td class="wrap-anywhere">${namesOf(one.lost)}</td></tr>`)}</tbody></table></div>`}</section>`;
 }
 
-function Member({ one, leader }) {
+function Member({ one, leader, isAlone }) {
   const worker = one.worker ?? one.url ?? "";
   const isLeader = one.is_leader ?? (leader && (leader === one.url || leader === worker));
   const connectors = Array.isArray(one.connectors) ? one.connectors.length : one.connectors;
   const isGone = one.answers === false || one.is_cut_off;
   return html`<tr><td class="wrap-anywhere"><strong>${visibleLine(worker)}</strong>${one.is_here && html` <span class="muted">(this one)</span>`}</td>
     <td><span class="state tone-${isGone ? "bad" : "good"}"><${Icon} name=${isGone ? "warning" : "check"} size=${14} />${isGone ? "does not answer" : "here"}</span>${one.reason && html` <span class="muted">${visibleLine(one.reason)}</span>`}</td>
-    <td>${isLeader ? "leader" : "member"}</td>
+    <td>${isAlone ? "alone" : isLeader ? "leader" : "member"}</td>
     <td class="number"><a href=${href("connectors", { query: { worker: one.worker } })}>${count(connectors)}</a></td>
-    <td>${visibleLine(one.version ?? "")}</td><td>${one.started_ms ? html`<${Time} ms=${one.started_ms} /> <span class="muted">(${span(now.value - one.started_ms)})</span>` : "–"}</td></tr>`;
+    <td>${visibleLine(one.version ?? "")}</td></tr>`;
 }
 
 function namesOf(names) {
