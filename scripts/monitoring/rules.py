@@ -73,7 +73,7 @@ def _without_labels(text: str) -> str:
         "{{ $labels.target }}": "a destination",
         "{{ $labels.job }}": "a cluster",
         "{{ $value | humanizeDuration }}": "so long",
-        "{{ $value | humanizePercentage }}": "More than allowed",
+        "{{ $value | humanizePercentage }}": "more than allowed",
         "{{ $value | humanize }}": "several",
         "{{ $value | humanize1024 }}B": "few bytes",
         "{{ $value }}": "Some",

@@ -219,6 +219,8 @@ def test_a_worker_that_runs_and_its_connector(tmp_path: Path) -> None:
         managers.made[0].fail("the disk is full")
         _, found = examined("--url", server.url, "sink", "--timeout", "4")
         assert "the disk is full" in one(found, "connector sink, state")["fact"]
+        # The converters are the worker's: who has not its file cannot say that they are missing.
+        assert not [it for it in found if "value.converter" in it["fact"]]
         _, found = examined("--url", server.url, "nobody")
         assert one(found, "connector nobody")["sign"] == "wrong"
     finally:

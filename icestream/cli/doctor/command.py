@@ -197,6 +197,7 @@ class _Case:
 
     def _of_connector(self, connector: str, providers: Providers) -> tuple[list[Finding], list[Look]]:
         from icestream.cli.doctor.connector import connector_looks
+        from icestream.cli.doctor.running import validate_findings
         from icestream.cluster.configs.properties import read_connector
 
         if Path(connector).is_file():
@@ -211,6 +212,9 @@ class _Case:
                 advice = "see `icestream connectors`, or name a file"
                 return [wrong(f"connector {name}", str(error), advice)], []
         self._hide(config, config)
+        if self.worker_file is None and (client := self.client) is not None:
+            # Without the worker's file nobody here knows its converters, its providers and its Kafka.
+            return [], [Look(f"connector {name}", lambda: validate_findings(client, name, config))]
         found, looks, secrets = connector_looks(name, config, self.worker, providers, self.seconds)
         self.secrets |= secrets
         return found, looks

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import email.utils
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from icestream.api.errors import WorkerUnreachable
@@ -35,6 +35,20 @@ def worker_findings(client: ConnectClient) -> Iterator[Finding]:
             )
         else:
             yield wrong(f"worker, {name}", message, "see its log; docs/operations.md tells what counts")
+
+
+def validate_findings(client: ConnectClient, name: str, config: Mapping[str, str]) -> Iterator[Finding]:
+    """The config as the worker that runs it sees it: only that one knows its own converters and its Kafka."""
+    what = f"connector {name}"
+    report = client.validate(config.get("connector.class", ""), config)
+    found = False
+    for setting in report.get("configs", []):
+        for message in (setting.get("value") or {}).get("errors", []):
+            found = True
+            fact, _, advice = str(message).rstrip(".").rpartition("; ")
+            yield wrong(what, fact or advice, advice if fact else "correct this key")
+    if not found:
+        yield fine(what, "its worker finds the config valid, and all that it points at")
 
 
 def state_findings(client: ConnectClient, name: str) -> Iterator[Finding]:

@@ -26,4 +26,5 @@ def catalog_place(config: Config) -> str:
 def address(uri: str) -> str:
     """Host and port, or the path."""
     parts = urlsplit(uri.removeprefix("jdbc:"))
-    return parts.netloc.rpartition("@")[2] or parts.path
+    # SQLAlchemy's sqlite:////tmp/x has one slash more than the path.
+    return parts.netloc.rpartition("@")[2] or parts.path.replace("//", "/", 1)
