@@ -182,7 +182,9 @@ class KafkaStore:
             connectors[name] = StoredConnector(self._configs[name], target, restarts, self._versions[name])
         else:
             connectors.pop(name, None)
-        is_same = connectors == self._connectors
+        old, new = self._connectors.get(name), connectors.get(name)
+        # A worker of Java writes the same config anew: it has another version then, on every worker.
+        is_same = old == new and (old is None or new is None or old.version == new.version)
         self._connectors = connectors
         if is_same:
             return

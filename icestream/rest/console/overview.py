@@ -111,6 +111,8 @@ class Overview:
         self._first = self._version = wall_ms()
         self._rows: dict[str, _Kept] = {}
         self._gone: deque[tuple[int, str]] = deque(maxlen=_MOST_GONE)
+        self._states: deque[tuple[int, StateChange]] = deque(maxlen=_MOST_GONE)
+        """Whoever looks may find a change; who is told of changes is seldom the one."""
         self._tables: dict[str, tuple[str, ...]] = {}
         self._past: dict[str, _Past] = {}
         self._seen_history = 0
@@ -127,10 +129,11 @@ class Overview:
             return self._answer([kept.row for name, kept in self._rows.items() if owns(name)])
 
     def changes(self, since: int) -> tuple[RowChanges, list[StateChange]]:
-        """Rows that are newer than a version, after a look at all; and the states that this look found
-        changed."""
+        """Rows that are newer than a version, after a look at all; and the states that were found changed
+        since, by any look."""
         with self._lock:
-            states = self._refresh()
+            self._refresh()
+            states = [change for version, change in self._states if version > since]
             rows = [kept.row for kept in self._rows.values() if kept.version > since]
             gone = [name for version, name in self._gone if version > since and name not in self._rows]
             is_complete = self._first <= since <= self._version and (
@@ -166,11 +169,11 @@ class Overview:
             "rows": rows,
         }
 
-    def _refresh(self) -> list[StateChange]:
+    def _refresh(self) -> None:
         now, known = self._wall_ms(), self._service.connectors.known
         changed = self._note_history()
         others = self._others()
-        version, states = self._version + 1, list[StateChange]()
+        version = self._version + 1
         for name, connector in known.items():
             try:
                 change = self._look_at(name, connector, name in changed, others.get(name), now, version)
@@ -178,14 +181,13 @@ class Overview:
                 # Deleted while we looked.
                 continue
             if change is not None:
-                states.append(change)
+                self._states.append((version, change))
         for name in [name for name in self._rows if name not in known]:
             del self._rows[name]
             self._tables.pop(name, None)
             self._past.pop(name, None)
             self._gone.append((version, name))
             self._version = version
-        return states
 
     def _note_history(self) -> frozenset[str]:
         changes = self._service.history.changed_since(self._seen_history)

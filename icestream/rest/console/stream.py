@@ -60,6 +60,16 @@ class _Client:
         self.has_news.set()
 
 
+@dataclass(frozen=True)
+class _Looked:
+    """What one look found, and up to where."""
+
+    version: int
+    history_version: int
+    chunks: list[bytes]
+    of_connector: list[tuple[str, bytes]]
+
+
 class Streams:
     """All streams of one worker. `console` is asked for when the first one opens."""
 
@@ -163,18 +173,19 @@ class Streams:
             try:
                 async with self._looking:
                     watched = {client.connector for client in self._clients if client.connector}
-                    chunks, of_connector = await self._in_thread(lambda: self._look(watched))  # noqa: B023
-                    for chunk in chunks:
+                    looked = await self._in_thread(lambda: self._look(watched))  # noqa: B023
+                    # Not by its thread, which may outlive this task: what was seen is what is sent.
+                    self._version, self._history_version = looked.version, looked.history_version
+                    for chunk in looked.chunks:
                         self._publish(chunk)
-                    for name, chunk in of_connector:
+                    for name, chunk in looked.of_connector:
                         self._publish(chunk, name)
             except Exception:  # the edge of all streams: one failed look must not end them
                 _LOG.exception("a look for the console failed")
 
-    def _look(self, watched: set[str]) -> tuple[list[bytes], list[tuple[str, bytes]]]:
+    def _look(self, watched: set[str]) -> _Looked:
         console = self._console()
         changes, states = console.overview.changes(self._version)
-        self._version = changes.version
         chunks = []
         if changes.rows or changes.gone:
             chunks.append(rows_event(changes, console.wall_ms()))
@@ -187,12 +198,13 @@ class Streams:
                 "at": console.wall_ms(),
             }
             chunks.append(encoded("state", said))
-        return chunks, self._happened(console, watched)
+        # Before the look: what happens meanwhile is told twice rather than never.
+        history_version = console.service.history.version
+        return _Looked(changes.version, history_version, chunks, self._happened(console, watched))
 
     def _happened(self, console: Console, watched: set[str]) -> list[tuple[str, bytes]]:
         """Batches and events of the connectors that somebody has open."""
         history, seen = console.service.history, self._history_version
-        self._history_version = history.version
         found: list[tuple[str, bytes]] = []
         for name in watched:
             try:

@@ -11,6 +11,9 @@ from icestream.api.errors import ConfigChanged
 from icestream.cluster.connector_registry import Patience
 from icestream.cluster.service import ConnectorService, Extras
 from icestream.cluster.stores.connector_store import FileStore, MemoryStore, StoredConnector
+from icestream.cluster.stores.internal_records import connector_records
+from icestream.cluster.stores.kafka_store import KafkaStore
+from icestream.kafka.log import LogRecord
 from icestream.testing import FakeManagers
 
 JSON = "org.apache.kafka.connect.json.JsonConverter"
@@ -72,3 +75,21 @@ def test_connectors_of_a_file_have_versions_too(tmp_path: Path) -> None:
     again = FileStore(tmp_path / "state.json")
     assert again.load()["x"].version not in ("", store.load()["x"].version)
     again.close()
+
+
+def test_a_config_that_is_written_anew_as_it_was_has_one_version_on_all_workers() -> None:
+    heard: list[str] = []
+
+    class Listens:
+        def connector_changed(self, name: str) -> None:
+            heard.append(store.load()[name].version)
+
+        def logger_changed(self, namespace: str, level: str) -> None: ...
+
+    store = KafkaStore({"bootstrap.servers": "127.0.0.1:1"}, "configs", "group", lambda name, connector: [])
+    store.listen(Listens())
+    for offset in (3, 7):
+        for key, value in connector_records("sink", CONFIG, []):
+            store._take(LogRecord(offset, key, value))
+    # As a worker that has only just read the compacted topic.
+    assert heard[-1] == store.load()["sink"].version == "7"

@@ -16,6 +16,7 @@ import pytest
 from icestream.api.history import BatchRecord, Event, Outcome
 from icestream.api.status import Progress
 from icestream.rest.console import stream
+from icestream.rest.console.overview import Overview
 from icestream.rest.server import RestServer, bind, serve
 
 from .conftest import OURS, World, config_of
@@ -87,6 +88,18 @@ def test_hello_then_everything_then_what_changes(world: World, server: RestServe
         assert (state["connector"], state["state"], state["health"]) == ("orders", "PAUSED", "paused")
         world.service.delete("orders")
         assert next(told for told in events if told[1] == "rows" and told[2]["gone"])[2]["gone"] == ["orders"]
+
+
+def test_a_state_is_told_also_if_somebody_else_saw_it_first(world: World) -> None:
+    world.create("orders")
+    overview = Overview(world.service, lambda: 1_000)
+    before = overview.all()["version"]
+    world.service.pause("orders")
+    overview.own()
+    for _ in range(2):
+        changes, states = overview.changes(before)
+        assert [(one.connector, one.state) for one in states] == [("orders", "PAUSED")]
+    assert overview.changes(changes.version)[1] == []
 
 
 def test_it_goes_on_where_it_ended(world: World, server: RestServer) -> None:
