@@ -70,13 +70,21 @@ def _seconds(milliseconds: int | None) -> float | None:
 def _lag_seconds(job: JobFacts, facts: WorkerFacts) -> float | None:
     progress = job.status.progress
     if progress.lag == 0:
-        return 0.0
+        return None if _may_have_more(job) else 0.0
     oldest = _seconds(progress.oldest_unread_ms)
     return None if progress.lag is None or oldest is None else max(0.0, facts.at - oldest)
 
 
+def _may_have_more(job: JobFacts) -> bool:
+    """Nobody looks for a job that does not run: that all is in the target was true when it ended. A lag was
+    true, too, and is at least as large now."""
+    return job.status.progress.lag == 0 and job.status.state is not State.RUNNING
+
+
 def _most_lag(job: JobFacts, facts: WorkerFacts) -> float | None:
     progress = job.status.progress
+    if _may_have_more(job):
+        return None
     return max((one.lag for one in progress.partitions), default=progress.lag)
 
 
@@ -118,6 +126,8 @@ def _states(job: JobFacts) -> Mapping[str, float]:
 
 def _lag(job: JobFacts) -> Mapping[str, float]:
     progress = job.status.progress
+    if _may_have_more(job):
+        return {}
     if not progress.partitions:
         # A job in a process of its own tells the sum alone.
         return {} if progress.lag is None else {"": progress.lag}

@@ -69,7 +69,11 @@ class ConnectorHealth:
 
 def health_of(facts: HealthFacts) -> ConnectorHealth:
     found, reason = _found(facts)
-    return ConnectorHealth(found, reason, freshness_ms(facts.progress, facts.now_ms))
+    fresh = freshness_ms(facts.progress, facts.now_ms)
+    if facts.progress.lag == 0 and facts.state is not State.RUNNING:
+        # Nobody looks for it: records may have come since.
+        fresh = None
+    return ConnectorHealth(found, reason, fresh)
 
 
 def freshness_ms(progress: Progress, now_ms: int) -> int | None:

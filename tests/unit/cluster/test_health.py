@@ -114,3 +114,9 @@ def test_a_lag_that_grows_between_two_commits_is_looked_at_for_longer() -> None:
     progress = Progress(lag=5, interval_ms=300_000, last_commit_ms=_NOW - _MINUTE)
     found = health_of(HealthFacts(_NOW, State.RUNNING, progress, lags=grows()))
     assert found.health is Health.OK
+
+
+def test_of_a_job_that_does_not_run_nobody_knows_how_fresh_it_is() -> None:
+    for state in State:
+        fresh = health_of(HealthFacts(_NOW, state, Progress(lag=0))).freshness_ms
+        assert fresh == (0 if state is State.RUNNING else None)

@@ -178,3 +178,18 @@ def test_the_lag_of_partitions_that_are_not_shown_is_in_the_sum() -> None:
         ("icestream_lag_records", "orders", "t"): 2_000,
         ("icestream_lag_records", "orders", "other"): 500,
     }
+
+
+@pytest.mark.parametrize("state", [State.FAILED, State.PAUSED, State.STOPPED])
+def test_of_a_job_that_does_not_run_nobody_says_that_all_records_are_there(state: State) -> None:
+    shown = (PartitionLag("t", 0, 5, 5),)
+    progress = Progress(lag=0, partitions=shown)
+    running, ended = JobStatus(State.RUNNING, progress=progress), JobStatus(state, progress=progress)
+    names = {"icestream_lag_records", "icestream_lag_records_max", "icestream_lag_seconds"}
+
+    def told(status: JobStatus) -> set[str]:
+        return names & {key[0] for key in samples(text_of(replace(busy(), status=status)))}
+
+    assert told(running) == names
+    assert told(ended) == set()
+    assert told(replace(ended, progress=replace(progress, lag=3, oldest_unread_ms=1))) == names
