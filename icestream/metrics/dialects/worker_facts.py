@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
-from icestream.api.status import State
+from icestream.api.history import PartitionLag
+from icestream.api.status import JobStatus, State
 from icestream.cluster.configs.validation import with_worker_defaults
 from icestream.cluster.connector_registry import KnownConnector, task_configs
 from icestream.cluster.service import LocalJob
@@ -44,8 +45,7 @@ class FactsOfWorker:
         described = {job.name: self._described_once(job.name, job.connector) for job in jobs}
         self._described = described
         return [
-            replace(described[job.name][1], state=job.status.state, lags=job.status.progress.partitions)
-            for job in jobs
+            replace(described[job.name][1], state=job.status.state, lags=_lags(job.status)) for job in jobs
         ]
 
     def _described_once(self, name: str, known: KnownConnector) -> tuple[KnownConnector, ConnectorFacts]:
@@ -91,3 +91,9 @@ def _aliases(
     for alias in dict.fromkeys(one.strip() for one in config.get(what, "").split(",")):
         if alias:
             yield alias, used(config.get(f"{what}.{alias}.type", "").strip() or _UNKNOWN)
+
+
+def _lags(status: JobStatus) -> tuple[PartitionLag, ...]:
+    """None of a job that had nothing left when it ended: records may have come since, and nobody looks."""
+    has_ended = status.state is not State.RUNNING
+    return () if has_ended and status.progress.lag == 0 else status.progress.partitions
