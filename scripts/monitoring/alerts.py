@@ -28,7 +28,7 @@ class Alert:
         return self.name.lower().replace(" ", "-")
 
 
-STRIMZI: Final = (
+PODS: Final = (
     Alert(
         "ConnectContainersDown",
         'absent(container_last_seen{container=~".+-connect",pod=~".+-connect-.+"})',
@@ -39,6 +39,10 @@ STRIMZI: Final = (
         "Strimzi's own rule; it needs cAdvisor's metrics and pods whose names end as Strimzi's do. "
         "`kubectl describe pod` says why the pods do not run.",
     ),
+)
+"""Of no use outside of Kubernetes: what is absent there would fire for ever."""
+
+STRIMZI: Final = (
     Alert(
         "ConnectFailedConnector",
         'sum(kafka_connect_connector_status{status="failed"}) by (namespace, pod) > 0',
@@ -271,7 +275,9 @@ WORKERS: Final = (
     ),
 )
 
+POD_GROUP: Final = "strimzi-pods"
 GROUPS: Final = {
+    POD_GROUP: PODS,
     "strimzi-connect": STRIMZI,
     "confluent-connect": CONFLUENT,
     "icestream-connectors": JOBS,

@@ -7,14 +7,19 @@ from typing import Any, Final
 
 import yaml
 
-from scripts.monitoring.alerts import GROUPS, Alert
+from scripts.monitoring.alerts import GROUPS, POD_GROUP, Alert
 
 RUNBOOKS: Final = "docs/observability.md"
 _HEAD: Final = "# Written by `make monitoring` from scripts/monitoring/alerts.py: change it there.\n"
 
 
 def rules_file() -> str:
-    return _HEAD + _yaml({"groups": _groups()})
+    return _HEAD + _yaml({"groups": [group for group in _groups() if group["name"] != POD_GROUP]})
+
+
+def pod_rules_file() -> str:
+    """For a Prometheus that sees cAdvisor's metrics of Strimzi's pods."""
+    return _HEAD + _yaml({"groups": [group for group in _groups() if group["name"] == POD_GROUP]})
 
 
 def rule_resource() -> str:

@@ -11,12 +11,13 @@ from typing import Any
 import pytest
 import yaml
 
-from scripts.monitoring.alerts import ALERTS, COMMIT_INTERVAL
-from scripts.monitoring.rules import rule_resource, rules_file, runbooks
+from scripts.monitoring.alerts import ALERTS, COMMIT_INTERVAL, PODS
+from scripts.monitoring.rules import pod_rules_file, rule_resource, rules_file, runbooks
 from tests.monitoring.alert_cases import CASES, Series
 
 TOP = Path(__file__).parents[2]
 RULES = TOP / "monitoring" / "rules.yaml"
+POD_RULES = TOP / "monitoring" / "rules-pods.yaml"
 needs_promtool = pytest.mark.skipif(
     shutil.which("promtool") is None, reason="needs promtool; on Debian: apt-get install prometheus"
 )
@@ -32,13 +33,27 @@ def test_the_files_are_written_from_the_list() -> None:
     assert RULES.read_text() == rules_file(), "run: make monitoring"
     resource = (TOP / "monitoring" / "prometheus-rule.yaml").read_text()
     assert resource == rule_resource(), "run: make monitoring"
-    assert yaml.safe_load(resource)["spec"] == yaml.safe_load(rules_file())
+    assert POD_RULES.read_text() == pod_rules_file(), "run: make monitoring"
+    assert yaml.safe_load(resource)["spec"]["groups"] == shipped_groups()
+
+
+def shipped_groups() -> list[dict[str, Any]]:
+    return [group for file in (POD_RULES, RULES) for group in yaml.safe_load(file.read_text())["groups"]]
+
+
+def test_a_worker_outside_of_kubernetes_has_no_alert_on_what_only_pods_have() -> None:
+    """`absent(container_last_seen…)` fired for good where there is no cAdvisor."""
+    rules = yaml.safe_load(RULES.read_text())["groups"]
+    assert not [one["alert"] for group in rules for one in group["rules"] if "container_" in one["expr"]]
+    for name, files in (("icestream", 1), ("confluent", 1), ("strimzi", 2)):
+        config = yaml.safe_load((TOP / "monitoring" / "prometheus" / f"{name}.yaml").read_text())
+        assert len(config["rule_files"]) == files
 
 
 def test_every_alert_has_a_runbook_that_is_there() -> None:
     page = (TOP / "docs" / "observability.md").read_text()
     assert runbooks() in page, "run: make monitoring"
-    for group in yaml.safe_load(rules_file())["groups"]:
+    for group in shipped_groups():
         for rule in group["rules"]:
             assert f"\n#### {rule['alert']}\n" in page
             assert set(rule["annotations"]) == {"summary", "description", "action", "runbook"}
@@ -57,13 +72,14 @@ def test_alerts_ask_for_metrics_that_we_have() -> None:
 
 @needs_promtool
 def test_prometheus_takes_the_rules() -> None:
-    assert f"SUCCESS: {len(ALERTS)} rules found" in promtool("check", "rules", str(RULES))
+    assert f"SUCCESS: {len(ALERTS) - len(PODS)} rules found" in promtool("check", "rules", str(RULES))
+    assert f"SUCCESS: {len(PODS)} rules found" in promtool("check", "rules", str(POD_RULES))
 
 
 @needs_promtool
 def test_every_alert_fires_when_it_should_and_only_then(tmp_path: Path) -> None:
     assert set(CASES) == {alert.name for alert in ALERTS}
-    rules = [rule for group in yaml.safe_load(RULES.read_text())["groups"] for rule in group["rules"]]
+    rules = [rule for group in shipped_groups() for rule in group["rules"]]
     # A file for each: promtool evaluates every rule of a file at every minute of every test.
     promtool("test", "rules", *(str(written_test(tmp_path, at, rule)) for at, rule in enumerate(rules)))
 
