@@ -99,3 +99,8 @@ def test_nothing_is_cut_off_in_a_narrow_window(busy: World, pages: Pages, width:
         if page.evaluate("document.documentElement.scrollWidth > innerWidth + 1"):
             too_wide.append(address)
     assert too_wide == []
+
+
+def test_the_tab_that_is_shown_is_in_sight_in_a_narrow_window(busy: World, pages: Pages) -> None:
+    page = pages.open(f"{busy.url}{CONNECTOR}/events", viewport={"width": 360, "height": 800})
+    expect(page.locator(".tabs [aria-current]", has_text="Events")).to_be_in_viewport(ratio=0.9)

@@ -1,5 +1,5 @@
 /** One connector: what it is, what it does now, and a tab for each thing to know about it. */
-import { html, useEffect } from "../dom.js";
+import { html, useEffect, useRef } from "../dom.js";
 import { factsOf } from "../facts.js";
 import { count, of, shortClass, span, visible, visibleLine } from "../format.js";
 import { useAnswer } from "../load.js";
@@ -37,10 +37,17 @@ export function Connector() {
   return html`
     <${Heading} name=${name} facts=${facts} />
     <${Trouble} facts=${facts} error=${error} />
-    <div class="tabline"><nav class="tabs" aria-label="About this connector">
-      ${TABS.map((one) => html`<a key=${one} href=${href("connector", { name, tab: one })} aria-current=${tab === one ? "page" : undefined}>${TITLES[one]}${one === "letters" && facts.books.rejected > 0 && ` (${count(facts.books.rejected)})`}</a>`)}</nav>
+    <div class="tabline"><${Tabs} name=${name} tab=${tab} rejected=${facts.books.rejected} />
       ${tab === "overview" && html`<${Range} since=${facts.since} />`}</div>
     <${Page} key=${tab} connector=${name} detail=${data} facts=${facts} again=${again} />`;
+}
+
+/** In a narrow window the tabs scroll: the one that is shown is brought into sight. */
+function Tabs({ name, tab, rejected }) {
+  const frame = useRef(null);
+  useEffect(() => frame.current?.querySelector("[aria-current]")?.scrollIntoView({ block: "nearest", inline: "nearest" }), [tab]);
+  return html`<nav class="tabs" aria-label="About this connector" ref=${frame}>
+    ${TABS.map((one) => html`<a key=${one} href=${href("connector", { name, tab: one })} aria-current=${tab === one ? "page" : undefined}>${TITLES[one]}${one === "letters" && rejected > 0 && ` (${count(rejected)})`}</a>`)}</nav>`;
 }
 
 function Missing({ name, error, again }) {
