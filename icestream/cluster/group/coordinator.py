@@ -381,12 +381,15 @@ class Coordinator:
 
     def _give_up(self) -> None:
         """Kafka has not heard of us for a session: others run our connectors by now, or soon."""
-        assert self._jobs is not None
+        assert self._jobs is not None and self._member is not None
         if self._assignment is NOTHING:
             return
         mine = len(self._assignment.mine)
         _LOG.warning("cut off from Kafka: %d connector(s) stop here, other workers take them", mine)
         self._forget_assignment()
+        # If it was Kafka that hung, it takes the next heartbeat for that of a member that was never away, and
+        # asks nobody to join again: this worker would have no connectors for ever.
+        self._member.rejoin()
 
     def _complain(self, message: str) -> None:
         """Once per reason: it comes back at every turn."""
