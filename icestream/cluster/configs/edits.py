@@ -67,13 +67,17 @@ def hidden_report(report: ConfigReport, config: Config) -> HiddenReport:
             one,
             # Of a secret, Kafka Connect's report has a mask even for a placeholder.
             value=shown.get(one.name, one.value) if one.name in secrets else _masked(one.value),
-            errors=tuple(discreet(error, quoted) for error in one.errors),
+            errors=tuple(shown_value(discreet(error, quoted)) for error in one.errors),
         )
         for one in report.settings
     )
     known = {one.name for one in settings}
     return HiddenReport(
-        replace(report, settings=settings, warnings=tuple(discreet(one, quoted) for one in report.warnings)),
+        replace(
+            report,
+            settings=settings,
+            warnings=tuple(shown_value(discreet(one, quoted)) for one in report.warnings),
+        ),
         secrets,
         {key: value for key, value in shown.items() if key not in known},
     )

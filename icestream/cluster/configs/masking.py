@@ -29,12 +29,14 @@ _PATTERNS: Final = (
     # user:password@ of a URL, whatever the password has in it; host:port is no login.
     re.compile(
         r"""(://[^/\s:@?#"']*:)(?!\d{1,5}(?:[/?#\s"',;]|$))"""
-        r"""((?:\$\{[^}\s]{0,300}\}|\$(?!\{)|[^\s"'@$]){0,300})(?=@)"""
+        r"""((?:\$\{[^}\s]{0,300}\}|\$(?!\{)|[^\s"'@$]){0,300}+)(?=@)"""
     ),
     # A token in place of the user; other schemes have names of buckets and containers there.
     re.compile(r"""(\bhttps?://)([^/\s:@?#"']+)(?=@)""", re.IGNORECASE),
     re.compile(
-        rf"""((?:^|[?&;,\s{{(])[\w.\-]*(?:{_NAMES})[\w.\-]*[ \t]*=[ \t]*)("[^"]*"|'[^']*'|[^&;,\s]+)""",
+        # Each word is looked at once, however long it is: a value of a megabyte must not hold up the worker.
+        rf"""((?:^|[?&;,\s{{(])(?=[\w.\-]*?(?:{_NAMES}))[\w.\-]++[ \t]*+=[ \t]*)("""
+        r""""[^"]*"|'[^']*'|[^&;,\s]+)""",
         re.IGNORECASE,
     ),
     re.compile(

@@ -88,6 +88,9 @@ class DeadLetterFilter:
     until: datetime | None = None
     group: str | None = None
     """The id of a kind of dead letters, as `letters.kinds` tells them apart."""
+    reads_values: bool = True
+    """False: `reason` is looked for only where it tells no values of the record, for those who may not see
+    them: whoever may ask whether a text is there can find it out letter by letter."""
 
     def takes(self, letter: DeadLetter) -> bool:
         """What a dead letter does not tell is not what was asked for."""
@@ -97,11 +100,14 @@ class DeadLetterFilter:
             and (self.partition is None or (origin is not None and origin.number == self.partition))
             and (not self.offsets or letter.origin_offset in self.offsets)
             and (self.stage is None or context.get("stage") == self.stage)
-            and (self.reason is None or self.reason.lower() in context.get("exception.message", "").lower())
+            and (self.reason is None or self.reason.lower() in self._reason_of(context).lower())
             and (self.since is None or (letter.time is not None and letter.time >= self.since))
             and (self.until is None or (letter.time is not None and letter.time < self.until))
             and (self.group is None or kind_of(context).id == self.group)
         )
+
+    def _reason_of(self, context: Mapping[str, str]) -> str:
+        return context.get("exception.message", "") if self.reads_values else kind_of(context).reason
 
 
 class DeadLetterReader:

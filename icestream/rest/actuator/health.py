@@ -7,6 +7,7 @@ neither.
 
 from __future__ import annotations
 
+import contextlib
 import shutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -14,7 +15,9 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any, Final
 
+from icestream.api.errors import NotFoundError
 from icestream.cluster.liveness import Checked
+from icestream.cluster.configs.masking import Masks
 from icestream.cluster.service import ConnectorService
 
 _DISK_THRESHOLD: Final = 10 * 2**20
@@ -128,7 +131,9 @@ class WorkerHealth:
             circuit = job.status.progress.circuit or {}
             name = str(circuit.get("destination") or "")
             if name:
-                found[name] = _destination(circuit)
+                # Deleted meanwhile, it is not told of.
+                with contextlib.suppress(NotFoundError):
+                    found[name] = _destination(circuit, self.service.masks(job.name))
         return Health(components=found) if found else Health(Status.UP, {"message": "no connector has one"})
 
 
@@ -136,9 +141,11 @@ def _state(checked: Checked, otherwise: Status) -> Health:
     return Health(Status.UP if checked.is_well else otherwise, {"message": checked.message})
 
 
-def _destination(circuit: Mapping[str, Any]) -> Health:
+def _destination(circuit: Mapping[str, Any], masks: Masks) -> Health:
     state = str(circuit.get("state", ""))
     told = {key: circuit[key] for key in ("state", "since", "until", "reason") if circuit.get(key)}
+    if "reason" in told:
+        told["reason"] = masks.text(str(told["reason"]))
     return Health(Status.UP if state == "closed" else Status.DOWN, told)
 
 

@@ -8,8 +8,9 @@ from __future__ import annotations
 from typing import Any, Final
 
 from icestream.api.errors import ConfigChanged, ConfigError, Problem
-from icestream.cluster.configs.edits import HiddenReport, edited, refuse_masks
-from icestream.cluster.configs.masking import hidden_config
+from icestream.cluster.configs.edits import Changes, HiddenReport, edited, refuse_masks
+from icestream.cluster.configs.masking import hidden_config, masks_of
+from icestream.cluster.configs.reports import settings_of
 from icestream.cluster.service import ConnectorService
 from icestream.cluster.settings.console_settings import Level
 from icestream.cluster.stores.connector_store import target_from
@@ -33,7 +34,7 @@ def validate(console: Console, asked: Asked) -> Answer:
     try:
         found = console.service.validate_edited(changes, asked.optional("connector") or None, deep=deep)
     except ConfigError as refused:
-        return _refused(refused)
+        return _refused(refused, changes)
     return Answer(body={**_report(found), "deep": deep})
 
 
@@ -54,7 +55,7 @@ def create(console: Console, asked: Asked) -> Answer:
         refuse_masks(config)
         console.service.create(name, config, target)
     except ConfigError as refused:
-        return _refused(refused)
+        return _refused(refused, config)
     return Answer(201, _editable(console.service, name))
 
 
@@ -65,15 +66,16 @@ def change_config(console: Console, asked: Asked) -> Answer:
     if not version:
         raise BadRequest("The request has no If-Match; send the version that the changes were made to")
     service = console.service
+    stored = service.config(name)
     try:
-        edited(service.config(name), changes)
+        edited(stored, changes)
         service.patch_config(name, changes, version)
     except ConfigChanged as conflict:
         # The page knows what it began with, and what was typed.
         now = _editable(service, name)
         return Answer(409, {**error_body(409, str(conflict)), "conflict": True, "now": now})
     except ConfigError as refused:
-        return _refused(refused)
+        return _refused(refused, {**stored, **changes})
     return Answer(body=_editable(service, name))
 
 
@@ -100,12 +102,15 @@ def _report(found: HiddenReport) -> dict[str, Any]:
     }
 
 
-def _refused(refused: ConfigError) -> Answer:
-    """Kafka Connect's answer is one text; here each message is also with its key."""
+def _refused(refused: ConfigError, changes: Changes) -> Answer:
+    """Kafka Connect's answer is one text; here each message is also with its key. Messages quote values."""
+    config = {key: value for key, value in changes.items() if value is not None}
+    masks = masks_of(config, settings_of(config))
+    problems = tuple(Problem(one.key, masks.text(one.message)) for one in refused.problems)
     errors: dict[str, list[str]] = {}
-    for problem in refused.problems:
+    for problem in problems:
         errors.setdefault(problem.key, []).append(problem.message)
-    message = f"The config has {len(refused.problems)} error(s): {_told(refused.problems)}"
+    message = f"The config has {len(problems)} error(s): {_told(problems)}"
     return Answer(400, {**error_body(400, message), "errors": errors})
 
 

@@ -77,7 +77,7 @@ def read_connector(console: Console, asked: Asked) -> Answer:
             },
             "trace": trace,
             "trace_at_ms": _failed_at(console, name) if status.state is State.FAILED else None,
-            "restart": _restart_note(status.trace),
+            "restart": _restart_note(trace),
             "progress": progress_json(progress, masks),
             "partitions": [partition_json(one) for one in progress.partitions],
             "warnings": [masks.text(warning) for warning in progress.warnings],

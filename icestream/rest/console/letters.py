@@ -11,9 +11,11 @@ import base64
 import binascii
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, Final, TypeVar
 
 from icestream.api.errors import PreconditionError
+from icestream.cluster.configs.masking import Masks
 from icestream.cluster.settings.console_settings import Level
 from icestream.jobs.letters.desk import LetterGroup, LetterPage, ReplayProgress
 from icestream.jobs.letters.kinds import kind_of
@@ -39,7 +41,7 @@ _QUOTING: Final = ("exception.message", "exception.stacktrace")
 
 
 def read_groups(console: Console, asked: Asked) -> Answer:
-    page = _page(console, asked, filter_from(asked.optional("where") or ""))
+    page = _page(console, asked, _wanted(console, asked, asked.optional("where") or ""))
     groups = page.groups()
     shown = groups[:_MOST_GROUPS]
     body = {**_about(page), "groups": [_group(one) for one in shown], "more_groups": len(groups) - len(shown)}
@@ -47,7 +49,7 @@ def read_groups(console: Console, asked: Asked) -> Answer:
 
 
 def read_records(console: Console, asked: Asked) -> Answer:
-    wanted = filter_from(asked.optional("where") or "", asked.optional("group") or None)
+    wanted = _wanted(console, asked, asked.optional("where") or "", asked.optional("group") or None)
     page = _page(console, asked, wanted)
     from_, shows = asked.number("from", 0, most=10**6), _shows_payloads(console, asked)
     rows = [_row(letter, replayed, shows) for letter, replayed in page.letters[from_ : from_ + _MOST_ROWS]]
@@ -78,13 +80,14 @@ def replay(console: Console, asked: Asked) -> Answer:
     unknown = [key for key in document if key not in known]
     if unknown:
         raise BadRequest(f"'{unknown[0]}' is no part of a replay, which has {', '.join(known)}")
-    wanted = filter_from(_text(document, "where"), _text(document, "group") or None)
+    wanted = _wanted(console, asked, _text(document, "where"), _text(document, "group") or None)
     request = Request(
         wanted, None, _text(document, "to_topic").strip() or None, _flag(document, "skip_unsendable")
     )
     inspection = console.service.inspection
     if not _flag(document, "dry_run", default=True):
-        return Answer(202, _progress(_refusing(lambda: inspection.replay(asked.connector, request))))
+        begun = _refusing(lambda: inspection.replay(asked.connector, request))
+        return Answer(202, _progress(begun, _masks(console, asked)))
     plan = inspection.replay_plan(asked.connector, request)
     return Answer(
         body={
@@ -93,31 +96,41 @@ def replay(console: Console, asked: Asked) -> Answer:
             "without_origin": plan.found.without_origin,
             "without_value": plan.found.without_value,
             "topics": list(plan.topics),
-            "problem": plan.problem,
+            "problem": plan.problem and _masks(console, asked).text(plan.problem),
         }
     )
 
 
 def read_replay(console: Console, asked: Asked) -> Answer:
     progress = console.service.inspection.replay_progress(asked.connector)
-    return Answer(body={"replay": None if progress is None else _progress(progress)})
+    masks = _masks(console, asked)
+    return Answer(body={"replay": None if progress is None else _progress(progress, masks)})
 
 
 def verify(console: Console, asked: Asked) -> Answer:
     """The verdict on each target."""
     deep = asked.flag("deep")
     found = _refusing(lambda: console.service.inspection.verify(asked.connector, deep=deep))
+    masks = _masks(console, asked)
     targets = [
         {
             "target": one.target,
-            "line": one.line,
+            "line": masks.text(one.line),
             "holds": one.holds,
-            "problems": list(one.problems),
-            "unknown": list(one.unknown),
+            "problems": [masks.text(problem) for problem in one.problems],
+            "unknown": [masks.text(what) for what in one.unknown],
         }
         for one in found
     ]
     return Answer(body={"targets": targets, "holds": all(one.holds for one in found), "deep": deep})
+
+
+def _masks(console: Console, asked: Asked) -> Masks:
+    return console.service.masks(asked.connector)
+
+
+def _wanted(console: Console, asked: Asked, where: str, group: str | None = None) -> DeadLetterFilter:
+    return replace(filter_from(where, group), reads_values=_shows_payloads(console, asked))
 
 
 def _page(console: Console, asked: Asked, wanted: DeadLetterFilter) -> LetterPage:
@@ -215,12 +228,12 @@ def _dump(content: bytes) -> str:
     return "\n".join(lines)
 
 
-def _progress(progress: ReplayProgress) -> dict[str, Any]:
+def _progress(progress: ReplayProgress, masks: Masks) -> dict[str, Any]:
     return {
         "total": progress.total,
         "sent": progress.sent,
         "is_over": progress.is_over,
-        "problem": progress.problem,
+        "problem": progress.problem and masks.text(progress.problem),
     }
 
 

@@ -3,7 +3,7 @@ commits, are strings. Shapes: docs/console-api.md."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from typing import Any
 
@@ -20,7 +20,18 @@ def progress_json(progress: Progress, masks: Masks) -> Json:
     del shape["partitions"]
     shape["warnings"] = [masks.text(warning) for warning in progress.warnings]
     shape["waits_for"] = masks.text(progress.waits_for)
+    shape["circuit"] = _masked(progress.circuit, masks)
+    shape["maintenance"] = [_masked(run, masks) for run in progress.maintenance]
     return shape
+
+
+def _masked(told: Any, masks: Masks) -> Any:
+    """Whatever texts are in it, without secrets: reasons quote what others answered."""
+    if isinstance(told, str):
+        return masks.text(told)
+    if isinstance(told, Mapping):
+        return {key: _masked(value, masks) for key, value in told.items()}
+    return [_masked(value, masks) for value in told] if isinstance(told, list | tuple) else told
 
 
 def partition_json(one: PartitionLag) -> Json:

@@ -16,7 +16,8 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Match
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from icestream.api.errors import NotLeader
+from icestream.api.errors import NotFoundError, NotLeader
+from icestream.cluster.configs.masking import Masks
 from icestream.cluster.service import ConnectorService
 from icestream.cluster.settings.console_settings import Level
 from icestream.cluster.settings.rest_settings import RestConfig
@@ -228,7 +229,16 @@ class Site:
             leader = peers.console_of(elsewhere.url)
             return peers.relayed(original, leader, asked.hops, "The group is led by")
         except Exception as error:  # the console's edge
-            return Answer(*error_from(error, original.raw_path))
+            code, body = error_from(error, original.raw_path)
+            # What others answered may quote the config.
+            return Answer(code, {**body, "message": self._masks(asked).text(str(body["message"]))})
+
+    def _masks(self, asked: Asked) -> Masks:
+        names = asked.query.get("connector", [])
+        try:
+            return self._service.masks(names[0]) if names else Masks()
+        except NotFoundError:
+            return Masks()
 
     def _limiter(self, route: Route, verb: str) -> anyio.CapacityLimiter:
         """Threads of their own: none starves the others, and the console never starves REST."""

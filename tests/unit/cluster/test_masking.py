@@ -158,3 +158,11 @@ def test_masks_of_masks_are_the_same() -> None:
 def test_hostile_values_take_no_minutes(unit: str) -> None:
     # Quadratic ones take many minutes, and the limit of each test ends them.
     assert shown_value(unit * (50_000 // len(unit))) is not None
+
+
+@pytest.mark.parametrize("unit", ["token", "password", "access_key", "secret.", "pwd-"])
+def test_a_long_word_is_looked_at_once(unit: str) -> None:
+    # A config may have a megabyte; quadratic, that held up the whole worker for half an hour.
+    text = unit * (2**20 // len(unit))
+    assert shown_value(text) == text
+    assert shown_value(f"{text}={SECRET}") == f"{text}={MASK}"

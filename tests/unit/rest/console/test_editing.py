@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import dataclasses
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -10,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from icestream.api.errors import PreconditionError
+from icestream.api.errors import IcestreamError, PreconditionError
 from icestream.api.offset_admin import OffsetEntry, PartitionPosition
 from icestream.api.offsets import Partition
 from icestream.cluster.inspection import Inspection
@@ -81,6 +82,21 @@ def test_errors_of_a_save_are_at_their_keys(world: World) -> None:
     answer = changed(world, {"tasks.max": "none"}, world.service.config_version("sink"))
     assert answer.status_code == 400
     assert "Not a number" in answer.json()["errors"]["tasks.max"][0]
+
+
+def test_errors_do_not_quote_secrets(world: World) -> None:
+    world.create("sink")
+    wrong = {"errors.tolerance": "http://bob:hunter22@h", "tasks.max": f"x {SECRET}"}
+    version = world.service.config_version("sink")
+    new = {**CONFIG, **wrong}
+    for answer in (
+        changed(world, {**wrong}, version),
+        world.ask("POST", "validate", params={"connector": "sink"}, json=wrong),
+        world.ask("POST", "validate", json=new),
+        world.ask("POST", "create", json={"name": "other", "config": new}),
+    ):
+        assert "Invalid value" in answer.text
+        assert SECRET not in answer.text and "hunter22" not in answer.text
 
 
 def test_validate_merges_changes_with_what_is_stored_and_hides_it(world: World) -> None:
@@ -246,6 +262,38 @@ def test_payloads_are_hidden_where_they_are_switched_off_and_from_who_may_only_l
                 assert answer.status_code == 200
                 assert "the payload" not in answer.text
                 assert base64.b64encode(b"the payload").decode() not in answer.text
+
+
+def test_who_may_see_no_payloads_cannot_ask_for_them_either(world: World, desk: FakeDesk) -> None:
+    desk.letters = [letter(0, b"the payload", "value 'the payload' of 'amount' does not fit int")]
+    for settings in ({"icestream_console_payloads": "false"}, {"icestream_console": "view"}):
+        server: Any = world.serve(**settings)
+        for path in ("letters", "letters/records"):
+            found = [
+                ask(world, "GET", path, server=server, where=f"reason='{part}'").json()
+                for part in ("the pay", "does not fit")
+            ]
+            told = [len(one.get("groups", one.get("records"))) for one in found]
+            assert told == [0, 1]
+    silent: Any = world.serve(icestream_console_payloads="false")
+    counted = ask(world, "POST", "letters/replay", {"where": "reason='the pay'"}, server=silent).json()
+    assert counted["count"] == 0
+    assert ask(world, "POST", "letters/replay", {"where": "reason='the pay'"}).json()["count"] == 1
+
+
+def test_what_a_check_says_and_why_it_cannot_is_told_without_secrets(world: World, desk: FakeDesk) -> None:
+    def audit(name: str, config: Any, deep: bool) -> list[TargetVerdict]:
+        if deep:
+            raise IcestreamError(f"login with {SECRET} at http://bob:hunter22@cat refused")
+        return [TargetVerdict("db.t", f"{SECRET} line", [f"{SECRET} problem"], [f"{SECRET} unknown"])]
+
+    world.service.inspection = dataclasses.replace(world.service.inspection, audit=audit)
+    desk.problem = f"login with {SECRET} refused"
+    for deep in ("true", "false"):
+        answer = ask(world, "POST", "verify", deep=deep)
+        assert "[hidden]" in answer.text
+        assert SECRET not in answer.text and "hunter22" not in answer.text
+    assert ask(world, "POST", "letters/replay", {}).json()["problem"] == "login with [hidden] refused"
 
 
 def test_a_replay_is_counted_first_and_only_then_sent(world: World, desk: FakeDesk) -> None:

@@ -8,7 +8,9 @@ import pytest
 
 from icestream.api.history import BatchRecord, Event, Outcome, PartitionLag, TargetCommit
 from icestream.api.status import Progress
+from icestream.cluster.configs.masking import masks_of
 from icestream.rest.console.overview import COLUMNS
+from icestream.rest.console.shapes import progress_json
 
 from .conftest import CONFIG, World
 
@@ -121,6 +123,14 @@ def test_a_trace_is_shown_with_its_note_and_without_secrets(world: World) -> Non
     assert "login with [hidden] refused" in found["trace"]
     assert found["trace_at_ms"] is not None
     assert (found["health"], found["state"]) == ("failed", "FAILED")
+
+
+def test_what_holds_a_connector_up_is_told_without_secrets() -> None:
+    circuit = {"destination": "db", "state": "open", "failures": 3, "reason": f"login with {SECRET} refused"}
+    run = {"target": "t", "problems": [f"http://bob:hunter22@cat says {SECRET}"]}
+    told = progress_json(Progress(circuit=circuit, maintenance=(run,)), masks_of(CONFIG))
+    assert told["circuit"] == {**circuit, "reason": "login with [hidden] refused"}
+    assert told["maintenance"] == [{"target": "t", "problems": ["http://bob:[hidden]@cat says [hidden]"]}]
 
 
 def test_batches_newest_first_with_the_one_under_way(world: World) -> None:
