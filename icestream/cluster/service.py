@@ -34,7 +34,7 @@ from icestream.cluster.configs.edits import (
     hidden_report,
     report_of_unknown_class,
 )
-from icestream.cluster.configs.masking import Masks, masks_of
+from icestream.cluster.configs.masking import Masks, masked_config, masks_of
 from icestream.cluster.configs.properties import ConnectorFile
 from icestream.cluster.configs.reports import definition_of, report_from, settings_of
 from icestream.cluster.configs.validation import Probing, Validation, Validator
@@ -61,7 +61,7 @@ from icestream.cluster.views import (
     TaskConfig,
     TaskStatus,
 )
-from icestream.logs import LoggerLevel, for_connector, masked
+from icestream.logs import LoggerLevel, for_connector
 
 if TYPE_CHECKING:
     from icestream.jobs.letters.desk import LetterDesk, ReplayProgress
@@ -543,7 +543,7 @@ class ConnectorService:
         )
 
     def _put(self, name: str, validation: Validation, target: TargetState) -> ConnectorInfo:
-        self._log(name).info("config %s", masked(validation.config))
+        self._log(name).info("config %s", masked_config(validation.config, settings_of(validation.config)))
         old = self._store.load().get(name)
         stored = StoredConnector(validation.config, target, old.restarts if old else 0)
         self._asked[name] = ACTING_USER.get()

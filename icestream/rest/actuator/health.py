@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from icestream.api.errors import NotFoundError
-from icestream.cluster.liveness import Checked
 from icestream.cluster.configs.masking import Masks
+from icestream.cluster.liveness import Checked
 from icestream.cluster.service import ConnectorService
 
 _DISK_THRESHOLD: Final = 10 * 2**20

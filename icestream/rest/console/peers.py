@@ -15,8 +15,9 @@ from urllib.parse import urlencode, urlsplit
 import httpx
 
 from icestream.cluster.group.membership import Membership, Peer
+from icestream.cluster.settings.console_settings import LEVELS, Level
 from icestream.rest.console.access import HEADER
-from icestream.rest.console.exchange import API
+from icestream.rest.console.exchange import API, Asked
 from icestream.rest.console.overview import COLUMNS, OtherRow
 from icestream.rest.errors import error_body
 from icestream.rest.exchange import Answer
@@ -24,6 +25,8 @@ from icestream.rest.forward import Clients, Original, plain_client
 
 _LOG = logging.getLogger(__name__)
 HOPS: Final = "x-icestream-hops"
+LEVEL: Final = "x-icestream-level"
+"""What the worker lets people do that passes a request on: the one that answers allows no more."""
 MOST_HOPS: Final = 2
 _OLD_MS: Final = 2_000
 _ASK_S: Final = 2.0
@@ -53,6 +56,14 @@ def hops_of(headers: Mapping[str, str]) -> int | None:
     return int(text) if text in [str(hop) for hop in range(1, MOST_HOPS + 1)] else None
 
 
+def level_of(headers: Mapping[str, str], own: Level) -> Level | None:
+    """What a request may do here; None: no worker says it so."""
+    word = headers.get(LEVEL)
+    if word is None:
+        return own
+    return min(own, Level.of(word)) if word in LEVELS else None
+
+
 class Peers:
     """Of one worker."""
 
@@ -78,16 +89,17 @@ class Peers:
         peer = next((peer for peer in self._membership.peers if peer.url == url), None)
         return url if peer is None else peer.console
 
-    def relayed(self, original: Original, url: str, hops: int, whose: str) -> Answer:
+    def relayed(self, original: Original, url: str, asked: Asked, whose: str) -> Answer:
         """The answer of another worker to the same request, or why there is none."""
         if not url:
             return _error(503, f"{whose} a worker without a console; ask that one's REST API")
-        if hops >= MOST_HOPS or not _is_plain(url):
+        if asked.hops >= MOST_HOPS or not _is_plain(url):
             return _error(
                 409, "The workers are sharing out their connectors, and nobody has this one; ask again"
             )
         query = [(name, value) for name, values in original.query.items() for value in values]
         headers = {name: original.headers[name] for name in _PASSED_ON if name in original.headers}
+        level = asked.level.name.lower()
         try:
             with self._clients() as client:
                 response = client.request(
@@ -95,7 +107,7 @@ class Peers:
                     # Not as one text: however a path is spelt, it never names another host.
                     httpx.URL(url).copy_with(raw_path=f"{original.raw_path}?{urlencode(query)}".encode()),
                     content=original.body,
-                    headers={**headers, HEADER: "1", HOPS: str(hops + 1)},
+                    headers={**headers, HEADER: "1", HOPS: str(asked.hops + 1), LEVEL: level},
                     timeout=httpx.Timeout(_RELAY_S, connect=_RELAY_CONNECT_S),
                 )
             return _answer(response, url)

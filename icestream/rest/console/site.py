@@ -27,7 +27,7 @@ from icestream.rest.console.access import api_refusal, level_refusal, own_names_
 from icestream.rest.console.assets import Assets
 from icestream.rest.console.exchange import API, Asked, Console, Route, wall_ms
 from icestream.rest.console.overview import Overview
-from icestream.rest.console.peers import Peers, hops_of
+from icestream.rest.console.peers import Peers, hops_of, level_of
 from icestream.rest.console.routes import TABLE
 from icestream.rest.console.stream import MOST_STREAMS, Streams
 from icestream.rest.errors import error_body, error_from
@@ -164,7 +164,10 @@ class Site:
         return endpoint
 
     async def _respond(self, route: Route, request: Request) -> Response:
-        refusal = level_refusal(route.level, self.console.level)
+        level = level_of(request.headers, self.console.level)
+        if level is None:
+            raise Refused(400, "X-Icestream-Level is sent by workers only", is_typed=True)
+        refusal = level_refusal(route.level, level)
         if refusal is not None:
             raise Refused(403, refusal, is_typed=True)
         hops = hops_of(request.headers)
@@ -183,7 +186,7 @@ class Site:
             body,
             original.base_url,
             self._options.topics,
-            level=self.console.level,
+            level=level,
             user=request.scope.get(USER, ""),
             headers=dict(request.headers),
             hops=hops,
@@ -223,11 +226,11 @@ class Site:
                 # One without a console has nothing to say here; what it has published is known.
                 if owner is not None and owner.console:
                     whose = f"Connector '{asked.connector}' is on"
-                    return peers.relayed(original, owner.console, asked.hops, whose)
+                    return peers.relayed(original, owner.console, asked, whose)
             return route.handler(self.console, asked)
         except NotLeader as elsewhere:
             leader = peers.console_of(elsewhere.url)
-            return peers.relayed(original, leader, asked.hops, "The group is led by")
+            return peers.relayed(original, leader, asked, "The group is led by")
         except Exception as error:  # the console's edge
             code, body = error_from(error, original.raw_path)
             # What others answered may quote the config.

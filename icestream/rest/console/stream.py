@@ -30,6 +30,8 @@ _LOG = logging.getLogger(__name__)
 MOST_STREAMS: Final = 100
 MOST_WAITING: Final = 256
 """Events that a client may be behind."""
+MOST_WAITING_BYTES: Final = 4 * 2**20
+"""And how much they may be: those of a thousand connectors are large, and there may be many such clients."""
 _LOOK_SECONDS: Final = 1.0
 _PEERS_SECONDS: Final = 2.0
 _COMMENT_SECONDS: Final = 15.0
@@ -47,16 +49,20 @@ class _Client:
     """The one whose batches it wants to hear of; empty: none."""
     authorization: str
     waiting: deque[bytes] = field(default_factory=deque)
+    waiting_bytes: int = 0
     has_news: asyncio.Event = field(default_factory=asyncio.Event)
     is_over: asyncio.Event = field(default_factory=asyncio.Event)
     is_cut: bool = False
 
     def put(self, chunk: bytes) -> None:
-        if len(self.waiting) >= MOST_WAITING:
+        # The first may be as large as it is: it is everything.
+        is_much = 0 < self.waiting_bytes > MOST_WAITING_BYTES - len(chunk)
+        if len(self.waiting) >= MOST_WAITING or is_much:
             self.is_cut = True
             self.is_over.set()
             return
         self.waiting.append(chunk)
+        self.waiting_bytes += len(chunk)
         self.has_news.set()
 
 
@@ -301,6 +307,7 @@ class EventStream(Response):
                 # What waits together goes together: events stay in the queue while the client does not read.
                 chunk = b"".join(client.waiting)
                 sent = len(client.waiting)
+                client.waiting_bytes = 0
                 await send({"type": "http.response.body", "body": chunk, "more_body": True})
                 for _ in range(sent):
                     client.waiting.popleft()

@@ -99,6 +99,15 @@ def test_errors_do_not_quote_secrets(world: World) -> None:
         assert SECRET not in answer.text and "hunter22" not in answer.text
 
 
+def test_the_log_tells_no_more_of_a_config_than_the_console(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level("INFO"):
+        world.create("sink", **{"unknown.key": "sqlserver://h;pwd=hunter22;", "other": "https://tok3n@h/"})
+    assert "config {" in caplog.text
+    assert all(secret not in caplog.text for secret in (SECRET, "hunter22", "tok3n"))
+
+
 def test_validate_merges_changes_with_what_is_stored_and_hides_it(world: World) -> None:
     world.create("sink")
     params = {"connector": "sink", "deep": "false"}

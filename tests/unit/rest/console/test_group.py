@@ -218,6 +218,23 @@ def test_the_login_is_passed_on(group: Group, tmp_path: Path) -> None:
     assert refused.status_code == 403 and f"{stranger.url} does not know this login" in refused.text
 
 
+def test_the_worker_that_answers_allows_no_more_than_the_one_that_was_asked(group: Group) -> None:
+    lookout = group.join("a", knows=("a", "b"), **{"icestream.console": "view"})
+    editor = group.join("b", knows=("a", "b"))
+    asked = {"params": {"connector": "b"}}
+    assert editor.ask("GET", "connector", **asked).json()["config"] is not None
+    answer = lookout.ask("GET", "connector", **asked)
+    assert (answer.status_code, answer.json()["worker"]) == (200, editor.url.removeprefix("http://"))
+    assert answer.json()["config"] is None
+    # Whoever sends it from outside gets less, never more.
+    raised = {"headers": {"X-Icestream-Level": "edit"}}
+    assert lookout.ask("GET", "connector", **asked, **raised).json()["config"] is None
+    assert lookout.ask("GET", "config", **asked, **raised).status_code == 403
+    lowered = {"headers": {"X-Icestream-Level": "view"}}
+    assert editor.ask("GET", "config", **asked, **lowered).status_code == 403
+    assert editor.ask("GET", "me", headers={"X-Icestream-Level": "all"}).status_code == 400
+
+
 def test_a_worker_without_a_console_is_not_asked(group: Group) -> None:
     one, other = two(group)
     one.membership.consoles = {other.url: ""}

@@ -196,6 +196,19 @@ def test_who_does_not_read_is_cut_off(world: World, server: RestServer) -> None:
         assert next(events)[1] == "hello"
 
 
+def test_who_is_behind_by_much_is_cut_off_however_few_events_that_are() -> None:
+    client = stream._Client("", "")
+    everything, more = b"x" * (2 * stream.MOST_WAITING_BYTES), b"y" * (stream.MOST_WAITING_BYTES // 4)
+    client.put(everything)
+    assert not client.is_cut and len(client.waiting) == 1
+    client.put(more)
+    assert client.is_cut and len(client.waiting) == 1
+    other = stream._Client("", "")
+    for _ in range(stream.MOST_WAITING):
+        other.put(more)
+    assert other.is_cut and sum(map(len, other.waiting)) <= stream.MOST_WAITING_BYTES
+
+
 def test_silence_is_filled_with_comments(
     world: World, server: RestServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
