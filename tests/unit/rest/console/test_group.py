@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -115,6 +116,11 @@ def two(group: Group, **settings: str) -> tuple[Worker, Worker]:
     one = group.join("a", knows=names, **settings)
     other = group.join("b", knows=names, **settings)
     one.membership.leader_url = other.membership.leader_url = one.url
+    deadline = time.monotonic() + 60
+    # A job is made by a thread of the connector's own.
+    while not (one.managers.made and other.managers.made):
+        assert time.monotonic() < deadline, "the connectors did not start"
+        time.sleep(0.01)
     return one, other
 
 
