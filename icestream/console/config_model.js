@@ -10,7 +10,8 @@ export const MASK = "[hidden]";
 
 /** @param {Config} base @param {Changes} changes @returns {Config} */
 export function merged(base, changes) {
-  const found = { ...base };
+  // Without a prototype: a key may be called __proto__.
+  const found = /** @type {Config} */ (Object.assign(Object.create(null), base));
   for (const [key, value] of Object.entries(changes)) {
     if (value === null) delete found[key];
     else found[key] = value;
@@ -96,7 +97,7 @@ function fromJson(text) {
 
 /** @returns {Config} */
 function strings(found) {
-  const config = /** @type {Config} */ ({});
+  const config = /** @type {Config} */ (Object.create(null));
   for (const [key, value] of Object.entries(found)) {
     if (value !== null && typeof value === "object") throw new Error(`The value of '${key}' is ${Array.isArray(value) ? "a list" : "an object"}: write a text, a number, true or false`);
     if (value !== null) config[key] = String(value);
@@ -110,7 +111,7 @@ const SIGNS = { t: "\t", n: "\n", r: "\r", f: "\f" };
 
 /** @returns {Config} */
 function fromProperties(text) {
-  const config = /** @type {Config} */ ({});
+  const config = /** @type {Config} */ (Object.create(null));
   for (const line of logicalLines(text)) {
     let at = 0;
     while (at < line.length && !/[=:\s]/.test(line[at])) at += line[at] === "\\" ? 2 : 1;

@@ -149,6 +149,21 @@ def test_keys_that_validate_does_not_know_masks_and_placeholders_survive_a_save(
     assert world.service.config("sink") == {**before, "team.of.this": "orders"}
 
 
+def test_keys_that_are_words_of_javascript_are_keys_like_others(world: World, pages: Pages) -> None:
+    words = {"constructor": "a", "toString": "b", "__proto__": "c", "hasOwnProperty": "d"}
+    world.add("sink", words)
+    page = editor(world, pages)
+    shown(page, "constructor")
+    for key, value in words.items():
+        expect(box(page, key)).to_have_value(value)
+    box(page, "__proto__").fill("changed")
+    box(page, "constructor").fill("too")
+    save(page)
+    expect(page.get_by_text("Saved.")).to_be_visible()
+    stored = world.service.config("sink")
+    assert {key: stored[key] for key in words} == {**words, "__proto__": "changed", "constructor": "too"}
+
+
 def test_a_secret_is_replaced_by_typing_it(world: World, pages: Pages) -> None:
     world.add("sink", MORE)
     page = editor(world, pages)

@@ -31,7 +31,7 @@ export function fieldsOf({ report, base, changes, masked, errors = {} }) {
     return {
       key,
       definition: known?.definition ?? null,
-      errors: [...new Set([...(known?.value.errors ?? []), ...(errors[key] ?? [])])],
+      errors: [...new Set([...(known?.value.errors ?? []), ...(Object.hasOwn(errors, key) ? errors[key] : [])])],
       choices: known?.value.recommended_values ?? [],
       value: config[key] ?? undefined,
       isChanged,
