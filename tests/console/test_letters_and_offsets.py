@@ -158,6 +158,17 @@ def test_a_preview_of_offsets_comes_true(worker: RealWorker, job: Job, pages: Pa
     dialog.get_by_role("button", name="Close").last.click()
 
 
+def test_letters_and_offsets_fit_into_a_narrow_window(worker: RealWorker, job: Job, pages: Pages) -> None:
+    """With rows in them: in the tests of all pages these two are empty."""
+    job.produce([b"{ no json", {"id": 1}])
+    eventually(lambda: rejected(worker, job) == 1)
+    for tab, label in (("letters", "Groups of dead letters"), ("offsets", "Offsets by partition")):
+        page = pages.open(f"{worker.url}#/c/{job.name}/{tab}", viewport={"width": 360, "height": 800})
+        expect(page.get_by_label(label).locator("tbody tr").first).to_be_visible()
+        assert page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 1, tab
+        page.close()
+
+
 def test_a_reset_wants_the_name(worker: RealWorker, job: Job, pages: Pages) -> None:
     job.produce([{"id": number} for number in range(4)])
     eventually(lambda: len(ids(job)) == 4)
