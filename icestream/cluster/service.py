@@ -12,8 +12,8 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, fields, replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 from icestream import __version__
 from icestream.api.config import Config
@@ -48,8 +48,8 @@ from icestream.cluster.inspection import Audit, Inspection, TargetCommits
 from icestream.cluster.liveness import Checked, LifeLimits, LiveFacts, ReadyFacts, live, ready
 from icestream.cluster.logger_levels import LoggerLevels
 from icestream.cluster.settings.retry_settings import retry_settings
+from icestream.cluster.statuses import live_status, published_progress, published_status
 from icestream.cluster.stores.connector_store import ConnectorStore, StoredConnector, TargetState, target_from
-from icestream.cluster.stores.internal_records import PublishedStatus
 from icestream.cluster.stores.status_store import MemoryStatusStore, StatusStore
 from icestream.cluster.views import (
     CheckedSetting,
@@ -285,8 +285,8 @@ class ConnectorService:
     def status(self, name: str) -> ConnectorStatus:
         connector = self._find(name, "No status found for connector {}")
         if self._membership.owns(name):
-            return self._live_status(name, connector, self.connectors.job_status(name))
-        return self._published_status(name, connector)
+            return live_status(self.worker_id, name, connector, self.connectors.job_status(name))
+        return published_status(name, connector, self._status_store.statuses(name))
 
     def local_jobs(self) -> list[LocalJob]:
         """The connectors of this worker; one that is about to move is nobody's."""
@@ -306,7 +306,7 @@ class ConnectorService:
         if self._membership.owns(name):
             progress = self.connectors.job_status(name).progress
         else:
-            progress = _published_progress(self._status_store.statuses(name))
+            progress = published_progress(self._status_store.statuses(name))
         return replace(progress, warnings=(*connector.warnings, *progress.warnings))
 
     def connector_health(self, name: str, now_ms: int) -> ConnectorHealth:
@@ -520,28 +520,6 @@ class ConnectorService:
             raise NotFoundError(message.format(name))
         return connector
 
-    def _live_status(self, name: str, connector: KnownConnector, job: JobStatus) -> ConnectorStatus:
-        version = connector.plugin.version if connector.plugin else "unknown"
-        tasks = tuple(
-            TaskStatus(task, job.state, self.worker_id, version, job.trace) for task in connector.task_ids
-        )
-        return ConnectorStatus(name, job.state, self.worker_id, version, tasks, connector.type, job.trace)
-
-    def _published_status(self, name: str, connector: KnownConnector) -> ConnectorStatus:
-        """What the worker that runs it said last."""
-        version = connector.plugin.version if connector.plugin else "unknown"
-        nothing = PublishedStatus(name, None, State.UNASSIGNED, "", 0, version)
-        published = {status.task: status for status in self._status_store.statuses(name)}
-        own = published.get(None, nothing)
-        tasks = tuple(
-            TaskStatus(task, said.state, said.worker_id, said.version or version, said.trace)
-            for task in connector.task_ids
-            for said in [published.get(task, nothing)]
-        )
-        return ConnectorStatus(
-            name, own.state, own.worker_id, own.version or version, tasks, connector.type, own.trace
-        )
-
     def _put(self, name: str, validation: Validation, target: TargetState) -> ConnectorInfo:
         self._log(name).info("config %s", masked_config(validation.config, settings_of(validation.config)))
         old = self._store.load().get(name)
@@ -593,14 +571,3 @@ class ConnectorService:
 
     def _log(self, name: str) -> logging.LoggerAdapter[logging.Logger]:
         return for_connector(_LOG, name)
-
-
-def _published_progress(statuses: Sequence[PublishedStatus]) -> Progress:
-    published = (statuses[0].progress or {}) if statuses else {}
-    # A worker of another version may tell more.
-    said: dict[str, Any] = {
-        one.name: published[one.name] for one in fields(Progress) if one.name in published
-    }
-    for key in ("warnings", "topics", "maintenance"):
-        said[key] = tuple(said.get(key, ()))
-    return Progress(**said)
