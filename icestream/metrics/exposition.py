@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import gzip
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from prometheus_client.exposition import choose_encoder
+from prometheus_client.metrics_core import Metric as Family
 from prometheus_client.registry import Collector, CollectorRegistry
 
 _VERSION: Final = "1.0.0"
@@ -29,10 +30,34 @@ def exposition(
     """Text 0.0.4, or OpenMetrics for who accepts it; `names` are the series to tell, none is all."""
     chosen: Collector = registry.restricted_registry(names) if names else registry
     encode, content_type = choose_encoder(_OPENMETRICS if _takes_openmetrics(accept) else "")
-    body = encode(chosen)
+    try:
+        body = encode(chosen)
+    except UnicodeEncodeError:
+        body = encode(_Encodable(chosen))
     if accepts_gzip(accept_encoding):
         return Exposition(gzip.compress(body, _LITTLE_WORK), content_type, is_gzip=True)
     return Exposition(body, content_type)
+
+
+@dataclass(frozen=True)
+class _Encodable(Collector):
+    """The same with an escape where a label has half a surrogate pair: JSON can name a connector so, and
+    UTF-8 has no form of it. Rare, so that other scrapes do not pay for it. Escapes, unlike one sign for all,
+    keep series apart."""
+
+    collected: Collector
+
+    def collect(self) -> Iterator[Family]:
+        for family in self.collected.collect():
+            family.samples = [
+                sample._replace(labels={name: _encodable(value) for name, value in sample.labels.items()})
+                for sample in family.samples
+            ]
+            yield family
+
+
+def _encodable(text: str) -> str:
+    return text.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
 def _takes_openmetrics(accept: str) -> bool:

@@ -114,6 +114,14 @@ def test_hostile_names_stay_text(name: str) -> None:
     assert list(openmetrics(text_of(busy(name), accept=OPENMETRICS)))
 
 
+@pytest.mark.parametrize("accept", ["", OPENMETRICS])
+def test_half_a_surrogate_pair_in_a_name_fails_no_scrape(accept: str) -> None:
+    text = text_of(busy("a\ud800b"), busy("a\udfffb"), busy("größe 🚀"), accept=accept)
+    read = [line for line in text.splitlines() if line.startswith("icestream_records_read_total")]
+    assert [line.split('"')[1] for line in read] == [r"a\\ud800b", r"a\\udfffb", "größe 🚀"]
+    assert list(openmetrics(text) if accept else text_string_to_metric_families(text))
+
+
 @pytest.mark.parametrize("accept", ["", "text/plain", "*/*", "application/openmetrics-text;version=x.y"])
 def test_whoever_asks_for_nothing_else_gets_the_text_format(accept: str) -> None:
     found = exposition(WorkerCollector(facts_with).registry, accept)
