@@ -25,12 +25,11 @@ _NAMES: Final = (
     r"|sig(?:nature)?|(?:access|api|account|private|shared|encryption|signing|sas)[_.-]?key"
 )
 _WORD: Final = re.compile(r"[A-Za-z_.\-]{1,20}|[0-9]{1,7}")
+_LOGIN: Final = re.compile(r"""://[^/\s:@?#"']*+:(?!\d{1,5}(?:[/?#\s"',;]|$))""")
+"""Up to the password of a URL; host:port is no login."""
+_PASSWORD: Final = re.compile(r"""(?:\$\{[^}\s$]{0,300}\}|[^\s"'@])*+""")
+_PLAIN_PASSWORD: Final = re.compile(r"""[^\s"'@]*+""")
 _PATTERNS: Final = (
-    # user:password@ of a URL, whatever the password has in it; host:port is no login.
-    re.compile(
-        r"""(://[^/\s:@?#"']*:)(?!\d{1,5}(?:[/?#\s"',;]|$))"""
-        r"""((?:\$\{[^}\s]{0,300}\}|\$(?!\{)|[^\s"'@$]){0,300}+)(?=@)"""
-    ),
     # A token in place of the user; other schemes have names of buckets and containers there.
     re.compile(r"""(\bhttps?://)([^/\s:@?#"']+)(?=@)""", re.IGNORECASE),
     re.compile(
@@ -40,7 +39,7 @@ _PATTERNS: Final = (
         re.IGNORECASE,
     ),
     re.compile(
-        rf"""(["'][\w.\-]{{0,100}}(?:{_NAMES})[\w.\-]{{0,100}}["'][ \t]*:[ \t]*)"""
+        rf"""(["'](?=[\w.\-]*?(?:{_NAMES}))[\w.\-]++["'][ \t]*+:[ \t]*+)"""
         r"""("(?:[^"\\]|\\.)*"|[^\s,}"]+)""",
         re.IGNORECASE,
     ),
@@ -105,9 +104,32 @@ def hidden_value(value: str) -> str:
 
 def shown_value(value: str) -> str:
     """The value of any other key: secrets inside of it are hidden."""
+    value = _without_logins(value)
     for pattern in _PATTERNS:
         value = pattern.sub(_hide, value)
     return value if "${" in value else masked_value(value)
+
+
+def _without_logins(text: str, password: re.Pattern[str] = _PASSWORD) -> str:
+    """`user:password@` of URLs, whatever the password has in it.
+
+    Not by one pattern: that looks for the `@` of each beginning anew, and a megabyte of them took seconds.
+    """
+    shown, at = [], 0
+    while begin := _LOGIN.search(text, at):
+        end = password.match(text, begin.end()).end()  # type: ignore[union-attr]
+        secret = text[begin.end() : end]
+        shown.append(text[at : begin.end()])
+        if text[end : end + 1] == "@":
+            is_shown = not secret or secret == MASK or _is_placeholder(secret)
+            shown.append(secret if is_shown else MASK)
+        elif "@" in secret:
+            # It stands inside of `${…}`, and may well be that of another login.
+            shown.append(_without_logins(text[begin.start() : end], _PLAIN_PASSWORD)[len(begin[0]) :])
+        else:
+            shown.append(secret)
+        at = end
+    return "".join(shown) + text[at:]
 
 
 def _hide(match: re.Match[str]) -> str:

@@ -68,6 +68,10 @@ def test_every_password_of_every_connector_is_hidden() -> None:
         f"https://alice:{SECRET}/with/slash@host/path",
         f"https://{SECRET}@github.example/x",
         f"http://:{SECRET}@host",
+        f"http://u:{'x' * 5_000}{SECRET}@host",
+        f"http://u:a${{b{SECRET}@host",
+        f"http://u:${{a://b:{SECRET}@host}}",
+        f"http://a:${{env:X}}@h,http://b:{SECRET}@h",
         f"jdbc:mysql://db/x?user=u&password={SECRET}&ssl=true",
         f"jdbc:sqlserver://db;user=u;Password={SECRET};encrypt=true",
         f"https://acc.blob.example/c?sv=1&sig={SECRET}&se=2",
@@ -158,6 +162,14 @@ def test_masks_of_masks_are_the_same() -> None:
 def test_hostile_values_take_no_minutes(unit: str) -> None:
     # Quadratic ones take many minutes, and the limit of each test ends them.
     assert shown_value(unit * (50_000 // len(unit))) is not None
+
+
+@pytest.mark.parametrize("unit", ["://a:", "://", "://a:$", "://a:${", '"token'])
+def test_a_megabyte_of_beginnings_is_looked_at_once(unit: str) -> None:
+    # While it is looked at, no other thread of the worker runs: that was seconds.
+    many = unit * (2**20 // len(unit))
+    assert shown_value(many) == many
+    assert shown_value(f"{many} http://u:{SECRET}@h").endswith(f" http://u:{MASK}@h")
 
 
 @pytest.mark.parametrize("unit", ["token", "password", "access_key", "secret.", "pwd-"])
