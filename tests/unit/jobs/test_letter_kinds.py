@@ -43,6 +43,23 @@ def test_reasons_about_other_fields_or_types_are_not(one: str, other: str) -> No
     assert blanked(one) != blanked(other)
 
 
+@pytest.mark.parametrize(
+    ("reason", "kept"),
+    [
+        (
+            "the value is not UTF-8: 'utf-8' codec can't decode byte 0xff in position 17: invalid start byte",
+            "the value is not UTF-8: 'utf-8' codec can't decode byte … in position …: invalid start byte",
+        ),
+        ("byte 0 is missing at byte 17", "byte 0 is missing at byte …"),
+        ("value 12 does not fit int32, and not Float64", "value … does not fit int32, and not Float64"),
+        ("order4711 has 5 of ISO-8859-1", "order… has … of ISO-8859-1"),
+        ("it doesn't fit 'amount', and can't be 'total'", "it doesn't fit 'amount', and can't be 'total'"),
+    ],
+)
+def test_words_with_numbers_are_kept(reason: str, kept: str) -> None:
+    assert blanked(reason) == kept
+
+
 def test_a_reason_without_end_is_cut() -> None:
     assert len(blanked("x" * 1_000_000)) == 300
     assert len(blanked("'" * 1_000_001)) <= 300
