@@ -212,4 +212,4 @@ def test_an_error_of_a_job_in_a_process_is_in_the_status_with_its_trace(
     pipeline.produce(range(3), spoil=range(1))
     wait_for(lambda: worker.state(pipeline) == "FAILED" or None, 60, lambda: worker.text)
     trace = worker.get(f"/connectors/{pipeline.name}/status")["connector"]["trace"]
-    assert "RecordRejected" in trace and "sink_manager.py" in trace and "process_manager" not in trace
+    assert "RecordRejected" in trace and "sinks/manager.py" in trace and "process_manager" not in trace
