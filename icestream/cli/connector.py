@@ -337,9 +337,11 @@ def _show_config(found: Mapping[str, str], output: str) -> None:
     if output == "json":
         print_json(found)
         return
-    from icestream.logs import masked
+    from icestream.cluster.configs.masking import masked_config
+    from icestream.cluster.configs.reports import settings_of
 
-    print_lines(table_lines([Column("key"), Column("value")], sorted(masked(found).items())))
+    shown = masked_config(found, settings_of(found))
+    print_lines(table_lines([Column("key"), Column("value")], sorted(shown.items())))
 
 
 def _pairs(settings: Sequence[str]) -> dict[str, str]:

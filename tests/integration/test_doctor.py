@@ -184,6 +184,27 @@ def test_a_config_with_a_typo_says_so_and_opens_nothing(tmp_path: Path, written:
     assert "iceberg.tables" in result.stdout
 
 
+def test_no_secret_of_an_invalid_value_is_told_and_nothing_else_is_hidden(
+    tmp_path: Path, written: Any
+) -> None:
+    registry = {
+        "name": "sink",
+        "connector.class": "IcebergSinkConnector",
+        "topics": "t",
+        "iceberg.tables": "ns.t",
+        "tasks.max": f"pwd={SECRET}",
+        "value.converter": "io.confluent.connect.avro.AvroConverter",
+        "value.converter.schema.registry.url": "http://alice:hush-hush@127.0.0.1:2",
+    }
+    address = f"127.0.0.1:{ports.free_port()}"
+    worker_file = written(standalone(tmp_path, address))
+    result = run("--worker", worker_file, written(registry, "sink.properties"), "--timeout", "4")
+    assert result.exit_code == 1
+    assert SECRET not in result.stdout and "hush-hush" not in result.stdout
+    assert "tasks.max" in result.stdout
+    assert f"✗ Kafka: {address} does not answer" in result.stdout
+
+
 def test_a_worker_config_that_cannot_start(tmp_path: Path, written: Any) -> None:
     config = standalone(tmp_path, "127.0.0.1:1")
     config |= {"listners": "http://:8083", "ssl.key.password": SECRET}

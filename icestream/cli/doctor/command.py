@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import click
 
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from icestream.cluster.settings.rest_settings import Listener
 
 _SHORTEST_SECRET: Final = 3
+_NO_SECRETS: Final = ("true", "false")
+"""Values of switches whose names have a word of secrets."""
 
 
 @click.command(
@@ -220,17 +222,25 @@ class _Case:
         return found, looks
 
     def _hide(self, given: Mapping[str, str], resolved: Mapping[str, str]) -> None:
-        """Whatever has a secret's name, or came from a config provider, is shown nowhere."""
+        """Whatever is a secret, by its type, its name or its place, or came from a config provider, is shown
+        nowhere."""
+        from icestream.cluster.configs.masking import MASK, hidden_value, masks_of, secrets_inside
+        from icestream.cluster.configs.reports import settings_of
         from icestream.cluster.configs.secrets import secrets_of
-        from icestream.logs import masked
 
-        shown: dict[str, Any] = masked(resolved)
-        hidden = {value: f"[{key}]" for key, value in resolved.items() if shown[key] != value}
-        self.secrets |= {value: name for value, name in hidden.items() if len(value) >= _SHORTEST_SECRET}
+        secret_keys = masks_of(resolved, settings_of(given)).keys
+        for key, value in resolved.items():
+            found = secrets_inside(value)
+            if key in secret_keys and hidden_value(value) == MASK:
+                found.add(value)
+            self.secrets |= {
+                one: f"[{key}]" for one in found if len(one) >= _SHORTEST_SECRET and one not in _NO_SECRETS
+            }
         with suppress(LookupError):
             self.secrets |= secrets_of(given, resolved)
 
     def _discreet(self, text: str) -> str:
+        from icestream.cluster.configs.masking import shown_value
         from icestream.cluster.configs.secrets import discreet
 
-        return discreet(text, self.secrets)
+        return shown_value(discreet(text, self.secrets))

@@ -98,4 +98,9 @@ def looked(looks: Sequence[Look], seconds: float, discreet: Discreet) -> Iterato
             fact = f"no answer in {seconds:.0f} s"
             found.append(wrong(one.look.what, fact, "check address and network, or give it more --timeout"))
         for finding in found:
-            yield replace(finding, fact=discreet(finding.fact), advice=discreet(finding.advice))
+            yield replace(
+                finding,
+                what=discreet(finding.what),
+                fact=discreet(finding.fact),
+                advice=discreet(finding.advice),
+            )

@@ -1,4 +1,5 @@
-"""Configs and texts as people see them who must not see secrets: the one place where the console hides them.
+"""Configs and texts as people see them who must not see secrets: the one place where they are hidden, for the
+console, the log and the command line.
 
 Secret is what a setting's type says (`Type.PASSWORD`), what the name of a key says (`logs.masked`), and, in
 the value of any key, what stands where secrets stand: behind the user of a URL, in `password=…` of a query or
@@ -11,6 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 from icestream.api.config import Config, Setting, Type
@@ -34,7 +36,7 @@ _PATTERNS: Final = (
     re.compile(r"""(\bhttps?://)([^/\s:@?#"']+)(?=@)""", re.IGNORECASE),
     re.compile(
         # Each word is looked at once, however long it is: a value of a megabyte must not hold up the worker.
-        rf"""((?:^|[?&;,\s{{(])(?=[\w.\-]*?(?:{_NAMES}))[\w.\-]++[ \t]*+=[ \t]*)("""
+        rf"""((?:^|[^\w.\-])(?=[\w.\-]*?(?:{_NAMES}))[\w.\-]++[ \t]*+=[ \t]*)("""
         r""""[^"]*"|'[^']*'|[^&;,\s]+)""",
         re.IGNORECASE,
     ),
@@ -104,13 +106,24 @@ def hidden_value(value: str) -> str:
 
 def shown_value(value: str) -> str:
     """The value of any other key: secrets inside of it are hidden."""
-    value = _without_logins(value)
+    return _shown(value, set())
+
+
+def secrets_inside(value: str) -> set[str]:
+    """What is hidden in the value of any other key: a sentence may tell it without the rest."""
+    found: set[str] = set()
+    _shown(value, found)
+    return found
+
+
+def _shown(value: str, found: set[str]) -> str:
+    value = _without_logins(value, found)
     for pattern in _PATTERNS:
-        value = pattern.sub(_hide, value)
+        value = pattern.sub(partial(_hide, found), value)
     return value if "${" in value else masked_value(value)
 
 
-def _without_logins(text: str, password: re.Pattern[str] = _PASSWORD) -> str:
+def _without_logins(text: str, found: set[str], password: re.Pattern[str] = _PASSWORD) -> str:
     """`user:password@` of URLs, whatever the password has in it.
 
     Not by one pattern: that looks for the `@` of each beginning anew, and a megabyte of them took seconds.
@@ -121,23 +134,30 @@ def _without_logins(text: str, password: re.Pattern[str] = _PASSWORD) -> str:
         secret = text[begin.end() : end]
         shown.append(text[at : begin.end()])
         if text[end : end + 1] == "@":
-            is_shown = not secret or secret == MASK or _is_placeholder(secret)
-            shown.append(secret if is_shown else MASK)
+            shown.append(_hidden(secret, found))
         elif "@" in secret:
             # It stands inside of `${…}`, and may well be that of another login.
-            shown.append(_without_logins(text[begin.start() : end], _PLAIN_PASSWORD)[len(begin[0]) :])
+            inner = _without_logins(text[begin.start() : end], found, _PLAIN_PASSWORD)
+            shown.append(inner[len(begin[0]) :])
         else:
             shown.append(secret)
         at = end
     return "".join(shown) + text[at:]
 
 
-def _hide(match: re.Match[str]) -> str:
+def _hide(found: set[str], match: re.Match[str]) -> str:
     secret = match[2].strip("\"'")
-    if not secret or secret == MASK or _is_placeholder(secret):
+    if _hidden(secret, found) == secret:
         return match[0]
     quote = match[2][0] if match[2][0] in "\"'" else ""
     return f"{match[1]}{quote}{MASK}{quote}"
+
+
+def _hidden(secret: str, found: set[str]) -> str:
+    if not secret or secret == MASK or _is_placeholder(secret):
+        return secret
+    found.add(secret)
+    return MASK
 
 
 def _without(text: str, secrets: Iterable[str]) -> str:

@@ -39,6 +39,7 @@ from icestream.cluster.configs.converter_settings import (
     settings_by_prefix,
 )
 from icestream.cluster.configs.limits import place_problems, refuse_too_many, refuse_too_much, task_problems
+from icestream.cluster.configs.masking import masked_config
 from icestream.cluster.configs.override_policy import policy_problems
 from icestream.cluster.configs.properties import ConnectorFile
 from icestream.cluster.configs.secrets import concealing, discreet, discreet_problem, secrets_of
@@ -46,7 +47,6 @@ from icestream.cluster.restarts import NEVER, Policy
 from icestream.converters.catalog import converter_from
 from icestream.jobs.processes.job_place import job_place_problems
 from icestream.kafka.clients import override_findings
-from icestream.logs import masked
 from icestream.plugins import Connector, find_connector
 from icestream.transforms.chain import chain_from
 from icestream.transforms.declared import PREDICATES, TRANSFORMS, Declared, declared
@@ -311,7 +311,7 @@ def _connector(config: Mapping[str, str | None]) -> Connector:
     try:
         if named is not None:
             return find_connector(named)
-        hidden = masked({key: "null" if value is None else value for key, value in config.items()})
+        hidden = masked_config({key: "null" if value is None else value for key, value in config.items()})
         shown = ", ".join(f"{key}={value}" for key, value in hidden.items())
         reason = f"Connector config {{{shown}}} contains no connector type"
     except NotFoundError as error:

@@ -369,9 +369,11 @@ def test_status_can_be_watched(cli: Cli, worker: Any) -> None:
 
 
 def test_config_hides_secrets_from_people(cli: Cli, worker: Any) -> None:
-    worker.create("sink", **{"iceberg.catalog.s3.secret-access-key": "hush"})
+    inside = {"iceberg.catalog.uri": "jdbc:sqlserver://db;user=a;pwd=hush-hush"}
+    worker.create("sink", **{"iceberg.catalog.s3.secret-access-key": "hush", **inside})
     ran = cli("connector", "config", "sink")
     assert ran.rows[0] == "key value"
+    assert "iceberg.catalog.uri jdbc:sqlserver://db;user=a;pwd=[hidden]" in ran.rows
     assert "tasks.max 2" in ran.rows
     assert "iceberg.catalog.s3.secret-access-key [hidden]" in ran.rows
     assert json.loads(cli("connector", "config", "sink", "-o", "json").out) == worker.service.config("sink")

@@ -11,6 +11,7 @@ from icestream.cluster.configs.masking import (
     is_secret,
     masked_config,
     masks_of,
+    secrets_inside,
     shown_value,
 )
 from icestream.plugins import installed
@@ -84,6 +85,8 @@ def test_every_password_of_every_connector_is_hidden() -> None:
         f"-----BEGIN PRIVATE KEY-----\n{SECRET.replace('-', '')}\n-----END PRIVATE KEY-----",
         f"first=http://a:b@x,second=http://c:{SECRET}@y",
         f"token = {SECRET}",
+        f"'pwd={SECRET}' is no number",
+        f"tasks.max=pwd={SECRET}",
         f"X-Api-Key={SECRET}",
         f"https://h/?X-Amz-Signature={SECRET}",
     ],
@@ -142,6 +145,12 @@ def test_a_secret_that_is_a_mere_word_hides_no_other_value() -> None:
     assert (shown["credentials.source"], shown["pin.secret"]) == (MASK, MASK)
     assert (shown["iceberg.tables"], shown["listener"]) == ("USER_INFO.orders", "http://catalog:8083")
     assert masks_of(config).text("no USER_INFO here") == f"no {MASK} here"
+
+
+def test_secrets_inside_of_a_value_can_be_asked_for() -> None:
+    value = f"jdbc:x://alice:{SECRET}@db/x?pwd='other'&token=${{env:T}}&port=5432"
+    assert secrets_inside(value) == {SECRET, "other"}
+    assert secrets_inside("http://127.0.0.1:8081") == set()
 
 
 def test_the_longest_secret_first() -> None:
