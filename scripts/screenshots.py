@@ -10,12 +10,14 @@ import datetime as dt
 import os
 import shutil
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 from unittest import mock
 
+from tests.console.made_up_queues import MadeUpDesk, MadeUpOffsets
 from tests.console.scenes import busy_worker
+from tests.console.settings_form import box
 from tests.console.world import World, running_world
 
 if TYPE_CHECKING:
@@ -37,11 +39,38 @@ def _connector(page: Page) -> None:
     page.get_by_text("committed").first.wait_for()
 
 
-PICTURES: Final[dict[str, tuple[str, Callable[[Page], None]]]] = {
-    "console-overview": ("", _overview),
-    "console-connector": ("#/c/iceberg-sink-apilogs", _connector),
+def _config(page: Page) -> None:
+    page.get_by_label("Another key").fill("iceberg.tables.auto-creat-enabled")
+    page.get_by_role("button", name="Add key").click()
+    box(page, "iceberg.tables.auto-creat-enabled").fill("true")
+    page.get_by_role("button", name="instead").wait_for()
+    page.evaluate("scrollTo(0, 0)")
+
+
+def _letters(page: Page) -> None:
+    page.get_by_label("Groups of dead letters").get_by_role("button").first.click()
+    page.get_by_label("Records of the group").get_by_role("button").first.click()
+    page.get_by_role("dialog").locator(".payload").first.wait_for()
+
+
+def _offsets(page: Page) -> None:
+    page.get_by_role("button", name="Stop it").click()
+    for number, offset in ((0, "8110000"), (2, "8110700")):
+        page.get_by_label(f"Move shop-orders-{number} to").fill(offset)
+    page.get_by_role("button", name="Preview 2 moves").click()
+    page.locator(".toast button").click()
+    page.get_by_role("button", name="Move 2 partitions").scroll_into_view_if_needed()
+
+
+PICTURES: Final[dict[str, tuple[str, Callable[[Page], None], Sequence[str]]]] = {
+    "console-overview": ("", _overview, _THEMES),
+    "console-connector": ("#/c/iceberg-sink-apilogs", _connector, _THEMES),
+    "console-config": ("#/c/shop-orders/config", _config, ("light",)),
+    "console-letters": ("#/c/payments-ledger/letters", _letters, ("light",)),
+    "console-offsets": ("#/c/shop-orders/offsets", _offsets, ("light",)),
 }
-"""Name → address, and what must be there before the picture is taken."""
+"""Name → address, what must be done or there before the picture is taken, and themes. In this order: for the
+last one the connector is stopped."""
 
 
 def main() -> None:
@@ -54,14 +83,16 @@ def main() -> None:
     with (
         mock.patch("time.time", lambda: _NOW),
         mock.patch("time.time_ns", lambda: int(_NOW * 1e9)),
-        running_world(worker_id="10.0.0.1:8083") as world,
+        running_world(
+            worker_id="10.0.0.1:8083", dead_letters=MadeUpDesk(int(_NOW * 1000)), offsets=MadeUpOffsets()
+        ) as world,
         sync_playwright() as playwright,
     ):
         busy_worker(world)
         arguments = ["--no-sandbox"] if os.geteuid() == 0 else []
         browser = playwright.chromium.launch(executable_path=chromium, args=arguments)
-        for name, (address, is_ready) in PICTURES.items():
-            for theme in _THEMES:
+        for name, (address, is_ready, themes) in PICTURES.items():
+            for theme in themes:
                 _take(browser, world, f"{name}-{theme}", address, theme, is_ready)
         browser.close()
 

@@ -188,10 +188,15 @@ def partitions(
 
 
 @contextmanager
-def running_world(config: RestConfig = HERE, worker_id: str = "127.0.0.1:8083") -> Iterator[World]:
+def running_world(
+    config: RestConfig = HERE, worker_id: str = "127.0.0.1:8083", **more: Any
+) -> Iterator[World]:
+    """`more` are parts of `Extras`."""
     managers, clock = FakeManagers(), Clock()
     history = History(clock)
-    extras = Extras(cluster_id=lambda: "Mk3OEYBSD34fcwNTJENDM2", patience=Patience(5.0, 5.0), history=history)
+    extras = Extras(
+        cluster_id=lambda: "Mk3OEYBSD34fcwNTJENDM2", patience=Patience(5.0, 5.0), history=history, **more
+    )
     service = ConnectorService(worker_id, MemoryStore(), WORKER, extras=extras)
     service.connectors.use(managers)
     service.ready()
