@@ -184,6 +184,21 @@ def test_a_config_with_a_typo_says_so_and_opens_nothing(tmp_path: Path, written:
     assert "iceberg.tables" in result.stdout
 
 
+def test_a_topic_that_is_missing_is_told_beside_a_typo(broker: Broker, tmp_path: Path, written: Any) -> None:
+    topic = f"no-{uuid.uuid4().hex[:8]}"
+    config = {"name": "sink", "connector.class": "IcebergSinkConnector", "topics": topic, "tasks.max": "x"}
+    worker_file = written(standalone(tmp_path, broker.bootstrap))
+    code, found = examined("--worker", worker_file, written(config, "sink.properties"))
+    assert code == 1
+    assert "tasks.max" in one(found, "connector sink")["fact"]
+    assert one(found, f"topic {topic}")["fact"] == "does not exist"
+    # Nor what is refused: its Kafka is not asked at all.
+    refused = {**config, "admin.override.plugin.library.paths": "/x"}
+    code, found = examined("--worker", worker_file, written(refused, "sink.properties"))
+    assert code == 1
+    assert not [it for it in found if it["what"].startswith("topic ")]
+
+
 def test_no_secret_of_an_invalid_value_is_told_and_nothing_else_is_hidden(
     tmp_path: Path, written: Any
 ) -> None:

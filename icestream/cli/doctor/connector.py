@@ -3,17 +3,18 @@ that it points at, by the checks of `validate`."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
+from icestream.api.connector_settings import SINK_CONNECTOR
 from icestream.api.errors import ConfigError, Problem
 from icestream.api.sink import SinkPlugin
 from icestream.cli.doctor.findings import Finding, Look, fine, notice, wrong
 from icestream.cli.doctor.kafka import members
 
 if TYPE_CHECKING:
-    from icestream.api.connector import Probe
+    from icestream.api.connector import ConnectorPlugin, Probe
     from icestream.cluster.configs.providers import Providers
 
 _NEXT = "correct this key; `icestream plugins` tells what it may be"
@@ -35,13 +36,14 @@ def connector_looks(
         return [*_problems(what, error.problems)], [], {}
     found = [*_problems(what, validation.problems)]
     found += [notice(what, warning, "see that this is meant") for warning in validation.warnings]
-    if validation.problems:
-        return found, [], {}
-    found.append(fine(what, f"the config is valid ({validation.connector.simple_name})"))
     effective = validator.effective(config)
     resolved = providers.resolved(effective)
-    looks: list[Look] = []
     plugin = validation.connector.plugin
+    if validation.problems:
+        looks = _looks_despite(validation.problems, name, plugin, resolved, worker)
+        return found, looks, secrets_of(effective, resolved)
+    found.append(fine(what, f"the config is valid ({validation.connector.simple_name})"))
+    looks = []
     if isinstance(plugin, SinkPlugin) and plugin.probes_kafka:
         group = plugin.options(resolved).group or f"connect-{name}"
         looks.append(Look(f"{what}, topics", lambda: _topics(group, resolved, worker)))
@@ -51,6 +53,28 @@ def connector_looks(
         return [*found, *_problems(what, error.problems)], looks, secrets_of(effective, resolved)
     looks += [Look(probe.what, partial(_asked, probe, seconds)) for probe in probes]
     return found, looks, secrets_of(effective, resolved)
+
+
+def _looks_despite(
+    problems: Sequence[Problem],
+    name: str,
+    plugin: ConnectorPlugin,
+    config: Mapping[str, str],
+    worker: Mapping[str, str],
+) -> list[Look]:
+    """The topics of a sink, which no typo elsewhere makes others. All else waits for a config that is right:
+    one that is refused may name what must not be opened, and so may its own settings of Kafka's clients."""
+    wrong_keys = {problem.key for problem in problems}
+    has_kafka = bool(worker.get("bootstrap.servers", "").strip())
+    is_sink = isinstance(plugin, SinkPlugin) and plugin.probes_kafka
+    if not is_sink or not has_kafka or any(".override." in key for key in wrong_keys):
+        return []
+    right = {key: value for key, value in config.items() if key not in wrong_keys}
+    try:
+        SINK_CONNECTOR.parse(right)
+    except ConfigError:
+        return []
+    return [Look(f"connector {name}, topics", lambda: _topics(None, right, worker))]
 
 
 def _asked(probe: Probe, seconds: float) -> Iterator[Finding]:
@@ -69,10 +93,9 @@ def _problems(what: str, problems: Iterable[Problem]) -> Iterator[Finding]:
         yield wrong(what, fact if semicolon else advice, advice if semicolon else _NEXT)
 
 
-def _topics(group: str, config: Mapping[str, str], worker: Mapping[str, str]) -> Iterator[Finding]:
-    """Of a sink."""
+def _topics(group: str | None, config: Mapping[str, str], worker: Mapping[str, str]) -> Iterator[Finding]:
+    """Of a sink; without its group if nobody knows it."""
     from icestream.api.config import subset
-    from icestream.api.connector_settings import SINK_CONNECTOR
     from icestream.kafka.clients import client_settings
     from icestream.kafka.topics import Topics
 
@@ -100,6 +123,8 @@ def _topics(group: str, config: Mapping[str, str], worker: Mapping[str, str]) ->
             yield wrong(what, fact, "start the brokers that have them")
         else:
             yield fine(what, f"{existing[topic].partitions} partition(s)")
+    if group is None:
+        return
     if count := members(settings, topics, group):
         advice = "stop the other: Icestream's connectors have no members there, so another program reads"
         yield notice(f"group {group}", f"{count} member(s)", advice)
