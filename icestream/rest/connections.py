@@ -33,6 +33,9 @@ _LENGTHS: Final = frozenset({b"content-length", b"transfer-encoding"})
 _MANY_CHUNKS: Final = 1_000
 _SMALL_CHUNK: Final = 64
 """Bytes on average, below which there may not be so many in one body."""
+_LAST_READ_SECONDS: Final = 0.5
+"""How long a server that stops waits for who does not read: less than uvicorn waits for answers, which then
+ends them with a trace."""
 _TOO_SLOW: Final = b"HTTP/1.1 408 Request Timeout\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"
 _FULL: Final = (
     b"HTTP/1.1 503 Service Unavailable\r\nConnection: close\r\nRetry-After: 1\r\nContent-Length: 0\r\n\r\n"
@@ -240,6 +243,14 @@ class _Guarded(H11Protocol):
         super().resume_writing()
         if self._unread_timer is not None:
             self._unread_timer.cancel()
+
+    def shutdown(self) -> None:
+        super().shutdown()
+        self.loop.call_later(_LAST_READ_SECONDS, self._hang_up_on_who_does_not_read)
+
+    def _hang_up_on_who_does_not_read(self) -> None:
+        if self.flow is not None and self.flow.write_paused:
+            self.transport.abort()
 
     def _look(self) -> None:
         """Which phase is this? If another than before, its time begins."""

@@ -35,9 +35,9 @@ MOST_WAITING_BYTES: Final = 4 * 2**20
 _LOOK_SECONDS: Final = 1.0
 _PEERS_SECONDS: Final = 2.0
 _COMMENT_SECONDS: Final = 15.0
-_LAST_WORDS_SECONDS: Final = 0.5
 _HANG_UP_SECONDS: Final = 35.0
-"""A little longer than `rest/connections.py` waits before it hangs up on who does not read."""
+"""A little longer than `rest/connections.py` waits before it hangs up on who does not read; sooner if the
+server stops."""
 _COMMENT: Final = b":\n\n"
 
 
@@ -292,8 +292,7 @@ class EventStream(Response):
             _LOG.info("a page reads its events too slowly; its stream was ended")
         with contextlib.suppress(TimeoutError, OSError):
             end = {"type": "http.response.body", "body": b"", "more_body": False}
-            is_stuck = self._client.is_cut
-            await asyncio.wait_for(send(end), _HANG_UP_SECONDS if is_stuck else _LAST_WORDS_SECONDS)
+            await asyncio.wait_for(send(end), _HANG_UP_SECONDS)
 
     async def _send_on(self, send: Send) -> None:
         client = self._client

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import socket
 import threading
 import time
@@ -177,6 +178,28 @@ def test_streams_end_when_the_server_stops(world: World) -> None:
         # In order, not by a broken connection: the iteration came to its end.
         assert ended.wait(PATIENCE)
         assert not server._thread.is_alive()
+
+
+@pytest.mark.parametrize("is_cut", [False, True])
+def test_a_server_with_a_client_that_does_not_read_stops_quietly(
+    world: World, caplog: pytest.LogCaptureFixture, is_cut: bool
+) -> None:
+    server = serve(world.service, bind(config_of({})))
+    streams = server._before_stop.__self__._streams  # type: ignore[attr-defined]
+    request = "GET /console/api/events HTTP/1.1\r\nHost: localhost\r\nX-Icestream-Console: 1\r\n\r\n"
+    with socket.create_connection(("127.0.0.1", server.port)) as idle:
+        idle.sendall(request.encode())
+        until(lambda: len(streams) == 1)
+        (client,) = streams._clients
+        deadline = time.monotonic() + PATIENCE
+        # Until so much waits that the sockets are full.
+        while (len(streams) if is_cut else len(client.waiting) < 20) and time.monotonic() < deadline:
+            streams.tell("replay", {"connector": "x" * 100_000})
+            time.sleep(0.002)
+        assert client.is_cut == is_cut
+        server.stop()
+    assert not server._thread.is_alive()
+    assert [one.getMessage() for one in caplog.records if one.levelno >= logging.WARNING] == []
 
 
 def test_who_does_not_read_is_cut_off(world: World, server: RestServer) -> None:
