@@ -176,7 +176,7 @@ def test_a_connector_with_all_that_it_needs(
     assert f"no-{topic}" not in Topics({"bootstrap.servers": broker.bootstrap}).names()
 
 
-def test_a_config_with_a_typo_says_so_and_opens_nothing(tmp_path: Path, written: Any) -> None:
+def test_a_config_with_a_typo_says_so(tmp_path: Path, written: Any) -> None:
     bad = {"name": "sink", "connector.class": "IcebergSinkConnector", "topics": "t", "iceberg.tabels": "ns.t"}
     worker_file = written(standalone(tmp_path, "127.0.0.1:1"))
     result = run("--worker", worker_file, written(bad, "sink.properties"), "--timeout", "4")
