@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import time
 from collections.abc import Iterator
@@ -45,7 +46,8 @@ def test_both_modes_as_the_page_shows_them(terminal: Terminal, tmp_path: Path) -
     for name, text in files(distributed).items():
         terminal.write(name, text)
     shown = [terminal.run(command) for command in commands(distributed)]
-    assert "RUNNING" in shown[-2] and "local-file-sink" in shown[-1]
+    assert "RUNNING" in shown[-3] and "local-file-sink" in shown[-2]
+    assert json.loads(shown[-1])["status"] == "alive"
 
 
 def test_every_worker_config_of_the_page_is_understood(tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ import pytest
 
 from icestream.api.history import BatchRecord, Event, Outcome
 from icestream.api.status import Progress
+from icestream.rest import server as rest_server
 from icestream.rest.console import stream
 from icestream.rest.console.overview import Overview
 from icestream.rest.server import RestServer, bind, serve
@@ -182,9 +183,13 @@ def test_streams_end_when_the_server_stops(world: World) -> None:
 
 @pytest.mark.parametrize("is_cut", [False, True])
 def test_a_server_with_a_client_that_does_not_read_stops_quietly(
-    world: World, caplog: pytest.LogCaptureFixture, is_cut: bool
+    world: World, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch, is_cut: bool
 ) -> None:
+    monkeypatch.setattr(rest_server, "_STOP_TIMEOUT", PATIENCE)
     server = serve(world.service, bind(config_of({})))
+    for uvicorn, _ in server._servers:
+        # A busy machine shall not decide who hangs up first.
+        uvicorn.config.timeout_graceful_shutdown = int(PATIENCE)
     streams = server._before_stop.__self__._streams  # type: ignore[attr-defined]
     request = "GET /console/api/events HTTP/1.1\r\nHost: localhost\r\nX-Icestream-Console: 1\r\n\r\n"
     with socket.create_connection(("127.0.0.1", server.port)) as idle:
