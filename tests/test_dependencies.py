@@ -15,10 +15,7 @@ _ROOT: Final = Path(__file__).parent.parent
 _DEVELOPMENT: Final = "dev"
 _NOT_IMPORTED: Final = {
     "grpcio-tools": "protoc runs as a process",
-    "opentelemetry-exporter-otlp-proto-http": "traces are on their way",
-    "opentelemetry-sdk": "traces are on their way",
     "pandas": "pyspark asks for it",
-    "prometheus-client": "metrics are on their way",
 }
 
 
