@@ -102,7 +102,7 @@ class WorkerMetrics:
         def made(name: str, config: Config, wake: Callable[[], None]) -> Manager:
             try:
                 manager = make(name, config, wake)
-            except Exception:
+            except Exception:  # counted, whatever it is, and raised again
                 self._started(service, name, is_success=False)
                 raise
             self._started(service, name, is_success=True)

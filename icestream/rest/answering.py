@@ -6,8 +6,11 @@ Used by `rest/app.py` for Kafka Connect's paths, and by the console for its own.
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from typing import Any, Final
 
+import anyio
+import anyio.to_thread
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -74,3 +77,10 @@ def response_of(answer: Answer, media_type: str | None) -> Response:
 
 def dumped(body: Any) -> bytes:
     return json.dumps(body, separators=(",", ":"), ensure_ascii=False).encode(errors="replace")
+
+
+async def in_a_thread(work: Callable[[], Answer], limiter: anyio.CapacityLimiter, timeout: float) -> Answer:
+    """What a handler answers; it goes on by itself if it takes longer than its client is to wait."""
+    with anyio.move_on_after(timeout):
+        return await anyio.to_thread.run_sync(work, abandon_on_cancel=True, limiter=limiter)
+    return Answer(500, error_body(500, "Request timed out"))

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 import logging
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
 import anyio
-import anyio.to_thread
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
@@ -19,7 +19,7 @@ from icestream.api.errors import NotLeader
 from icestream.cluster.service import ConnectorService
 from icestream.metrics.requests import RequestCounts
 from icestream.rest import admin, connectors, offsets, plugins
-from icestream.rest.answering import Refused, body_of, is_readable, original_of, response_of
+from icestream.rest.answering import Refused, body_of, in_a_thread, is_readable, original_of, response_of
 from icestream.rest.errors import error_body, error_from, http_error_body
 from icestream.rest.exchange import JSON_TYPE, Answer, Call, Handler, TopicTracking, answer_type_of
 from icestream.rest.forward import Clients, Original, forwarded, plain_client
@@ -101,16 +101,8 @@ class _Api:
         return response_of(await self._answer(handler, call, original), answer_type)
 
     async def _answer(self, handler: Handler, call: Call, original: Original) -> Answer:
-        with anyio.move_on_after(self._options.timeout):
-            return await anyio.to_thread.run_sync(
-                self._answer_in_thread,
-                handler,
-                call,
-                original,
-                abandon_on_cancel=True,
-                limiter=self._limiter(handler, original.verb),
-            )
-        return Answer(500, error_body(500, "Request timed out"))
+        work = functools.partial(self._answer_in_thread, handler, call, original)
+        return await in_a_thread(work, self._limiter(handler, original.verb), self._options.timeout)
 
     def _answer_in_thread(self, handler: Handler, call: Call, original: Original) -> Answer:
         try:

@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 import anyio
-import anyio.to_thread
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import Request
 from starlette.responses import Response
@@ -21,7 +20,7 @@ from icestream.cluster.configs.masking import Masks
 from icestream.cluster.service import ConnectorService
 from icestream.cluster.settings.console_settings import Level
 from icestream.cluster.settings.rest_settings import RestConfig
-from icestream.rest.answering import Refused, body_of, dumped, is_readable, original_of
+from icestream.rest.answering import Refused, body_of, dumped, in_a_thread, is_readable, original_of
 from icestream.rest.audit_log import IN_QUERY, USER
 from icestream.rest.console.access import api_refusal, level_refusal, own_names_of, page_refusal
 from icestream.rest.console.assets import Assets
@@ -207,16 +206,8 @@ class Site:
         return opened
 
     async def _answer(self, route: Route, asked: Asked, original: Original) -> Answer:
-        with anyio.move_on_after(self._options.timeout):
-            return await anyio.to_thread.run_sync(
-                self._answer_in_thread,
-                route,
-                asked,
-                original,
-                abandon_on_cancel=True,
-                limiter=self._limiter(route, original.verb),
-            )
-        return Answer(500, error_body(500, "Request timed out"))
+        work = functools.partial(self._answer_in_thread, route, asked, original)
+        return await in_a_thread(work, self._limiter(route, original.verb), self._options.timeout)
 
     def _answer_in_thread(self, route: Route, asked: Asked, original: Original) -> Answer:
         peers = self.console.peers
