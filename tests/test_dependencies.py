@@ -15,6 +15,9 @@ _ROOT: Final = Path(__file__).parent.parent
 _DEVELOPMENT: Final = "dev"
 _NOT_IMPORTED: Final = {
     "grpcio-tools": "protoc runs as a process",
+    "kopf": "the operator, whose loop is not here yet",
+    "lightkube": "the operator, whose loop is not here yet",
+    "moto": "a stand-in for MinIO that runs as a process",
     "pandas": "pyspark asks for it",
 }
 

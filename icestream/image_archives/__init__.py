@@ -1,0 +1,1 @@
+"""Archives of container images: read them, push them to a registry, without a container engine."""

@@ -1,0 +1,1 @@
+"""The Kubernetes operator: clusters and connectors from resources. `icestream operator` runs it."""
