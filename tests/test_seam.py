@@ -17,8 +17,9 @@ PRODUCTS = re.compile(
     re.IGNORECASE,
 )
 
-HOMES = ("connectors/", "transforms/")
-"""Connectors are at home there. Transforms have the Java names that the products gave them."""
+HOMES = ("connectors/", "transforms/", "stack/")
+"""Connectors are at home there. Transforms have the Java names that the products gave them. The stack is the
+deployment of one product."""
 
 EXCEPTIONS = {
     "cli/demo.py": "the demo shows one product",
