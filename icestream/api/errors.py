@@ -10,6 +10,8 @@ IcestreamError
 ├── NotLeader(url)               another worker must answer this; REST asks it
 ├── BadOffsets                   offsets that a request asks for make no sense, or come at the wrong time
 ├── BadFilter                    a filter of dead letters that cannot be understood
+├── ImageArchiveError            an archive of container images is broken, or not what was asked for
+├── RegistryRefused              a container registry answers, and refuses: a login, a name, a manifest
 ├── PreconditionError            the machine lacks something (Java, a port, disk, network): says what to do
 │   └── WorkerUnreachable        no worker answers at the address; the command line has an exit code for it
 ├── RetriableError               the loop tries again; shown only if it persists
@@ -18,6 +20,7 @@ IcestreamError
 │   ├── SinkUnavailable          catalog, object store or database does not answer
 │   │   ├── SinkRefused          it answers, and refuses: a login, a permission, a name that it does not know
 │   │   └── EngineUnavailable    Spark or the job's own process is away: no fault of the destination
+│   ├── RegistryUnavailable      a container registry does not answer, or not for now
 │   ├── CommitConflict           the commit did not land: read the table again, plan again
 │   │   └── RowsRefused          because of some rows, which the target's next plan has fail
 │   ├── CommitUnknown            the commit may have landed: nothing is deleted, the table is asked again
@@ -111,6 +114,14 @@ class BadFilter(IcestreamError):
     pass
 
 
+class ImageArchiveError(IcestreamError):
+    pass
+
+
+class RegistryRefused(IcestreamError):
+    pass
+
+
 class PreconditionError(IcestreamError):
     pass
 
@@ -140,6 +151,10 @@ class SinkRefused(SinkUnavailable):
 
 
 class EngineUnavailable(SinkUnavailable):
+    pass
+
+
+class RegistryUnavailable(RetriableError):
     pass
 
 
