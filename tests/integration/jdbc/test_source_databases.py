@@ -199,3 +199,31 @@ def test_an_account_that_sees_transactions_waits_for_those_that_write(mariadb: S
     reader.close()
     slow.close()
     fast.close()
+
+
+def test_a_list_of_transactions_that_others_keep_alive_is_not_taken_for_a_new_one(mariadb: Server) -> None:
+    """InnoDB answers from the same list until nobody has read it for 0.1 s."""
+    from icestream.connectors.jdbc.source.databases.mysql import _listed_now
+
+    host, _, port = mariadb.address.partition("://")[2].partition("/")[0].partition(":")
+    login = {"host": host, "port": int(port), "password": mariadb.password, "database": mariadb.user}
+    table = f"source_{next(_NUMBERS)}"
+    with contextlib.ExitStack() as stack:
+        writer, asking, monitor = (
+            stack.enter_context(pymysql.connect(user=user, autocommit=True, **login))  # type: ignore[call-overload]
+            for user in (mariadb.user, f"{mariadb.user}_watcher", f"{mariadb.user}_watcher")
+        )
+        writer.cursor().execute(f"CREATE TABLE {table} (id INT AUTO_INCREMENT PRIMARY KEY)")
+
+        def keep_alive() -> None:
+            with monitor.cursor() as cursor:
+                cursor.execute("SELECT count(*) FROM information_schema.innodb_trx")
+
+        time.sleep(0.2)
+        keep_alive()
+        writer.begin()
+        writer.cursor().execute(f"INSERT INTO {table} VALUES (NULL)")
+        keep_alive()
+        found = _listed_now(asking)
+        assert found is not None and len(found.writing) == 1
+        writer.rollback()

@@ -51,7 +51,10 @@ class CommitWait:
             return self.waited_for
         if self.waited_for is _UNKNOWN:
             return _UNKNOWN if now - self.begun < self.limit else frozenset()
-        found = ask() or OpenTransactions()
+        found = ask()
+        if found is None:
+            # They were seen when the window began; that nobody tells of them now does not end them.
+            return self.waited_for
         ages.note(found.all, now)
         self.waited_for = frozenset(_holding(self.waited_for & found.all, found, ages, self.limit, now))
         return self.waited_for

@@ -40,3 +40,10 @@ def test_what_cannot_be_seen_is_waited_for_as_long() -> None:
     assert wait.left(lambda: None, ages, 9.0)
     assert not wait.left(lambda: None, ages, 10.0)
     assert not CommitWait.begin(lambda: None, ages, 0.0, 0.0).waited_for
+
+
+def test_one_that_was_seen_is_not_over_because_nobody_tells_of_it_now() -> None:
+    ages = TransactionAges()
+    wait = CommitWait.begin(lambda: opened("a"), ages, 10.0, 0.0)
+    assert wait.left(lambda: None, ages, 1000.0) == {"a"}
+    assert wait.left(opened, ages, 1001.0) == set()

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Sequence
+import time
+import uuid
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 from zoneinfo import ZoneInfo
 
@@ -41,9 +43,37 @@ _WIDER: Final = {
 _NO_PRIVILEGE: Final = (1227, 1142, 1044)
 _EPOCH: Final = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 _TRANSACTIONS: Final = """
-SELECT CONCAT(trx_mysql_thread_id, ' ', trx_started), trx_rows_modified > 0
-FROM information_schema.innodb_trx WHERE trx_mysql_thread_id <> CONNECTION_ID()
+SELECT /* {token} */ CONCAT(trx_mysql_thread_id, ' ', trx_started), trx_rows_modified > 0,
+    trx_mysql_thread_id = CONNECTION_ID(), trx_query LIKE '%{token}%'
+FROM information_schema.innodb_trx
 """
+_LOOKS: Final = 20
+_LIST_LIVES_S: Final = 0.15
+"""InnoDB keeps the list of transactions until nobody has read it for 0.1 s."""
+
+
+def _listed_now(
+    connection: Connection, sleep: Callable[[float], None] = time.sleep
+) -> OpenTransactions | None:
+    """The open transactions of others, from a list that InnoDB made for this question.
+
+    An older list, which somebody's frequent looks keep alive, lacks those that began since. In a list that is
+    new, our own transaction is running the very statement that asks. None: nobody else gets a new list.
+    """
+    execute(connection, "START TRANSACTION WITH CONSISTENT SNAPSHOT")
+    try:
+        for _ in range(_LOOKS):
+            found = rows_of(connection, _TRANSACTIONS.format(token=uuid.uuid4().hex))
+            if any(is_ours and asks for _, _, is_ours, asks in found):
+                others = [(name, writes) for name, writes, is_ours, _ in found if not is_ours]
+                return OpenTransactions(
+                    frozenset(name for name, writes in others if writes),
+                    frozenset(name for name, writes in others if not writes),
+                )
+            sleep(_LIST_LIVES_S)
+    finally:
+        execute(connection, "ROLLBACK")
+    return None
 
 
 class MySqlSource(SourceDatabase):
@@ -156,15 +186,11 @@ class MySqlSource(SourceDatabase):
         import pymysql
 
         try:
-            found = rows_of(connection, _TRANSACTIONS)
+            return _listed_now(connection)
         except pymysql.Error as error:
             if error.args and error.args[0] in _NO_PRIVILEGE:
                 return None
             raise
-        return OpenTransactions(
-            frozenset(name for name, writes in found if writes),
-            frozenset(name for name, writes in found if not writes),
-        )
 
     def stream(self, connection: Any, statement: str, columns: Sequence[SourceColumn]) -> RowStream:
         from pymysql.cursors import SSCursor
