@@ -10,7 +10,9 @@ from pathlib import Path
 
 import httpx
 import pytest
+from confluent_kafka import Producer
 
+from icestream.api.offsets import Partition
 from icestream.embedded.kafka import Broker
 from icestream.kafka.topics import Topics
 from tests.cluster.conftest import StartWorker
@@ -23,6 +25,7 @@ class Cluster:
     """Connectors that need no Spark, and what the workers say of them."""
 
     def __init__(self, broker: Broker, folder: Path, group: str) -> None:
+        self.broker = broker
         self.topic = f"{group}-lines"
         self.folder = folder
         Topics({"bootstrap.servers": broker.bootstrap}).create(self.topic, 1, 1)
@@ -35,6 +38,18 @@ class Cluster:
                 "topics": self.topic,
             }
             call(worker.url, "POST", "/connectors", {"name": name, "config": config})
+
+    def wait_until_idle(self, worker: WorkerProcess, *names: str) -> None:
+        """A record has gone all the way through each connector: none is in a call to Kafka any more."""
+        producer = Producer({"bootstrap.servers": self.broker.bootstrap})
+        producer.produce(self.topic, b"line", partition=0)
+        assert producer.flush(60) == 0
+        topics, partition = Topics({"bootstrap.servers": self.broker.bootstrap}), Partition(self.topic, 0)
+        for name in names:
+            eventually(
+                lambda name=name: topics.group_offsets(f"connect-{name}", [partition])[partition].next == 1,
+                worker.text,
+            )
 
     def owners(self, worker: WorkerProcess) -> dict[str, str]:
         """Which worker runs each connector that is RUNNING, as one worker tells."""
@@ -163,6 +178,7 @@ def test_a_worker_cut_off_from_kafka_stops_its_jobs(
     worker = start_worker()
     cluster.create(worker, "a", "b")
     cluster.wait_for_even(2, worker)
+    cluster.wait_until_idle(worker, "a", "b")
     os.kill(broker.pid, signal.SIGSTOP)
     try:
         eventually(lambda: "cut off from Kafka: 2 connector(s) stop here" in worker.text(), worker.text)

@@ -67,7 +67,7 @@ function SaveDialog({ found, editing, onSaved, onConflict, onClose }) {
       setBusy(false);
       if (error instanceof ApiError && error.body?.conflict) return onConflict(error.body.now);
       if (error instanceof ApiError && error.body?.errors) {
-        editing.setRefused(error.body.errors);
+        editing.refuse(error.body.errors);
         say("Nothing was saved: the errors are at their keys.", "bad");
         return onClose();
       }

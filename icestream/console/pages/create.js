@@ -141,7 +141,7 @@ function Review({ name, config, editing }) {
       say(`${visibleLine(name)} is created.`, "good");
       go("connector", { name });
     } catch (error) {
-      if (error instanceof ApiError && error.body?.errors) editing.setRefused(error.body.errors);
+      if (error instanceof ApiError && error.body?.errors) editing.refuse(error.body.errors);
       setProblem(error.message);
     }
     setBusy(false);

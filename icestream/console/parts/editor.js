@@ -25,6 +25,7 @@ export function useEditing({ connector, base, masked = [], initial = {} }) {
   const [problem, setProblem] = useState("");
   const [refused, setRefused] = useState(/** @type {Record<string, string[]>} */ ({}));
   const latest = useRef(0);
+  const refusedAs = useRef("");
   const sent = JSON.stringify(changes);
 
   const check = async (deep) => {
@@ -33,7 +34,8 @@ export function useEditing({ connector, base, masked = [], initial = {} }) {
       const found = await send("POST", "validate", { query: { connector, deep }, body: changes });
       if (turn !== latest.current) return null;
       setReport(found);
-      setRefused({});
+      // A quick check knows less than the save that was refused: it ends those errors only for other changes.
+      if (deep || refusedAs.current !== sent) setRefused({});
       setProblem("");
       return found;
     } catch (error) {
@@ -61,7 +63,12 @@ export function useEditing({ connector, base, masked = [], initial = {} }) {
     secrets: new Set(report?.secrets ?? []),
     hidden,
     check,
-    setRefused,
+    /** What a save was refused for; checks that began before it say nothing any more. */
+    refuse: (errors) => {
+      latest.current += 1;
+      refusedAs.current = sent;
+      setRefused(errors);
+    },
     change: (key, value) => setChanges((before) => changed(base, before, key, value)),
     undo: (key) => setChanges(({ [key]: _, ...others }) => others),
     rename: (key, meant) =>
