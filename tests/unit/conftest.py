@@ -79,3 +79,14 @@ def canned() -> Iterator[Canned]:
     yield found
     found.close()
     thread.join()
+
+
+@pytest.fixture(autouse=True)
+def lines_of_no_worker() -> Iterator[None]:
+    """A worker that another test ran in this process has given its name to all lines."""
+    from icestream.logs import context
+
+    before = context.worker()
+    context.of_worker("")
+    yield
+    context.of_worker(before)
