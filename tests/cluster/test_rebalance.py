@@ -42,7 +42,7 @@ class Cluster:
     def wait_until_idle(self, worker: WorkerProcess, *names: str) -> None:
         """A record has gone all the way through each connector: none is in a call to Kafka any more."""
         producer = Producer({"bootstrap.servers": self.broker.bootstrap})
-        producer.produce(self.topic, b"line", partition=0)
+        producer.produce(self.topic, None, partition=0)
         assert producer.flush(60) == 0
         topics, partition = Topics({"bootstrap.servers": self.broker.bootstrap}), Partition(self.topic, 0)
         for name in names:
