@@ -143,5 +143,5 @@ def test_the_session_of_the_readme_ends_with_every_record_proved(shell: Shell, t
     shell.start(start)
     shell.until(connectors, r"apilogs +sink +RUNNING +\S+ +0 .* 1,000 ")
     assert "connector apilogs unchanged" in shell.run(apply)
-    assert "1,000 in the topic, 1,000 in the table" in shell.run(verify)
+    assert "1,000 in the topic, 1,000 in the table" in shell.run(f"{verify} --bootstrap-servers {bootstrap}")
     assert "1000" in shell.run(sql)
