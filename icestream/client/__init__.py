@@ -1,4 +1,5 @@
-"""A small client of Kafka Connect's REST API, the real one's and ours. Used by the CLI and the demo."""
+"""A small client of Kafka Connect's REST API, the real one's and ours. Used by the CLI, the demo and
+the operator."""
 
 from __future__ import annotations
 
@@ -9,16 +10,22 @@ from urllib.parse import quote
 
 from icestream.api.errors import WorkerUnreachable
 from icestream.client.views import ConnectorView, TaskView, view_of
-from icestream.client.worker_http import Credentials, WorkerHttp
+from icestream.client.worker_http import Advice, Credentials, WorkerHttp
 
-__all__ = ["ConnectClient", "ConnectorView", "Credentials", "TaskView", "view_of"]
+__all__ = ["Advice", "ConnectClient", "ConnectorView", "Credentials", "TaskView", "view_of"]
 
 
 class ConnectClient:
     """One worker's API; every call raises one sentence when it fails."""
 
-    def __init__(self, url: str, timeout: float = 30.0, credentials: Credentials | None = None) -> None:
-        self._worker = WorkerHttp(url, timeout, credentials or Credentials())
+    def __init__(
+        self,
+        url: str,
+        timeout: float = 30.0,
+        credentials: Credentials | None = None,
+        advice: Advice | None = None,
+    ) -> None:
+        self._worker = WorkerHttp(url, timeout, credentials or Credentials(), advice)
         self.url = self._worker.url
 
     def __enter__(self) -> Self:
@@ -97,7 +104,11 @@ class ConnectClient:
         return [view_of(status) for status in self.statuses()]
 
     def status(self, name: str) -> ConnectorView:
-        return view_of(self._worker.object("GET", f"{_path(name)}/status"))
+        return view_of(self.status_answer(name))
+
+    def status_answer(self, name: str) -> dict[str, Any]:
+        """The status as the worker gives it."""
+        return self._worker.object("GET", f"{_path(name)}/status")
 
     def info(self, name: str) -> dict[str, Any]:
         return self._worker.object("GET", _path(name))
@@ -137,6 +148,9 @@ class ConnectClient:
             return None
         parts = [plan.get("connector", {}), *plan.get("tasks", ())]
         return [part.get("state") for part in parts].count("RESTARTING")
+
+    def restart_task(self, name: str, task: int) -> None:
+        self._worker.call("POST", f"{_path(name)}/tasks/{task}/restart")
 
     def delete(self, name: str) -> None:
         self._worker.call("DELETE", _path(name))

@@ -55,6 +55,19 @@ class Credentials:
 
 
 @dataclass(frozen=True)
+class Advice:
+    """What to do next, as ends of sentences; as they stand, for people who have typed a command."""
+
+    no_worker: str = "start one with 'icestream standalone', or set --url"
+    other_server: str = "set --url to a worker's REST address"
+    no_host: str = "check the address"
+    not_trusted: str = "name its authority with --cacert"
+    other_user: str = "set --user"
+    moved: str = "set --url to that"
+    no_path: str = "is the worker older than this command?"
+
+
+@dataclass(frozen=True)
 class Answer:
     status: int
     reason: str
@@ -68,11 +81,14 @@ class Answer:
 class WorkerHttp:
     """Every call raises one sentence when it fails."""
 
-    def __init__(self, url: str, timeout: float, credentials: Credentials) -> None:
+    def __init__(
+        self, url: str, timeout: float, credentials: Credentials, advice: Advice | None = None
+    ) -> None:
         self._address = _Address.parse(url)
         self.url = self._address.url
         self._timeout = timeout
         self._credentials = credentials
+        self._advice = advice or Advice()
         self._tls: SSLContext | None = None
 
     def json(self, verb: str, path: str, query: Query | None = None, body: Any = None) -> Any:
@@ -91,7 +107,7 @@ class WorkerHttp:
 
     def strange(self, path: str) -> NoReturn:
         raise IcestreamError(
-            f"{self.url}{path} does not answer as Kafka Connect does; set --url to a worker's REST address"
+            f"{self.url}{path} does not answer as Kafka Connect does; {self._advice.other_server}"
         )
 
     def call(self, verb: str, path: str, query: Query | None = None, body: Any = None) -> Answer:
@@ -139,15 +155,13 @@ class WorkerHttp:
         if isinstance(error, ssl.SSLCertVerificationError):
             return WorkerUnreachable(
                 f"the certificate of {self.url} is not trusted ({error.verify_message}); "
-                "name its authority with --cacert"
+                f"{self._advice.not_trusted}"
             )
         if isinstance(error, ConnectionRefusedError):
-            return WorkerUnreachable(
-                f"no worker answers at {self.url}; start one with 'icestream standalone', or set --url"
-            )
+            return WorkerUnreachable(f"no worker answers at {self.url}; {self._advice.no_worker}")
         if isinstance(error, socket.gaierror):
-            return WorkerUnreachable(f"cannot find the host '{self._address.host}'; check the address")
-        return WorkerUnreachable(f"cannot talk to {self.url} ({_reason(error)}); check the address")
+            return WorkerUnreachable(f"cannot find the host '{self._address.host}'; {self._advice.no_host}")
+        return WorkerUnreachable(f"cannot talk to {self.url} ({_reason(error)}); {self._advice.no_host}")
 
     def _refusal(self, answer: Answer, path: str) -> IcestreamError:
         try:
@@ -155,13 +169,15 @@ class WorkerHttp:
         except (ValueError, KeyError, TypeError):
             message = f"{self.url}{path} answered {answer.status} {answer.reason}"
         if answer.status < 400:
-            return PreconditionError(f"{self.url} sends us to {answer.location}; set --url to that")
+            return PreconditionError(f"{self.url} sends us to {answer.location}; {self._advice.moved}")
         if answer.status == 401:
-            return PreconditionError(f"{self.url} wants another user name or password; set --user")
+            return PreconditionError(
+                f"{self.url} wants another user name or password; {self._advice.other_user}"
+            )
         if answer.status == 400:
             return ConfigError(_problems(message))
         if answer.status == 404 and message.startswith("HTTP 404"):
-            return NotFoundError(f"{self.url}{path} does not exist; is the worker older than this command?")
+            return NotFoundError(f"{self.url}{path} does not exist; {self._advice.no_path}")
         if answer.status == 404:
             return NotFoundError(message)
         if answer.status == 409:

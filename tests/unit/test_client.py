@@ -49,6 +49,8 @@ INFO = {"name": "sink", "config": {}, "tasks": [], "type": "sink"}
             f"POST {ODD_PATH}/restart?includeTasks=true&onlyFailed=true",
             None,
         ),
+        (lambda c: c.restart_task(ODD, 2), f"POST {ODD_PATH}/tasks/2/restart", None),
+        (lambda c: c.status_answer(ODD), f"GET {ODD_PATH}/status", {"name": ODD}),
         (lambda c: c.offsets(ODD), f"GET {ODD_PATH}/offsets", {"offsets": []}),
         (lambda c: c.alter_offsets(ODD, []), f"PATCH {ODD_PATH}/offsets", {"message": "m"}),
         (lambda c: c.reset_offsets(ODD), f"DELETE {ODD_PATH}/offsets", {"message": "m"}),
