@@ -7,6 +7,7 @@ from typing import Final
 _TOGETHER: Final = {
     "tests/parity/": "both workers",
     "tests/console/": "a browser",
+    "tests/images/": "a container registry",
     "tests/integration/test_registry": "a Schema Registry",
     "tests/integration/test_secure_": "a broker with TLS",
     "tests/integration/test_worker.py": "a worker with Spark",
