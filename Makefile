@@ -3,9 +3,10 @@
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
+SITE   := $(or $(ICESTREAM_HOME),$(HOME)/.cache/icestream)/site
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-long unit check format docs screenshots bench bench-task bench-records bench-commits bench-scale \
+.PHONY: help setup demo dist site test test-long unit check format docs screenshots bench bench-task bench-records bench-commits bench-scale \
 	bench-steady bench-observed bench-console bench-partitions bench-maintenance bench-upserts bench-delta-merge bench-sinks lock machine
 
 help: ## Show this help
@@ -25,11 +26,20 @@ test-long: machine $(VENV)/.dev ## Run the long forms: minutes of chaos, full pa
 unit: machine $(VENV)/.dev ## Run the tests that need no Kafka and no Spark: a minute or two
 	@$(BIN)/python -m pytest tests/unit $(ARGS)
 
-check: machine $(VENV)/.dev ## Lint, formatting, types, layers
+check: machine $(VENV)/.dev ## Lint, formatting, types, layers, the docs as a site
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy --strict icestream
 	@$(BIN)/lint-imports
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --site-dir $(SITE)
+
+site: $(VENV)/.dev ## Build the docs as a site, and serve it on 127.0.0.1:8000
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --site-dir $(SITE)
+	@$(BIN)/python -m http.server --bind 127.0.0.1 --directory $(SITE) 8000
+
+dist: $(VENV)/.dev ## Build wheel and sdist into dist/, once version, tag and changelog agree
+	@$(BIN)/python scripts/check-release
+	@$(BIN)/python -m build --outdir dist
 
 format: $(VENV)/.dev ## Put the code into shape
 	@$(BIN)/ruff check --fix .
