@@ -13,6 +13,8 @@ from icestream.api.errors import ConfigError, Problem
 from icestream.cluster.configs.properties import parse_properties
 
 _PREFIX: Final = "CONNECT_"
+_BLOCK: Final = "ICESTREAM_WORKER_PROPERTIES"
+"""Lines of a `.properties` file: for keys that no variable can name, as they have capitals."""
 _REQUIRED: Final = (
     "CONNECT_BOOTSTRAP_SERVERS",
     "CONNECT_GROUP_ID",
@@ -43,6 +45,10 @@ def given_properties(environ: Mapping[str, str]) -> dict[str, str]:
 
 def _properties(environ: Mapping[str, str], problems: list[Problem]) -> dict[str, str]:
     properties: dict[str, str] = {}
+    try:
+        properties |= parse_properties(environ.get(_BLOCK, ""), _BLOCK)
+    except ConfigError as error:
+        problems += error.problems
     for variable, value in environ.items():
         if not variable.startswith(_PREFIX) or variable.startswith(_OF_THE_IMAGE):
             continue

@@ -1,0 +1,1 @@
+"""From the facts of a resource to the objects that Kubernetes shall have. No I/O."""
