@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 _TOGETHER: Final = {
+    "tests/packages/": "an installed wheel",
     "tests/parity/": "both workers",
     "tests/console/": "a browser",
     "tests/images/": "a container registry",
