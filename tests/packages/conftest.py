@@ -50,8 +50,8 @@ def dist(tmp_path_factory: pytest.TempPathFactory) -> Dist:
 
 @pytest.fixture(scope="session")
 def installed(dist: Dist, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installed]:
-    """The pinned requirements are a gigabyte: they are installed once for each requirements.txt, the wheel into
-    them at every run. The lock keeps another run from exchanging the wheel meanwhile."""
+    """The pinned requirements are a gigabyte: they are installed once for each requirements.txt, the wheel at
+    every run. The lock keeps another run from exchanging the wheel meanwhile."""
     requirements = ROOT / "requirements.txt"
     version = f"{sys.version_info.major}.{sys.version_info.minor}"
     key = hashlib.sha256(requirements.read_bytes() + version.encode()).hexdigest()[:16]

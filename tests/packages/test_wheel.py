@@ -1,5 +1,5 @@
-"""The wheel in an environment of its own runs the demo to its proof, and starts workers by the commands of Kafka
-Connect."""
+"""The wheel in an environment of its own runs the demo to its proof, and starts workers by the commands of
+Kafka Connect."""
 
 from __future__ import annotations
 
