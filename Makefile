@@ -53,6 +53,10 @@ docs: $(VENV)/.dev ## Write the settings of connectors and job manager, and the 
 screenshots: $(VENV)/.dev ## Take the pictures of the console in docs/images, with Chromium
 	@$(BIN)/python -m scripts.screenshots
 
+.PHONY: kubernetes
+kubernetes: $(VENV)/.dev ## Build the Kubernetes API server that tests/kubernetes asks for: ten minutes, once (needs Go, etcd)
+	@$(BIN)/python -m tests.kubernetes.binaries
+
 .PHONY: monitoring pictures
 monitoring: $(VENV)/.dev ## Write alert rules and Grafana dashboards from the lists in the code
 	@$(BIN)/python -m scripts.monitoring

@@ -7,6 +7,7 @@ from typing import Final
 _TOGETHER: Final = {
     "tests/packages/": "an installed wheel",
     "tests/parity/": "both workers",
+    "tests/kubernetes/": "a Kubernetes API server",
     "tests/console/": "a browser",
     "tests/images/": "a container registry",
     "tests/integration/test_registry": "a Schema Registry",
