@@ -69,7 +69,7 @@ def find() -> Binaries | Missing:
 def build() -> Path:
     """The folder with all programs; the second of two that ask at once waits for the first."""
     folder = _folder()
-    with _locked(folder.with_suffix(".lock")):
+    with _locked(folder.with_name(f"{folder.name}.lock")):
         if not (folder / _READY).exists():
             print(
                 f"building Kubernetes {KUBERNETES} and kwok {KWOK} into {folder}, about ten minutes",

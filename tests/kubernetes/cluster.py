@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from lightkube import Client
 
 PATIENCE_S: Final = 240
+_LONGER_S: Final = 30
 _KWOK_TYPES: Final = "Stage,PortForward,ClusterPortForward,Logs,ClusterLogs"
 _NODE: Final = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "node-0"}}
 
@@ -52,7 +53,7 @@ class Cluster:
         stdin: str | None = None,
         as_file: Path | None = None,
         check: bool = True,
-        timeout_s: float = PATIENCE_S,
+        timeout_s: float = PATIENCE_S + _LONGER_S,
     ) -> str:
         """What kubectl prints, run as the administrator or with another kubeconfig."""
         ran = self.run_kubectl(*arguments, stdin=stdin, as_file=as_file, timeout_s=timeout_s)
@@ -65,7 +66,7 @@ class Cluster:
         *arguments: str | Path,
         stdin: str | None = None,
         as_file: Path | None = None,
-        timeout_s: float = PATIENCE_S,
+        timeout_s: float = PATIENCE_S + _LONGER_S,
     ) -> subprocess.CompletedProcess[str]:
         """The same with its exit code and what it complains about."""
         return subprocess.run(
@@ -97,12 +98,17 @@ class Cluster:
         text = json.dumps({"apiVersion": "v1", "kind": "List", "items": list(manifests)})
         self.kubectl("apply", "--server-side", "--force-conflicts", *there, "-f", "-", stdin=text)
 
-    def client(self, namespace: str = "default", as_file: Path | None = None) -> Client:
+    @contextmanager
+    def client(self, namespace: str = "default", as_file: Path | None = None) -> Iterator[Client]:
         """A lightkube client, of the administrator or of who is in a kubeconfig."""
         from lightkube import Client, KubeConfig
 
         config = KubeConfig.from_file(str(as_file or self.kubeconfig))
-        return Client(config=config, namespace=namespace, trust_env=False)
+        client = Client(config=config, namespace=namespace, trust_env=False)
+        try:
+            yield client
+        finally:
+            client.close()
 
     def service_account(self, namespace: str, name: str) -> Path:
         """A kubeconfig with a token of that service account, so that its rights are tested."""
@@ -128,7 +134,7 @@ class Cluster:
 
     def logs_from(self, namespace: str, container: str, file: Path) -> None:
         """Let `kubectl logs` of that container in any pod of a namespace show a file of this machine."""
-        logs = [{"containers": [container], "logsFile": str(file), "follow": True}]
+        logs = [{"containers": [container], "logsFile": str(file), "follow": False}]
         self.apply(
             {
                 "apiVersion": "kwok.x-k8s.io/v1alpha1",
@@ -203,6 +209,9 @@ def _started(binaries: Binaries, folder: Path, start: Callable[..., None]) -> Cl
         "--authorization-mode=Node,RBAC",
         "--allow-privileged=true",
         "--profiling=false",
+        # Debian's etcd is too old for it. Clients that are refused list instead; without this, kwok asks again,
+        # less and less often.
+        "--feature-gates=WatchList=false",
     )
     _wait_for_https(f"{address}/readyz", authority.certificate, folder / "kube-apiserver.log")
     cluster = Cluster(folder, address, authority.certificate, configs["admin"], binaries)
@@ -211,7 +220,7 @@ def _started(binaries: Binaries, folder: Path, start: Callable[..., None]) -> Cl
         f"--kubeconfig={configs['manager']}",
         f"--service-account-private-key-file={tokens.key}",
         f"--root-ca-file={authority.certificate}",
-        "--use-service-account-credentials=false",
+        "--use-service-account-credentials=true",
         "--leader-elect=false",
         "--secure-port=0",
         # Tests watch what these do: sooner than on a cluster that people use.

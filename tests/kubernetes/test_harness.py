@@ -83,7 +83,8 @@ def test_lightkube_sees_what_kubectl_made(api_server: Cluster, namespace: str) -
     from lightkube.resources.core_v1 import ConfigMap
 
     api_server.kubectl("create", "configmap", "some", "--from-literal=a=b", "-n", namespace)
-    assert api_server.client(namespace).get(ConfigMap, "some").data == {"a": "b"}
+    with api_server.client(namespace) as client:
+        assert client.get(ConfigMap, "some").data == {"a": "b"}
 
 
 def test_logs_and_ports_of_a_pod_lead_to_this_machine(
@@ -105,6 +106,8 @@ def a_web_server() -> Iterator[int]:
     class Hello(http.server.BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             self.send_response(200)
+            # kwok does not pass on that a server hangs up.
+            self.send_header("Content-Length", "5")
             self.end_headers()
             self.wfile.write(b"hello")
 
