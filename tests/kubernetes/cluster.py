@@ -209,7 +209,7 @@ def _started(binaries: Binaries, folder: Path, start: Callable[..., None]) -> Cl
         "--authorization-mode=Node,RBAC",
         "--allow-privileged=true",
         "--profiling=false",
-        # Debian's etcd is too old for it. Clients that are refused list instead; without this, kwok asks again,
+        # Debian's etcd is too old for it. Clients that are refused list instead; else kwok asks again,
         # less and less often.
         "--feature-gates=WatchList=false",
     )
