@@ -19,6 +19,9 @@ class RecentActions:
         """Whether it was acted upon, and only its removal is left to do."""
         return self._answered.get((uid, annotation)) == value
 
+    def has_unremoved(self, uid: str, annotation: str) -> bool:
+        return (uid, annotation) in self._answered
+
     def note_answer(self, uid: str, annotation: str, value: str) -> None:
         self._answered[uid, annotation] = value
 
