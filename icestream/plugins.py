@@ -188,15 +188,17 @@ class ConfigProviderPlugin:
         return getattr(import_module(module), name).configured(parameters, prefix)
 
 
+_APACHE: Final = "org.apache.kafka.common.config.provider."
+_STRIMZI: Final = "io.strimzi.kafka."
 CONFIG_PROVIDERS: Final = tuple(
-    ConfigProviderPlugin(
-        f"org.apache.kafka.common.config.provider.{java}ConfigProvider",
-        f"icestream.cluster.configs.providers:{ours}",
-    )
-    for java, ours in (
-        ("File", "FileProvider"),
-        ("Directory", "DirectoryProvider"),
-        ("EnvVar", "EnvironmentProvider"),
+    ConfigProviderPlugin(f"{package}{java}ConfigProvider", f"icestream.cluster.configs.{ours}")
+    for package, java, ours in (
+        (_APACHE, "File", "providers:FileProvider"),
+        (_APACHE, "Directory", "providers:DirectoryProvider"),
+        (_APACHE, "EnvVar", "providers:EnvironmentProvider"),
+        (_STRIMZI, "EnvVar", "providers:EnvironmentProvider"),
+        (_STRIMZI, "KubernetesSecret", "kubernetes_providers:SecretProvider"),
+        (_STRIMZI, "KubernetesConfigMap", "kubernetes_providers:ConfigMapProvider"),
     )
 )
 
