@@ -96,7 +96,7 @@ class _Turn:
             failure = error
         try:
             if not isinstance(failure, WorkerUnreachable):
-                status = self._status()
+                status = self._status(is_expected=failure is None)
                 restarted = self._restart_if_failed(status, restarted)
                 topics = self._topics()
         except IcestreamError as error:
@@ -208,11 +208,10 @@ class _Turn:
 
     # Status
 
-    def _status(self) -> dict[str, Any]:
-        """A connector that was just made may have none yet."""
-        return self._patiently(
-            lambda: self._rest.status_answer(self._spec.name), (NotReadyError, NotFoundError)
-        )
+    def _status(self, *, is_expected: bool = True) -> dict[str, Any]:
+        """A connector that was just made may have none yet; one that could not be made never has."""
+        busy = (NotReadyError, NotFoundError) if is_expected else (NotReadyError,)
+        return self._patiently(lambda: self._rest.status_answer(self._spec.name), busy)
 
     def _topics(self) -> list[str] | None:
         """None where a worker does not keep count of them."""

@@ -123,6 +123,7 @@ def test_a_refused_config_is_told_in_the_workers_words() -> None:
     world.workers.refusals["create"] = [ConfigError([Problem("topics", "topics is missing")])]
     outcome = world.turn()
     assert outcome.status["conditions"][0]["message"] == "topics is missing"
+    assert world.slept == []
     assert not outcome.is_ready
 
 
