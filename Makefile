@@ -4,6 +4,8 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 SITE   := $(or $(ICESTREAM_HOME),$(HOME)/.cache/icestream)/site
+# All that a container may need: everything but the stack of processes and what developers use.
+IMAGE_EXTRAS := postgres mysql aws s3 clouds hive connect delta protobuf operator traces
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo dist site test test-long unit check format docs screenshots bench bench-task bench-records bench-commits bench-scale \
@@ -107,6 +109,11 @@ lock: ## Pin the versions that pyproject.toml allows, with the hashes of their f
 	@command -v uv >/dev/null || { echo "make: lock needs uv; install it with: pip install uv" >&2; exit 1; }
 	uv pip compile -q pyproject.toml --python-version 3.11 --universal --no-header --no-annotate --generate-hashes -o requirements.txt
 	uv pip compile -q pyproject.toml --extra dev --python-version 3.11 --universal --no-header --no-annotate --generate-hashes -o requirements-dev.txt
+	uv pip compile -q pyproject.toml $(IMAGE_EXTRAS:%=--extra %) -c requirements-dev.txt --python-version 3.11 --universal --no-header --no-annotate --generate-hashes -o deploy/image/requirements.txt
+
+.PHONY: image
+image: ## Build the container image with buildah, podman or docker
+	@deploy/image/build $(ARGS)
 
 machine:
 	@scripts/check-machine $(PYTHON)

@@ -10,6 +10,7 @@ _TOGETHER: Final = {
     "tests/kubernetes/": "a Kubernetes API server",
     "tests/console/": "a browser",
     "tests/images/": "a container registry",
+    "tests/image/": "the image",
     "tests/integration/test_registry": "a Schema Registry",
     "tests/integration/test_secure_": "a broker with TLS",
     "tests/integration/test_worker.py": "a worker with Spark",

@@ -1,4 +1,4 @@
-"""Copies the jars that upserts into Iceberg tables need into a folder. Run by `build`, or in the image itself.
+"""Copies the jars that upserts into Iceberg tables need into a folder. Run by `build`, or in the image.
 
 With them a worker needs no `spark.jars.packages`, which a container with a read-only root and no way to Maven
 Central could not follow.

@@ -1,0 +1,40 @@
+"""The image, built once for a run; an unchanged tree is not built again."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.image import container
+
+TOP = Path(__file__).parents[2]
+
+
+@pytest.fixture(scope="session")
+def archive() -> Path:
+    reason = container.missing()
+    if reason:
+        pytest.skip(reason)
+    path = f"{os.environ['PATH']}:/usr/sbin"
+    built = subprocess.run(
+        [TOP / "deploy" / "image" / "build"],
+        env={**os.environ, "PYTHON": sys.executable, "PATH": path},
+        capture_output=True,
+        text=True,
+        timeout=1700,
+    )
+    assert built.returncode == 0, built.stderr
+    return Path(built.stdout.splitlines()[-1])
+
+
+@pytest.fixture(scope="session")
+def image(archive: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[container.Image]:
+    folder = tmp_path_factory.mktemp("image")
+    yield container.unpacked(archive, folder)
+    shutil.rmtree(folder)
