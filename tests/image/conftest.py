@@ -1,4 +1,4 @@
-"""The image, built once for a run; an unchanged tree is not built again."""
+"""The image, built once for a run, as docs/deploy/image.md shows it; an unchanged tree is not built again."""
 
 from __future__ import annotations
 
