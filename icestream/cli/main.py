@@ -58,6 +58,7 @@ COMMANDS: Final[Mapping[str, Entry]] = {
     "table": Entry("icestream.cli.table:table", "Compact, expire and clean a table, and show its history."),
     "sql": Entry("icestream.cli.sql:sql", "Spark SQL over the tables."),
     "kafka": Entry("icestream.cli.kafka:kafka", "Start and stop the embedded Kafka broker."),
+    "operator": Entry("icestream.cli.operator:operator", "Clusters and connectors on Kubernetes."),
     "load": Entry("icestream.cli.load:load", "Fill a topic with realistic MinIO logs."),
     "completion": Entry("icestream.cli.main:completion", "Completion for bash, zsh or fish."),
 }
