@@ -12,7 +12,10 @@ from icestream.logs.flood import AUDIT, FloodFilter
 from icestream.logs.lines import JSON, TEXT, formatter_of
 from icestream.logs.stderr import take_stderr
 
-_QUIET: Final = ("py4j", "uvicorn", "httpx", "httpcore", "asyncio", "pyiceberg", "urllib3", "botocore")
+_QUIET: Final = (
+    *("py4j", "uvicorn", "httpx", "httpx2", "httpcore", "asyncio", "pyiceberg", "urllib3", "botocore"),
+    "kopf.objects",
+)
 _form = TEXT
 
 
