@@ -18,6 +18,8 @@ class Workers:
         self.states: dict[str, str] = {}
         self.tasks: dict[str, list[str]] = {}
         self.calls: list[tuple[Any, ...]] = []
+        self.done: list[tuple[Any, ...]] = []
+        """The calls that were not refused."""
         self.refusals: dict[str, list[IcestreamError]] = {}
         self.offset_entries: list[dict[str, Any]] = []
 
@@ -25,6 +27,7 @@ class Workers:
         self.calls.append((call, *rest))
         if self.refusals.get(call):
             raise self.refusals[call].pop(0)
+        self.done.append((call, *rest))
 
     def _known(self, name: str) -> None:
         if name not in self.configs:
