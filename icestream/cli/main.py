@@ -57,6 +57,10 @@ COMMANDS: Final[Mapping[str, Entry]] = {
     "dlq": Entry("icestream.cli.dlq:dlq", "Show dead letters, and send them again after a fix."),
     "table": Entry("icestream.cli.table:table", "Compact, expire and clean a table, and show its history."),
     "sql": Entry("icestream.cli.sql:sql", "Spark SQL over the tables."),
+    "stack": Entry(
+        "icestream.cli.stack:stack",
+        "MinIO, Kafka, a worker and Trino on this machine, with or without Docker.",
+    ),
     "kafka": Entry("icestream.cli.kafka:kafka", "Start and stop the embedded Kafka broker."),
     "operator": Entry("icestream.cli.operator:operator", "Clusters and connectors on Kubernetes."),
     "load": Entry("icestream.cli.load:load", "Fill a topic with realistic MinIO logs."),

@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -46,8 +46,14 @@ class Process:
         return True
 
 
-def spawn(command: Sequence[str], *, output: Path, die_with_parent: bool = False) -> Process:
-    """Start a program in a session of its own, with its output in a file.
+def spawn(
+    command: Sequence[str],
+    *,
+    output: Path,
+    die_with_parent: bool = False,
+    environment: Mapping[str, str] | None = None,
+) -> Process:
+    """Start a program in a session of its own, with its output in a file and `environment` beside ours.
 
     With `die_with_parent` it is killed when the calling *thread* ends, however that ends (Linux only).
     """
@@ -57,7 +63,7 @@ def spawn(command: Sequence[str], *, output: Path, die_with_parent: bool = False
     pid = os.posix_spawn(
         sys.executable,
         argv,
-        os.environ,
+        {**os.environ, **(environment or {})},
         file_actions=[
             (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
             (os.POSIX_SPAWN_OPEN, 1, str(output), write, 0o644),

@@ -12,24 +12,13 @@ from typing import Final
 from icestream.embedded import ports
 from icestream.embedded.jars import fetch_all
 from icestream.embedded.java import java
+from icestream.embedded.rest_catalog import COORDINATES
 from tests import databases
 from tests.databases import PASSWORD, mariadb
 
 __all__ = ["PASSWORD", "mariadb"]
 
 JDBC_CATALOG: Final = "org.apache.iceberg.jdbc.JdbcCatalog"
-REST_SERVER: Final = (
-    "org.apache.iceberg:iceberg-open-api:1.10.1:test-fixtures",
-    "org.apache.iceberg:iceberg-core:1.10.1",
-    "org.apache.iceberg:iceberg-core:1.10.1:tests",
-    "org.apache.iceberg:iceberg-aws:1.10.1",
-    "org.apache.iceberg:iceberg-aws-bundle:1.10.1",
-    "org.eclipse.jetty:jetty-servlet:11.0.25",
-    "org.apache.hadoop:hadoop-client-api:3.4.2",
-    "org.apache.hadoop:hadoop-client-runtime:3.4.2",
-    "org.xerial:sqlite-jdbc:3.50.3.0",
-    "org.slf4j:slf4j-simple:2.0.17",
-)
 _PATIENCE: Final = 90
 
 
@@ -72,7 +61,7 @@ def running_rest_catalog(folder: Path, s3: Mapping[str, str]) -> Iterator[str]:
         "AWS_SECRET_ACCESS_KEY": secret,
         "AWS_REGION": "us-east-1",
     }
-    jars = fetch_all("iceberg-rest-catalog", REST_SERVER)
+    jars = fetch_all("iceberg-rest-catalog", COORDINATES)
     command = [java(), "-Xmx256m", "-cp", f"{jars}/*", "org.apache.iceberg.rest.RESTCatalogServer"]
     with _running(command, folder, environment, port):
         yield f"http://{ports.HOST}:{port}"

@@ -1,0 +1,57 @@
+"""Iceberg's own REST catalog, from the test fixtures of its API: command and environment. For the stack."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from icestream.embedded.jars import fetch_all
+from icestream.embedded.java import java
+
+COORDINATES: Final = (
+    "org.apache.iceberg:iceberg-open-api:1.10.1:test-fixtures",
+    "org.apache.iceberg:iceberg-core:1.10.1",
+    "org.apache.iceberg:iceberg-core:1.10.1:tests",
+    "org.apache.iceberg:iceberg-aws:1.10.1",
+    "org.apache.iceberg:iceberg-aws-bundle:1.10.1",
+    "org.eclipse.jetty:jetty-servlet:11.0.25",
+    "org.apache.hadoop:hadoop-client-api:3.4.2",
+    "org.apache.hadoop:hadoop-client-runtime:3.4.2",
+    "org.xerial:sqlite-jdbc:3.50.3.0",
+    "org.slf4j:slf4j-simple:2.0.17",
+)
+
+
+@dataclass(frozen=True)
+class Catalog:
+    """Where it listens, where it keeps which tables there are, and where the tables are."""
+
+    port: int
+    database: Path
+    warehouse: str
+    storage: str
+    access_key: str
+    secret_key: str = field(repr=False)
+
+    def environment(self) -> dict[str, str]:
+        return {
+            "CATALOG_REST_PORT": str(self.port),
+            "CATALOG_URI": f"jdbc:sqlite:{self.database}",
+            "CATALOG_JDBC_SCHEMA__VERSION": "V1",
+            "CATALOG_WAREHOUSE": f"s3://{self.warehouse}",
+            "CATALOG_IO__IMPL": "org.apache.iceberg.aws.s3.S3FileIO",
+            "CATALOG_S3_ENDPOINT": self.storage,
+            "CATALOG_S3_PATH__STYLE__ACCESS": "true",
+            "CATALOG_S3_ACCESS__KEY__ID": self.access_key,
+            "CATALOG_S3_SECRET__ACCESS__KEY": self.secret_key,
+            "AWS_ACCESS_KEY_ID": self.access_key,
+            "AWS_SECRET_ACCESS_KEY": self.secret_key,
+            "AWS_REGION": "us-east-1",
+        }
+
+
+def command() -> list[str]:
+    """The jars are downloaded at the first call on a machine."""
+    jars = fetch_all("iceberg-rest-catalog", COORDINATES)
+    return [java(), "-Xmx256m", "-cp", f"{jars}/*", "org.apache.iceberg.rest.RESTCatalogServer"]

