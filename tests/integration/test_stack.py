@@ -5,10 +5,11 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import shlex
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -28,6 +29,13 @@ PORTS = (
     *("KAFKA_EXTERNAL_PORT", "KAFKA_CONNECT_PORT", "TRINO_PORT"),
 )
 TOPICS = ("apilogs", "errorlogs", "auditlogs")
+PAGE = Path(__file__).parents[2] / "docs" / "deploy" / "stack.md"
+
+
+def commands_of_the_page() -> list[list[str]]:
+    """What stack.md shows, in its order; each without the word `icestream`."""
+    blocks = re.findall(r"<!-- run by: \S+ -->\n```sh\n(.*?)```", PAGE.read_text(), re.DOTALL)
+    return [shlex.split(line)[1:] for block in blocks for line in block.splitlines()]
 
 
 class Stack:
@@ -163,13 +171,16 @@ def test_trino_spark_and_pyiceberg_count_the_same(stack: Stack) -> None:
     by_pyiceberg = [catalog.load_table(name).scan().count() for name in names]
     assert _counts(by_trino) == _counts(spark.values()) == by_pyiceberg == [5000, 5000, 5000]
 
-    stack.run("stack", "stop")
-    stack.run("stack", "start")
+    start, status, stop, clean, *asking = commands_of_the_page()
+    stack.environment["ICESTREAM_URL"] = endpoints.worker
+    assert "trino" in stack.run(*status)
+    for command in asking:
+        assert stack.run(*command), command
+    stack.run(*stop)
+    stack.run(*start)
     again = stack.backend.endpoints()
     assert again is not None and again.trino is not None
     assert _counts(Trino(again.trino).run(counting.format("kafkawarehouse.")).rows[0]) == by_pyiceberg
     assert [*connector_configs(stack.settings, again)] == [f"iceberg-sink-{topic}" for topic in TOPICS]
-    deadline = time.monotonic() + 60
-    while "unhealthy" in stack.run("stack", "status") and time.monotonic() < deadline:
-        time.sleep(1)
-    stack.run("stack", "clean", "--yes")
+    stack.run(*clean)
+    assert not any(process.is_alive() for process in stack.processes())
