@@ -9,7 +9,7 @@ IMAGE_EXTRAS := postgres mysql aws s3 clouds hive connect delta protobuf operato
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo dist site test test-long unit check format docs screenshots bench bench-task bench-records bench-commits bench-scale \
-	bench-steady bench-observed bench-console bench-partitions bench-maintenance bench-upserts bench-delta-merge bench-sinks lock machine
+	bench-steady bench-observed bench-console bench-partitions bench-maintenance bench-upserts bench-delta-merge bench-sinks bench-scaling lock machine
 
 help: ## Show this help
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -92,6 +92,9 @@ bench-sinks: machine $(VENV)/.dev ## The S3 sink and the JDBC connectors, us and
 
 bench-delta-merge: machine $(VENV)/.dev ## One merge into a Delta table: by Arrow, by delta-rs, by Spark
 	@$(BIN)/python -m bench.delta_merge $(ARGS)
+
+bench-scaling: $(VENV)/.dev ## How the operator scales 1,000 connectors over a day, simulated
+	@$(BIN)/python -m bench.scaling
 
 bench-console: $(VENV)/.dev ## What the console's overview of 1,000 connectors costs a worker
 	@$(BIN)/python -m bench.console $(ARGS)
