@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -55,6 +56,7 @@ def start(
 
     Ports are those of the variables, or free ones where they are taken.
     """
+    from icestream.stack.compose import ComposeBackend
     from icestream.stack.processes import Wishes
     from icestream.stack.steps import steps
 
@@ -62,7 +64,10 @@ def start(
     backend = _backend(settings, Wishes(not no_trino, build_minio, audit, moto))
     began = time.monotonic()
     endpoints = backend.start(_say)
-    _run_steps(steps(settings, endpoints))
+    if isinstance(backend, ComposeBackend):
+        backend.initialise(_say)
+    else:
+        _run_steps(steps(settings, endpoints))
     _show(settings, endpoints)
     if records:
         _load(settings, endpoints, records)
@@ -167,9 +172,10 @@ def _settings(env_file: Path | None) -> Settings:
 
 
 def _backend(settings: Settings, wishes: Wishes | None = None) -> Backend:
+    from icestream.stack.choice import compose_backend
     from icestream.stack.processes import ProcessBackend
 
-    return ProcessBackend(settings, wishes)
+    return compose_backend(settings, os.environ) or ProcessBackend(settings, wishes)
 
 
 def _running(backend: Backend) -> Endpoints:
