@@ -63,6 +63,7 @@ COMMANDS: Final[Mapping[str, Entry]] = {
     ),
     "kafka": Entry("icestream.cli.kafka:kafka", "Start and stop the embedded Kafka broker."),
     "operator": Entry("icestream.cli.operator:operator", "Clusters and connectors on Kubernetes."),
+    "image": Entry("icestream.cli.image:image", "Push archives of container images to a registry."),
     "load": Entry("icestream.cli.load:load", "Fill a topic with realistic MinIO logs."),
     "completion": Entry("icestream.cli.main:completion", "Completion for bash, zsh or fish."),
 }
