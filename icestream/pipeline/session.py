@@ -23,6 +23,7 @@ from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 from icestream.deadlines import Overdue, within
+from icestream.pipeline.kubernetes import as_spark_writes, driver_settings
 
 _DEFAULTS: Mapping[str, str] = {
     "spark.app.name": "icestream",
@@ -74,10 +75,10 @@ _ESCAPES: Final[Mapping[str, str]] = {"\\": "\\\\", "\n": "\\n", "\r": "\\r", "\
 
 def spark_settings(worker: Mapping[str, str]) -> dict[str, str]:
     """The `spark.*` keys of a worker config over our defaults."""
-    given = {key: value for key, value in worker.items() if key.startswith("spark.")}
+    given = {as_spark_writes(key): value for key, value in worker.items() if key.startswith("spark.")}
     if "spark.remote" in given:
         return given
-    settings = {**_DEFAULTS, **_memory_of_python(), **given}
+    settings = {**_DEFAULTS, **_memory_of_python(), **driver_settings(given, os.environ), **given}
     if settings["spark.master"].startswith("local"):
         # Whoever brings jars has queries run here, such as upserts: these are worth compiling well.
         of_queries = _QUERYING if _JARS & given.keys() else {}
