@@ -14,45 +14,14 @@ import httpx
 import psutil
 import pytest
 
-from icestream.connectors.iceberg.catalogs.opening import open_catalog
 from icestream.embedded.kafka import Broker
 from icestream.embedded.ports import HOST, free_port
 from tests.conftest import Produce
-from tests.image.container import PATIENCE, Container, Image, run, running
+from tests.image.container import PATIENCE, Image, run, running
+from tests.image.iceberg_rows import rows_of, sink_config, until_healthy, worker_variables
 
 # What comes first may have to build the image.
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(2400)]
-
-
-def variables(broker: Broker, port: int) -> dict[str, str]:
-    cluster = f"image-{uuid.uuid4().hex[:8]}"
-    topics = {f"CONNECT_{kind}_STORAGE_TOPIC": f"{cluster}-{kind}" for kind in ("CONFIG", "OFFSET", "STATUS")}
-    replicas = {name.replace("TOPIC", "REPLICATION_FACTOR"): "1" for name in topics}
-    return {
-        "CONNECT_BOOTSTRAP_SERVERS": broker.bootstrap,
-        "CONNECT_GROUP_ID": cluster,
-        "CONNECT_LISTENERS": f"http://{HOST}:{port}",
-        "CONNECT_REST_ADVERTISED_HOST_NAME": HOST,
-        "CONNECT_KEY_CONVERTER": "org.apache.kafka.connect.json.JsonConverter",
-        "CONNECT_VALUE_CONVERTER": "org.apache.kafka.connect.json.JsonConverter",
-        "CONNECT_VALUE_CONVERTER_SCHEMAS_ENABLE": "false",
-        "CONNECT_SPARK_DRIVER_MEMORY": "512m",
-        **topics,
-        **replicas,
-    }
-
-
-def until_healthy(container: Container, url: str) -> None:
-    deadline = time.monotonic() + PATIENCE
-    while True:
-        assert container.holder.poll() is None, container.output()
-        assert time.monotonic() < deadline, container.output()
-        try:
-            if httpx.get(f"{url}/health", timeout=10).status_code == 200:
-                return
-        except httpx.TransportError:
-            pass
-        time.sleep(0.2)
 
 
 def test_a_worker_from_variables_lands_records_and_ends_in_order_when_told(
@@ -65,35 +34,22 @@ def test_a_worker_from_variables_lands_records_and_ends_in_order_when_told(
     produce(topic, [{"id": number, "name": f"row {number}"} for number in range(300)])
     port = free_port()
     url = f"http://{HOST}:{port}"
-    catalog = {
-        "iceberg.catalog": "lake",
-        "iceberg.catalog.type": "jdbc",
-        "iceberg.catalog.warehouse": f"s3://warehouse/{topic}",
-        **s3,
-    }
-    config = {
-        "connector.class": "org.apache.iceberg.connect.IcebergSinkConnector",
-        "topics": topic,
-        "iceberg.tables": "db.rows",
-        "iceberg.tables.auto-create-enabled": "true",
-        "iceberg.catalog.uri": "jdbc:sqlite:/mnt/catalog.db",
-        "iceberg.control.commit.interval-ms": "500",
-        **catalog,
-    }
+    catalog = {"iceberg.catalog.warehouse": f"s3://warehouse/{topic}", **s3}
+    config = sink_config(topic, "jdbc:sqlite:/mnt/catalog.db", catalog)
     # As the manifests of those who come from Confluent's image start it.
     start = ["/etc/confluent/docker/run"]
     with running(
         image,
         [],
         command=start,
-        env=variables(broker, port),
+        env=worker_variables(broker, port),
         data=tmp_path,
         log=tmp_path.parent / f"{topic}.log",
     ) as container:
         until_healthy(container, url)
         answer = httpx.put(f"{url}/connectors/rows/config", json=config, timeout=120)
         assert answer.status_code == 201, answer.text
-        outside = {**catalog, "iceberg.catalog.uri": f"jdbc:sqlite:{tmp_path}/catalog.db"}
+        outside = {**config, "iceberg.catalog.uri": f"jdbc:sqlite:{tmp_path}/catalog.db"}
         deadline = time.monotonic() + PATIENCE
         while rows_of(outside) < 300:
             status = httpx.get(f"{url}/connectors/rows/status", timeout=60).text
@@ -108,17 +64,6 @@ def test_a_worker_from_variables_lands_records_and_ends_in_order_when_told(
         container.terminate()
         assert container.ended() in (0, 143), container.output()
         assert "worker stopped" in container.output()
-
-
-def rows_of(catalog: dict[str, str]) -> int:
-    from pyiceberg.exceptions import NoSuchNamespaceError, NoSuchTableError
-    from sqlalchemy.exc import OperationalError
-
-    try:
-        table = open_catalog(catalog).load_table("db.rows")
-    except (NoSuchTableError, NoSuchNamespaceError, OperationalError):
-        return 0
-    return len(table.scan().to_arrow()) if table.current_snapshot() else 0
 
 
 def test_every_part_has_its_entry_point(image: Image, tmp_path: Path) -> None:
