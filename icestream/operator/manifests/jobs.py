@@ -42,7 +42,7 @@ def _objects(spec: ClusterSpec, job: Job, facts: Facts) -> list[Manifest]:
         "revisionHistoryLimit": 3,
         "selector": {"matchLabels": own},
         "template": {
-            "metadata": {"labels": own, "annotations": _hashes(spec, job, facts)},
+            "metadata": {"labels": own, "annotations": _hashes(job, facts)},
             "spec": _pod(spec, job, facts, name),
         },
     }
@@ -53,17 +53,9 @@ def _objects(spec: ClusterSpec, job: Job, facts: Facts) -> list[Manifest]:
     ]
 
 
-def _hashes(spec: ClusterSpec, job: Job, facts: Facts) -> dict[str, str]:
+def _hashes(job: Job, facts: Facts) -> dict[str, str]:
     found = {CONFIG_HASH: digest(dict(job.values))}
-    named = {str(held.get("name")) for one in job.env for held in one["valueFrom"].values()}
-    named |= {
-        str(held.get("name")) for one in job.env_from for held in one.values() if isinstance(held, dict)
-    }
-    known = sorted(
-        (one.kind, one.name, facts.hashes[one])
-        for one in spec.references
-        if one.name in named and one in facts.hashes
-    )
+    known = sorted((one.kind, one.name, facts.hashes[one]) for one in job.references if one in facts.hashes)
     if known:
         found[REFERENCES_HASH] = digest(known)
     if facts.restarted:

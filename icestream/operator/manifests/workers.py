@@ -69,7 +69,9 @@ def _hashes(spec: ClusterSpec, facts: Facts) -> Mapping[str, str]:
     """What rolls the pods when it changes though their own spec does not."""
     template = executor_template(spec)["data"] if spec.executors else {}
     found = {CONFIG_HASH: digest([config_data(spec, facts), template])}
-    known = sorted((one.kind, one.name, facts.hashes[one]) for one in spec.references if one in facts.hashes)
+    known = sorted(
+        (one.kind, one.name, facts.hashes[one]) for one in spec.worker_references if one in facts.hashes
+    )
     if known:
         found[REFERENCES_HASH] = digest(known)
     if facts.restarted:

@@ -105,6 +105,7 @@ class Job:
     values: Mapping[str, str] = field(default_factory=dict)
     """Variables with plain values, which go into a ConfigMap."""
     resources: Tree = field(default_factory=dict)
+    references: tuple[Reference, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -176,8 +177,11 @@ class ClusterSpec:
     jobs: tuple[Job, ...] = ()
     scaling: Scaling | None = None
     references: tuple[Reference, ...] = ()
-    """Secrets and ConfigMaps that the pods use."""
+    """Secrets and ConfigMaps that pods use, of workers and of jobs."""
     warnings: tuple[Notice, ...] = ()
+
+    worker_references: tuple[Reference, ...] = ()
+    """Those of the workers alone: what only a job uses rolls only that job."""
 
     @property
     def uses_connector_resources(self) -> bool:

@@ -87,6 +87,7 @@ def read_icestream_cluster(header: Header, spec: Fields) -> ClusterSpec:
     executors = read_executors(spec, draft)
     add_providers(draft)
     archives, references = _read_images(spec, draft)
+    of_workers = draft.references
     jobs = read_jobs(spec, draft, draft.properties["bootstrap.servers"])
     part = workers.map("template")
     budget = part.map("podDisruptionBudget")
@@ -124,6 +125,7 @@ def read_icestream_cluster(header: Header, spec: Fields) -> ClusterSpec:
         jobs=jobs,
         scaling=_read_scaling(spec, draft),
         references=draft.references,
+        worker_references=of_workers,
         warnings=tuple(draft.warnings),
     )
 

@@ -29,7 +29,8 @@ def read_jobs(spec: Fields, draft: Draft, bootstrap_servers: str) -> tuple[Job, 
     return jobs
 
 
-def _job(fields: Fields, draft: Draft, bootstrap_servers: str) -> Job:
+def _job(fields: Fields, whole: Draft, bootstrap_servers: str) -> Job:
+    draft = Draft()
     draft.has_no_effect(fields, ("name", "connector", "env", "envFrom", "resources"))
     name = fields.required("name")
     values = {"KAFKA_BOOTSTRAP_SERVERS": bootstrap_servers, "JOB_ID": name}
@@ -52,4 +53,9 @@ def _job(fields: Fields, draft: Draft, bootstrap_servers: str) -> Job:
             values.pop(variable["name"], None)
             references.append(variable)
     env_from = tuple(read_env_from(one, draft) for one in fields.maps("envFrom"))
-    return Job(name, tuple(references), env_from, values, read_resources(fields) or _RESOURCES)
+    for notice in draft.warnings:
+        whole.warn(notice.reason, notice.message)
+    for used in draft.references:
+        whole.refer(used.kind, used.name)
+    resources = read_resources(fields) or _RESOURCES
+    return Job(name, tuple(references), env_from, values, resources, draft.references)

@@ -100,6 +100,7 @@ def read_kafka_connect(header: Header, spec: Fields) -> ClusterSpec:
         allowed_peers=() if header.annotations.get("strimzi.io/use-connector-resources") == "true" else None,
         executors=executors,
         references=draft.references,
+        worker_references=draft.references,
         warnings=tuple(draft.warnings),
     )
 

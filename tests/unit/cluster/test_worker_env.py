@@ -86,3 +86,15 @@ def test_log4j_levels_become_ours() -> None:
     assert found["icestream.log.loggers"] == "org.apache.kafka=DEBUG,x=ERROR"
     own = worker_properties_from({**GOOD, **more, "CONNECT_ICESTREAM_LOG_LEVEL": "ERROR"})
     assert own["icestream.log.level"] == "ERROR"
+
+
+def test_keys_with_capitals_come_as_lines_of_one_variable() -> None:
+    block = "spark.driver.extraJavaOptions=-Da=b\\\\c\ngroup.id=other\n"
+    found = worker_properties_from({**GOOD, "ICESTREAM_WORKER_PROPERTIES": block})
+    assert found["spark.driver.extraJavaOptions"] == "-Da=b\\c"
+    assert found["group.id"] == "connect-my-cluster"
+
+
+def test_a_line_of_that_variable_that_cannot_be_read_names_it() -> None:
+    with pytest.raises(ConfigError, match="ICESTREAM_WORKER_PROPERTIES"):
+        worker_properties_from({**GOOD, "ICESTREAM_WORKER_PROPERTIES": "a=\\u00"})
