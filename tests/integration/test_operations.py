@@ -52,8 +52,10 @@ def test_both_modes_as_the_page_shows_them(terminal: Terminal, tmp_path: Path) -
 
 def test_every_worker_config_of_the_page_is_understood(tmp_path: Path) -> None:
     base = parse_properties(files(section(PAGE, "Standalone"))["worker.properties"])
-    for title in ("Secrets", "Kafka with TLS and a login", "REST with TLS and users"):
-        (block,) = re.findall(r"```properties\n(.*?)```", section(PAGE, title), re.DOTALL)
+    titles = ("Secrets", "Kafka with TLS and a login", "REST with TLS and users")
+    blocks = [re.findall(r"```properties\n(.*?)```", section(PAGE, title), re.DOTALL) for title in titles]
+    assert all(blocks)
+    for block in (one for found in blocks for one in found):
         try:
             parse_standalone({**base, **parse_properties(block)})
         except ConfigError as error:
