@@ -23,6 +23,13 @@ _env_file = click.option(
     type=click.Path(path_type=Path, dir_okay=False),
     help="A file with the stack's variables.  [default: .env here, if there is one]",
 )
+_kind = click.option(
+    "--backend",
+    "kind",
+    type=click.Choice(["processes", "compose"]),
+    help="Processes here, or containers.  [default: $ICESTREAM_STACK; what runs; containers where Docker"
+    " answers and MINIO_LICENSE is set; processes]",
+)
 
 
 @click.group(
@@ -38,6 +45,7 @@ def stack() -> None:
     epilog="\b\nExample:\n  icestream stack start --load 1000\n  TRINO_PORT=8888 icestream stack start"
 )
 @_env_file
+@_kind
 @click.option(
     "--load", "records", type=click.IntRange(min=1), help="Send so many records of each log at the end."
 )
@@ -50,24 +58,25 @@ def stack() -> None:
     "--audit", is_flag=True, help="Community MinIO sends its audit records, of an older form, to the topic."
 )
 def start(
-    env_file: Path | None, records: int | None, no_trino: bool, build_minio: bool, moto: bool, audit: bool
+    env_file: Path | None,
+    kind: str | None,
+    records: int | None,
+    no_trino: bool,
+    build_minio: bool,
+    moto: bool,
+    audit: bool,
 ) -> None:
     """Start everything, make topics, tables and connectors, and show the queries' answers.
 
     Ports are those of the variables, or free ones where they are taken.
     """
-    from icestream.stack.compose import ComposeBackend
     from icestream.stack.processes import Wishes
-    from icestream.stack.steps import steps
 
     settings = _settings(env_file)
-    backend = _backend(settings, Wishes(not no_trino, build_minio, audit, moto))
+    backend = _backend(settings, kind, Wishes(not no_trino, build_minio, audit, moto))
     began = time.monotonic()
     endpoints = backend.start(_say)
-    if isinstance(backend, ComposeBackend):
-        backend.initialise(_say)
-    else:
-        _run_steps(steps(settings, endpoints))
+    _initialise(backend, settings, endpoints)
     _show(settings, endpoints)
     if records:
         _load(settings, endpoints, records)
@@ -77,31 +86,34 @@ def start(
 
 @stack.command(epilog="\b\nExample:\n  icestream stack stop")
 @_env_file
-def stop(env_file: Path | None) -> None:
+@_kind
+def stop(env_file: Path | None, kind: str | None) -> None:
     """Stop everything; the data stays."""
-    stopped = _backend(_settings(env_file)).stop(_say)
+    stopped = _backend(_settings(env_file), kind).stop(_say)
     click.echo("the stack is stopped; its data stays" if stopped else "the stack does not run")
 
 
 @stack.command(epilog="\b\nExample:\n  icestream stack clean --yes")
 @_env_file
+@_kind
 @click.option("--yes", is_flag=True, help="Do not ask.")
-def clean(env_file: Path | None, yes: bool) -> None:
+def clean(env_file: Path | None, kind: str | None, yes: bool) -> None:
     """Stop everything and remove its data and its logs."""
     if not yes:
         click.confirm("Remove all data of the stack?", abort=True)
-    _backend(_settings(env_file)).clean(_say)
+    _backend(_settings(env_file), kind).clean(_say)
 
 
 @stack.command(epilog="\b\nExample:\n  icestream stack status")
 @_env_file
-def status(env_file: Path | None) -> None:
+@_kind
+def status(env_file: Path | None, kind: str | None) -> None:
     """Show every part, whether it runs and whether it is well; exit code 1 if one is not."""
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
-    parts = _backend(_settings(env_file)).status()
+    parts = _backend(_settings(env_file), kind).status()
     table = Table(box=None, pad_edge=False, header_style="bold")
     for title in ("PART", "STATE", "HEALTH", "ADDRESS", "NOTE"):
         table.add_column(title)
@@ -110,6 +122,8 @@ def status(env_file: Path | None) -> None:
     console = Console()
     (console if console.is_terminal else Console(width=400)).print(table)
     unwell = [part.name for part in parts if part.state != "absent" and not part.is_well]
+    if not any(part.state == "running" for part in parts):
+        raise IcestreamError("the stack does not run; start it with: icestream stack start")
     if unwell:
         raise IcestreamError(
             f"not well: {', '.join(unwell)}; start what is missing with `icestream stack start`"
@@ -118,22 +132,24 @@ def status(env_file: Path | None) -> None:
 
 @stack.command(epilog="\b\nExample:\n  icestream stack logs -f kafka-connect")
 @_env_file
+@_kind
 @click.option("-f", "--follow", is_flag=True, help="Go on with new lines until Ctrl-C.")
 @click.argument("part", required=False)
-def logs(env_file: Path | None, follow: bool, part: str | None) -> None:
+def logs(env_file: Path | None, kind: str | None, follow: bool, part: str | None) -> None:
     """Show the log of PART, or of all."""
-    _backend(_settings(env_file)).logs(part, follow, click.echo)
+    _backend(_settings(env_file), kind).logs(part, follow, click.echo)
 
 
 @stack.command(epilog='\b\nExample:\n  icestream stack sql "SHOW TABLES FROM kafkawarehouse.streaming"')
 @_env_file
+@_kind
 @click.argument("statements", metavar="STATEMENT[;STATEMENT...]")
-def sql(env_file: Path | None, statements: str) -> None:
+def sql(env_file: Path | None, kind: str | None, statements: str) -> None:
     """Ask the stack's Trino."""
     from icestream.pipeline.sql import split_statements
 
     settings = _settings(env_file)
-    endpoints = _running(_backend(settings))
+    endpoints = _running(_backend(settings, kind))
     if endpoints.trino is None:
         raise PreconditionError(
             f"the stack runs without Trino; ask Spark: icestream sql --url {endpoints.worker} '…'"
@@ -171,11 +187,26 @@ def _settings(env_file: Path | None) -> Settings:
     return settings_from(file=env_file or (here if here.is_file() else None))
 
 
-def _backend(settings: Settings, wishes: Wishes | None = None) -> Backend:
-    from icestream.stack.choice import compose_backend
+def _backend(settings: Settings, kind: str | None, wishes: Wishes | None = None) -> Backend:
+    from icestream.stack.choice import VARIABLE, compose_backend
     from icestream.stack.processes import ProcessBackend
 
-    return compose_backend(settings, os.environ) or ProcessBackend(settings, wishes)
+    processes = ProcessBackend(settings, wishes)
+    if kind is None and processes.endpoints():
+        return processes
+    asked = {**os.environ, VARIABLE: kind} if kind else os.environ
+    return compose_backend(settings, asked) or processes
+
+
+def _initialise(backend: Backend, settings: Settings, endpoints: Endpoints) -> None:
+    from icestream.stack.compose import ComposeBackend
+    from icestream.stack.steps import steps
+
+    if isinstance(backend, ComposeBackend):
+        # Its parts know each other by other addresses than this machine: the steps run among them.
+        backend.initialise(_say)
+    else:
+        _run_steps(steps(settings, endpoints))
 
 
 def _running(backend: Backend) -> Endpoints:

@@ -30,8 +30,8 @@ KAFKA: Final = "kafka"
 
 
 def default_folder(environ: Mapping[str, str] = os.environ) -> Path:
-    """`$ICESTREAM_STACK`, for a second stack beside the first, or `stack` in our home folder."""
-    chosen = environ.get("ICESTREAM_STACK")
+    """`$ICESTREAM_STACK_FOLDER`, for a second stack beside the first, or `stack` in our home folder."""
+    chosen = environ.get("ICESTREAM_STACK_FOLDER")
     return Path(chosen).expanduser().absolute() if chosen else home() / "stack"
 
 

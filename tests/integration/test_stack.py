@@ -44,7 +44,7 @@ class Stack:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         variables = {name: str(ports.free_port()) for name in PORTS}
-        self.environment = {**os.environ, **variables, "ICESTREAM_STACK": str(folder)}
+        self.environment = {**os.environ, **variables, "ICESTREAM_STACK_FOLDER": str(folder)}
         self.settings = settings_from(variables)
         self.backend = ProcessBackend(self.settings, folder=folder)
 
