@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from icestream.api.errors import IcestreamError, PreconditionError
+from icestream.cli.operator_run import run
 
 if TYPE_CHECKING:
     from icestream.operator.resources.cluster_spec import ClusterSpec
@@ -17,6 +18,9 @@ if TYPE_CHECKING:
 @click.group(epilog="Example: icestream operator render -f cluster.yaml")
 def operator() -> None:
     """The Kubernetes operator: clusters and connectors from resources."""
+
+
+operator.add_command(run)
 
 
 @operator.command(

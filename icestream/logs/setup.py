@@ -14,7 +14,7 @@ from icestream.logs.stderr import take_stderr
 
 _QUIET: Final = (
     *("py4j", "uvicorn", "httpx", "httpx2", "httpcore", "asyncio", "pyiceberg", "urllib3", "botocore"),
-    "kopf.objects",
+    "kopf",
 )
 _form = TEXT
 

@@ -115,7 +115,7 @@ class Children:
         if found is None:
             return None
         controller = _controller(found)
-        if controller.get("uid") == self._owner.uid:
+        if controller.get("uid") == self._owner.uid or (not controller and self._is_orphan(found)):
             return found
         what = f"{kind.name} {self._owner.namespace}/{name}"
         if (controller.get("kind"), controller.get("name")) == (self._owner.kind, self._owner.name):
@@ -125,6 +125,11 @@ class Children:
             f"{what} is there already and belongs to {whose}; delete it, or give the {self._owner.kind} "
             "another name"
         )
+
+    def _is_orphan(self, found: Object) -> bool:
+        """Whether we made it for a resource of this name, whose deletion has spared it (--cascade=orphan)."""
+        labels = found["metadata"].get("labels") or {}
+        return all(labels.get(name) == value for name, value in self._labels.items())
 
     def _tell(self, kind: Kind, before: Object | None, after: Object) -> None:
         if before is None:

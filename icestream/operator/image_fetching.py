@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+import base64
+import binascii
+import hashlib
+import tempfile
 from collections.abc import Mapping
+from datetime import UTC, datetime
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from icestream.operator.api_server import ApiServer
+from icestream.operator.kinds import SECRET
 from icestream.operator.references import Contents
 from icestream.operator.resources.cluster_spec import ClusterSpec
 
@@ -14,13 +21,43 @@ if TYPE_CHECKING:
 
 
 class ImageFetching:
-    def __init__(self, server: ApiServer) -> None:
+    def __init__(self, server: ApiServer, spool: Path | None = None) -> None:
         self._server = server
+        self._spool = spool or Path(tempfile.gettempdir()) / "icestream-images"
 
     def turn(
         self, spec: ClusterSpec, remembered: Mapping[str, Any], contents: Contents, is_forced: bool
     ) -> ImagesOutcome | None:
-        """None: the cluster has no images in S3."""
-        if spec.archives is None:
+        """None: the cluster has no images in S3. `is_forced`: as if nothing were remembered."""
+        from icestream.operator.image_fetch import S3Images
+        from icestream.operator.images import ImageSecrets, images_turn
+
+        wanted = spec.archives
+        if wanted is None:
             return None
-        raise NotImplementedError
+        secrets = ImageSecrets(
+            store=self._secret(spec.namespace, wanted.store.credentials_secret, contents),
+            registry=self._secret(spec.namespace, wanted.registry.secret, contents),
+        )
+        # By uid: two clusters never share a half of a download.
+        folder = self._spool / hashlib.sha256(spec.uid.encode()).hexdigest()[:16]
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        source = S3Images(wanted, secrets, folder)
+        return images_turn(wanted, {} if is_forced else remembered, datetime.now(UTC), source)
+
+    def _secret(self, namespace: str, name: str | None, contents: Contents) -> Mapping[str, bytes] | None:
+        if not name:
+            return None
+        data = contents.data.get(name)
+        if data is None:
+            found = self._server.get(SECRET, namespace, name)
+            # One that is missing is an empty one: the store and the registry say what they miss.
+            data = {} if found is None else found.get("data") or {}
+        return {key: _decoded(str(value)) for key, value in data.items()}
+
+
+def _decoded(value: str) -> bytes:
+    try:
+        return base64.b64decode(value)
+    except (binascii.Error, ValueError):
+        return b""

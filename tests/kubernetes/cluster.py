@@ -226,6 +226,8 @@ def _started(binaries: Binaries, folder: Path, start: Callable[..., None]) -> Cl
         # Tests watch what these do: sooner than on a cluster that people use.
         "--horizontal-pod-autoscaler-sync-period=2s",
         "--namespace-sync-period=10s",
+        # A busy machine lets kwok's heartbeats come late; pods that lose Ready by that never get it back.
+        "--node-monitor-grace-period=24h",
     )
     start("kube-scheduler", f"--kubeconfig={configs['scheduler']}", "--leader-elect=false", "--secure-port=0")
     _add_node(cluster, binaries, start, kubelet, server)

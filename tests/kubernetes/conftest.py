@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
-from tests.kubernetes import binaries
+from tests.kubernetes import binaries, operators
 from tests.kubernetes.cluster import Cluster, running_cluster
 
 
@@ -34,3 +35,16 @@ def namespace(api_server: Cluster) -> Iterator[str]:
     )
     yield name
     api_server.kubectl("delete", "namespace", name, "--wait=false")
+
+
+@pytest.fixture(scope="session")
+def account(api_server: Cluster) -> Path:
+    """The kubeconfig of the operator's service account, whose rights are those of k8s/operator."""
+    return operators.install(api_server)
+
+
+@pytest.fixture
+def home(api_server: Cluster, account: Path, namespace: str) -> str:
+    """A namespace in which the operator has its rights."""
+    operators.bind(api_server, namespace)
+    return namespace
