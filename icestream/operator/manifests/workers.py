@@ -130,6 +130,10 @@ def _ports(spec: ClusterSpec) -> list[dict[str, Any]]:
 
 def _volumes(spec: ClusterSpec) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     volumes, mounts = folders(spec.template.tmp_size)
+    # Below the folder that config providers may read: without a mount in it, it would not exist, and the
+    # worker would refuse its config.
+    volumes.append({"name": "plugins", "emptyDir": {"sizeLimit": "1Mi"}})
+    mounts.append({"name": "plugins", "mountPath": "/opt/kafka/plugins"})
     if reads_a_file(spec):
         volumes.append({"name": "connect-config", "configMap": {"name": spec.names.config}})
         mounts.append({"name": "connect-config", "mountPath": CONFIG_FOLDER, "readOnly": True})

@@ -199,3 +199,15 @@ def test_a_pod_monitor_is_made_only_where_there_are_such() -> None:
     assert "PodMonitor" not in [kind for kind, _ in objects(cluster())]
     quiet = cluster({"monitoring": {"podMonitor": False}})
     assert "PodMonitor" not in [kind for kind, _ in objects(quiet, Facts(has_pod_monitors=True))]
+
+
+def test_keda_scales_the_workers_where_it_is_and_a_prometheus_is_named() -> None:
+    scaling = {"workers": {"min": 2, "max": 5}, "keda": {"prometheus": "http://prometheus:9090"}}
+    spec = cluster({"scaling": scaling})
+    found = objects(spec, Facts(has_keda=True))
+    scaled = found["ScaledObject", "kafka-connect-workers-my-cluster"]
+    assert scaled["spec"]["scaleTargetRef"]["name"] == "kafka-connect-workers-my-cluster"
+    assert (scaled["spec"]["minReplicaCount"], scaled["spec"]["maxReplicaCount"]) == (2, 5)
+    assert scaled["metadata"]["ownerReferences"][0]["uid"] == "u"
+    assert "replicas" not in found["Deployment", "kafka-connect-workers-my-cluster"]["spec"]
+    assert "ScaledObject" not in [kind for kind, _ in objects(spec)]
