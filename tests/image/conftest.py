@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.image import container
+from tests.kubernetes.conftest import api_server, namespace  # noqa: F401  # fixtures, for Spark's executors
 
 TOP = Path(__file__).parents[2]
 
