@@ -192,9 +192,10 @@ def _backend(settings: Settings, kind: str | None, wishes: Wishes | None = None)
     from icestream.stack.processes import ProcessBackend
 
     processes = ProcessBackend(settings, wishes)
-    if kind is None and processes.endpoints():
-        return processes
     asked = {**os.environ, VARIABLE: kind} if kind else os.environ
+    # Without a word on it, what runs already is meant.
+    if not asked.get(VARIABLE) and processes.endpoints():
+        return processes
     return compose_backend(settings, asked) or processes
 
 
