@@ -228,7 +228,8 @@ apply() {
     kubectl apply --server-side --force-conflicts --field-manager=deploy-job-manager -f -
 }
 
-objects | apply
+objects | apply ||
+    fail "kubectl applied nothing, or not all; 'kubectl cluster-info' tells which cluster it asks (KUBECONFIG, 'kubectl config use-context'), and --dry-run asks none"
 if ((${#secrets[@]})); then
     # It goes with the Deployment: whoever deletes that by its label need not think of secrets.
     uid=$(kubectl get deployment "$name" -n "$namespace" -o 'jsonpath={.metadata.uid}')

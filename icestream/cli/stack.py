@@ -75,8 +75,14 @@ def start(
     settings = _settings(env_file)
     backend = _backend(settings, kind, Wishes(not no_trino, build_minio, audit, moto))
     began = time.monotonic()
+    ran_before = backend.endpoints() is not None
     endpoints = backend.start(_say)
-    _initialise(backend, settings, endpoints)
+    try:
+        _initialise(backend, settings, endpoints)
+    except BaseException:
+        if not ran_before:
+            backend.stop(_say)
+        raise
     _show(settings, endpoints)
     if records:
         _load(settings, endpoints, records)

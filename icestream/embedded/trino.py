@@ -140,6 +140,8 @@ class Server:
             "http-server.http.port": str(self.port),
             "discovery.uri": f"http://{HOST}:{self.port}",
             "node.internal-address": HOST,
+            # By default in var/log of the folder in which somebody has called `icestream stack start`.
+            "http-server.log.path": str(self.folder / "data" / "var" / "log" / "http-request.log"),
             # Catalogs come by SQL and hold a login: in memory, not in files.
             "catalog.management": "dynamic",
             "catalog.store": "memory",

@@ -10,10 +10,11 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from icestream.api.errors import IcestreamError
+from icestream.api.errors import IcestreamError, PreconditionError
 from icestream.embedded import minio, nginx, rest_catalog, trino
 from icestream.embedded.ports import HOST
 from icestream.stack.backend import Endpoints, Say
@@ -45,11 +46,13 @@ class Programs:
 
 def find_programs(wishes: Wishes, say: Say) -> Programs:
     """Look for the programs of others, build or fetch those that can be; say which are missing."""
+    _require("boto3")
     absent: dict[str, str] = {}
     server = None if wishes.stand_in else minio.minio()
     if server is None and wishes.builds_minio and not wishes.stand_in:
         server = minio.build(say)
     if server is None:
+        _require("moto")
         absent["minio"] = f"moto stands in, and forgets all when it stops; {minio.HOW_TO_GET_IT}"
     balancer = nginx.nginx()
     if balancer is None:
@@ -62,6 +65,12 @@ def find_programs(wishes: Wishes, say: Say) -> Programs:
     for name, why in absent.items():
         say(f"without {name}: {why}")
     return Programs(server, balancer, folder, java, absent, wishes.sends_audit)
+
+
+def _require(package: str) -> None:
+    """Asked before anything is fetched or started, which takes minutes."""
+    if find_spec(package) is None:
+        raise PreconditionError(f"{package} is missing; run: pip install 'icestream[stack]'")
 
 
 def _trino(say: Say) -> tuple[Path | None, str | None, str]:

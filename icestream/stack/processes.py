@@ -154,9 +154,11 @@ class ProcessBackend:
         files = {file.stem: file for file in sorted((self._folder / "logs").glob("*.log"))}
         if (broker := self._folder / "data" / "kafka" / "server.log").exists():
             files[KAFKA] = broker
+        if not files:
+            raise PreconditionError("there are no logs; start the stack with: icestream stack start")
         if part is not None:
             if part not in files:
-                known = ", ".join(sorted(files)) or "none: the stack was not started"
+                known = ", ".join(sorted(files))
                 raise PreconditionError(f"there is no log of '{part}'; there are: {known}")
             files = {part: files[part]}
         tail(files, follow, write, self._sleep)

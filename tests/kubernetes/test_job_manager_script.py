@@ -7,6 +7,7 @@ import os
 import subprocess
 import uuid
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -85,6 +86,17 @@ def test_what_is_missing_or_wrong_is_named() -> None:
         ran = run({**_SEED, **wrong}, "--dry-run")
         assert ran.returncode == 1, ran.stdout
         assert next(iter(wrong)) in ran.stderr
+
+
+def test_without_a_cluster_it_says_where_kubectl_looks_for_one(tmp_path: Path) -> None:
+    (tmp_path / "kubectl").write_text("#!/bin/sh\ncat >/dev/null\necho connection refused >&2\nexit 1\n")
+    (tmp_path / "kubectl").chmod(0o755)
+    ran = run(_SEED, path=f"{tmp_path}:{os.environ['PATH']}")
+    assert ran.returncode == 1 and not ran.stdout
+    *said, advice = ran.stderr.splitlines()
+    assert said == ["connection refused"]
+    for step in ("kubectl cluster-info", "KUBECONFIG", "--dry-run"):
+        assert step in advice
 
 
 @pytest.mark.parametrize("group", ["My_Job!", "a" * 200, "漢字", "-", "two words\nand lines"])

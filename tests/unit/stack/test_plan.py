@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from icestream.embedded import nginx, rest_catalog
+from icestream.embedded import nginx, rest_catalog, trino
 from icestream.stack.plan import Plan, Programs, moved_ports
 from icestream.stack.settings import Settings
 from icestream.stack.steps import connector_configs
@@ -100,3 +100,10 @@ def test_nginx_keeps_the_address_that_was_signed_and_one_visitor_at_one_console(
     assert text.count("proxy_set_header Host $http_host;") == 4
     assert "ip_hash;" in text and "location /_iceberg/ { proxy_pass http://catalog;" in text
     assert "listen 127.0.0.1:9010;" in text and "listen 127.0.0.1:9011;" in text
+
+
+def test_trino_leaves_nothing_in_the_folder_from_which_it_is_started(tmp_path: Path) -> None:
+    trino.Server("/java", Path("/trino"), 9999, tmp_path).write_configuration()
+    lines = (tmp_path / "config.properties").read_text().splitlines()
+    config = dict(line.split("=", 1) for line in lines)
+    assert Path(config["http-server.log.path"]).is_relative_to(tmp_path)
