@@ -74,6 +74,7 @@ class LightkubeServer:
 
     def get(self, kind: Kind, namespace: str, name: str) -> Object | None:
         what = f"{kind.name} {namespace}/{name}"
+        _check_path(namespace, name)
         return _found(
             lambda: dict(self._client.get(_resource(kind), name, namespace=namespace)), f"read {what}"
         )
@@ -112,7 +113,7 @@ class LightkubeServer:
     def _patch(self, kind: Kind, manifest: Object, how: str, resource: Any) -> Object:
         from lightkube.types import PatchType
 
-        namespace, name = manifest["metadata"]["namespace"], manifest["metadata"]["name"]
+        namespace, name = _place(manifest)
         return _done(
             lambda: dict(
                 self._client.patch(
@@ -129,7 +130,7 @@ class LightkubeServer:
         )
 
     def create(self, kind: Kind, manifest: Object) -> Object:
-        namespace, name = manifest["metadata"]["namespace"], manifest["metadata"]["name"]
+        namespace, name = _place(manifest)
         resource = _resource(kind)
         return _done(
             lambda: dict(self._client.create(resource(dict(manifest)), namespace=namespace)),
@@ -137,7 +138,7 @@ class LightkubeServer:
         )
 
     def replace(self, kind: Kind, manifest: Object) -> Object:
-        namespace, name = manifest["metadata"]["namespace"], manifest["metadata"]["name"]
+        namespace, name = _place(manifest)
         resource = _resource(kind)
         return _done(
             lambda: dict(self._client.replace(resource(dict(manifest)), name, namespace=namespace)),
@@ -147,6 +148,7 @@ class LightkubeServer:
     def delete(self, kind: Kind, namespace: str, name: str) -> None:
         from lightkube.types import CascadeType
 
+        _check_path(namespace, name)
         _found(
             lambda: self._client.delete(
                 _resource(kind), name, namespace=namespace, cascade=CascadeType.BACKGROUND
@@ -176,6 +178,19 @@ def config_from_environment() -> SingleConfig:
         ) from None
     assert config is not None
     return config
+
+
+def _place(manifest: Object) -> tuple[str, str]:
+    namespace, name = str(manifest["metadata"]["namespace"]), str(manifest["metadata"]["name"])
+    _check_path(namespace, name)
+    return namespace, name
+
+
+def _check_path(*parts: str) -> None:
+    """The client puts names into addresses as they are: `../..` would lead to another namespace."""
+    for part in parts:
+        if not part or part in (".", "..") or any(sign in part for sign in "/%?#\\"):
+            raise ApiError(f"'{part[:80]}' is no name that an object can have; mend it", 400)
 
 
 def _found(call: Callable[[], T], what: str) -> T | None:

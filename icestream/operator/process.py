@@ -195,6 +195,8 @@ class _Process:
                     dispatcher.add(key, urgent=is_urgent)
             except IcestreamError as error:
                 _LOG.warning("%s", error)
+            except Exception:  # the edge of a task that nobody waits for: it would end in silence
+                _LOG.exception("a look at the API server failed; it is repeated in %.0f s", seconds)
 
     def _watch(self, loop: asyncio.AbstractEventLoop, wakes: Wakes) -> None:
         """In a loop of its own: kopf ends every task of its loop that it does not know."""

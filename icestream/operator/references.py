@@ -8,14 +8,17 @@ from __future__ import annotations
 
 import hashlib
 import json
+import logging
 import threading
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from icestream.operator.api_server import ApiServer, Object
+from icestream.operator.api_server import ApiError, ApiServer, Object
 from icestream.operator.keys import Key
 from icestream.operator.kinds import BY_NAME, SECRET
+
+_LOG = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -88,7 +91,12 @@ class References:
             }
         changed: set[Key] = set()
         for each in secrets:
-            found = self._server.get(SECRET, each.namespace, each.name)
+            try:
+                found = self._server.get(SECRET, each.namespace, each.name)
+            except ApiError as error:
+                # One that may not be read must not hide the changes of the others.
+                _LOG.warning("%s", error)
+                continue
             with self._lock:
                 is_new = self._versions.get(each) != _version(found)
             if is_new:

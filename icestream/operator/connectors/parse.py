@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from icestream.api.errors import IcestreamError
 from icestream.operator.connectors.facts import AutoRestartPolicy, ConnectorSpec, SpecWarning
+from icestream.operator.resources.names import is_subdomain
 
 STATES: Final = ("running", "paused", "stopped")
 _OWN_KEYS: Final = ("name", "connector.class", "tasks.max", "connector.plugin.version")
@@ -101,7 +102,10 @@ def _auto_restart(given: Mapping[str, Any]) -> AutoRestartPolicy | None:
 def _config_map(spec: Mapping[str, Any], verb: str, place: str) -> str | None:
     path = f"spec.{verb}"
     reference = _object(_object(spec, verb, path), place, f"{path}.{place}")
-    return _text(reference, "name", f"{path}.{place}.name") or None
+    name = _text(reference, "name", f"{path}.{place}.name")
+    if name and not is_subdomain(name):
+        raise InvalidConnector(f"{path}.{place}.name is no name that a ConfigMap can have; correct it")
+    return name or None
 
 
 def _unknown(spec: Mapping[str, Any]) -> list[SpecWarning]:

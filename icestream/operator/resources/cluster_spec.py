@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from icestream.operator.images import ImagesWanted
+from icestream.operator.resources.names import full_address
 from icestream.operator.scaling import ScalingSpec
 
 USE_CONNECTOR_RESOURCES: Final = "strimzi.io/use-connector-resources"
@@ -195,7 +196,10 @@ class ClusterSpec:
     def storage(self) -> tuple[str, ...]:
         """Kafka and the topics there: two clusters with the same ones would mix their connectors."""
         topics = ("config.storage.topic", "offset.storage.topic", "status.storage.topic")
-        servers = sorted(part.strip() for part in self.properties["bootstrap.servers"].split(","))
+        servers = sorted(
+            full_address(part.strip(), self.namespace)
+            for part in self.properties["bootstrap.servers"].split(",")
+        )
         return (",".join(servers), *(self.properties[topic] for topic in topics))
 
     @property

@@ -15,6 +15,10 @@ UNKNOWN: Final = "UnknownField"
 DEPRECATED: Final = "DeprecatedField"
 FORBIDDEN: Final = "ForbiddenConfig"
 
+_MOST_WARNINGS: Final = 50
+_MOST_REFERENCES: Final = 500
+"""Each Secret is asked for every few seconds."""
+
 CLIENTS: Final = ("", "producer.", "consumer.", "admin.")
 """Whose settings of the connection a worker has: its own, and those of the clients that it makes."""
 
@@ -22,7 +26,6 @@ CLIENTS: Final = ("", "producer.", "consumer.", "admin.")
 @dataclass
 class Draft:
     properties: dict[str, str] = field(default_factory=dict)
-    warnings: list[Notice] = field(default_factory=list)
     trusted: list[TrustedCertificates] = field(default_factory=list)
     secret_mounts: dict[str, str] = field(default_factory=dict)
     env: list[Tree] = field(default_factory=list)
@@ -30,14 +33,32 @@ class Draft:
     mounts: list[Tree] = field(default_factory=list)
     needs_token: bool = False
     _references: dict[Reference, None] = field(default_factory=dict)
+    _warnings: dict[Notice, None] = field(default_factory=dict)
 
     def warn(self, reason: str, message: str) -> None:
-        notice = Notice(reason, message)
-        if notice not in self.warnings:
-            self.warnings.append(notice)
+        self._warnings[Notice(reason, message)] = None
+
+    @property
+    def warnings(self) -> tuple[Notice, ...]:
+        """As many as a person reads and a status can hold."""
+        found = tuple(self._warnings)
+        left = len(found) - _MOST_WARNINGS
+        if left <= 0:
+            return found
+        return (
+            *found[:_MOST_WARNINGS],
+            Notice(UNKNOWN, f"{left} more warnings are left out; mend these first"),
+        )
 
     def refer(self, kind: str, name: str) -> None:
+        """It is asked for by this name: one with a path in it would lead to another namespace."""
+        if not is_subdomain(name):
+            raise InvalidResource(f"'{name[:80]}' is no name that a {kind} can have; mend it")
         self._references[Reference(kind, name)] = None
+        if len(self._references) > _MOST_REFERENCES:
+            raise InvalidResource(
+                f"it refers to more than {_MOST_REFERENCES} Secrets and ConfigMaps; put their keys together"
+            )
 
     @property
     def references(self) -> tuple[Reference, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -22,9 +23,8 @@ _SECRET_WORDS: Final = ("PASSWORD", "SECRET", "TOKEN", "CREDENTIAL", "JAAS")
 
 def read_jobs(spec: Fields, draft: Draft, bootstrap_servers: str) -> tuple[Job, ...]:
     jobs = tuple(_job(one, draft, bootstrap_servers) for one in spec.maps("jobs"))
-    names = [job.name for job in jobs]
-    for name in names:
-        if names.count(name) > 1:
+    for name, count in Counter(job.name for job in jobs).items():
+        if count > 1:
             raise InvalidResource(f"spec.jobs has '{name[:80]}' twice; give each job a name of its own")
     return jobs
 

@@ -36,5 +36,13 @@ def label_value(text: str) -> str:
     return f"{readable[: LONGEST_LABEL - _HASH - 1].rstrip('-_.')}-{_digest(text)}"
 
 
+def full_address(address: str, namespace: str) -> str:
+    """`host:port` as it reads in every namespace: a name without a dot is a Service of the pod's own."""
+    host, colon, port = address.lower().partition(":")
+    for end in (".svc.cluster.local.", ".svc.cluster.local", ".svc"):
+        host = host.removesuffix(end)
+    return f"{host if '.' in host or not host else f'{host}.{namespace}'}{colon}{port}"
+
+
 def _digest(text: str) -> str:
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:_HASH]

@@ -69,6 +69,8 @@ def read_template(template: Fields, draft: Draft) -> PodTemplate:
     draft.has_no_effect(container, ("env", "securityContext", "volumeMounts"))
     settings = {key: tree(pod.values[key], pod.at(key)) for key in _POD_SETTINGS if key in pod}
     metadata = read_metadata(pod, draft)
+    volumes = tuple(_volume(one, draft) for one in pod.maps("volumes"))
+    names = frozenset(str(one["name"]) for one in volumes)
     return PodTemplate(
         labels=metadata.labels,
         annotations=metadata.annotations,
@@ -78,8 +80,8 @@ def read_template(template: Fields, draft: Draft) -> PodTemplate:
         grace_seconds=pod.number("terminationGracePeriodSeconds", GRACE_SECONDS),
         tmp_size=pod.quantity("tmpDirSizeLimit", "2Gi"),
         env=tuple(read_variable(one, draft) for one in container.maps("env")),
-        volumes=tuple(_volume(one, draft) for one in pod.maps("volumes")),
-        mounts=tuple(_mount(one, pod) for one in container.maps("volumeMounts")),
+        volumes=volumes,
+        mounts=tuple(_mount(one, names) for one in container.maps("volumeMounts")),
     )
 
 
@@ -159,12 +161,12 @@ def _refer_to_volume(fields: Fields, draft: Draft) -> None:
         draft.refer("ConfigMap", fields.map("configMap").required("name"))
 
 
-def _mount(fields: Fields, pod: Fields) -> Tree:
+def _mount(fields: Fields, volumes: frozenset[str]) -> Tree:
     path, name = fields.required("mountPath"), fields.required("name")
     inside = path == MOUNTS_BELOW or path.startswith(f"{MOUNTS_BELOW}/")
     if not inside or ".." in path.split("/") or ":" in path:
         raise InvalidResource(f"{fields.at('mountPath')} is '{path[:80]}'; mount below {MOUNTS_BELOW} only")
-    if name not in [volume.text("name") for volume in pod.maps("volumes")]:
+    if name not in volumes:
         raise InvalidResource(
             f"{fields.at('name')} is '{name[:80]}', which is none of template.pod.volumes; add it"
         )

@@ -97,7 +97,7 @@ def test_what_v1_requires_is_asked_for(field: str) -> None:
 def test_group_and_topics_are_fields_in_v1_and_config_in_v1beta2() -> None:
     spec = new({"config": {"group.id": "other", "config.storage.topic": "other"}})
     assert spec.properties["group.id"] == "g"
-    assert spec.storage == ("kafka:9092", "c", "o", "s")
+    assert spec.storage == ("kafka.ns:9092", "c", "o", "s")
     assert "spec.config.group.id is left out" in told(spec)
     defaults = old().storage
     assert defaults[1:] == ("connect-cluster-configs", "connect-cluster-offsets", "connect-cluster-status")
