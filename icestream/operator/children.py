@@ -96,7 +96,7 @@ class Children:
         for _ in range(_LOOKS):
             live = self._server.get(DEPLOYMENT, namespace, name) if before is not None else None
             wanted = manifest["spec"].get("replicas")
-            is_scaled = wanted is None or autoscaler_of(name, self._autoscalers()) is not None
+            is_scaled = wanted is None or self.autoscaler(name) is not None
             replicas = replicas_to_apply(wanted, live, is_scaled)
             try:
                 return self._server.apply(DEPLOYMENT, _with_replicas(manifest, replicas, live))
@@ -104,10 +104,11 @@ class Children:
                 conflict = error
         raise conflict
 
-    def _autoscalers(self) -> list[Object]:
-        return list(self._server.list(HORIZONTAL_AUTOSCALER, self._owner.namespace) or ()) + list(
-            self._server.list(BY_NAME["ScaledObject"], self._owner.namespace) or ()
-        )
+    def autoscaler(self, deployment: str) -> str | None:
+        """The name of the one that has the Deployment."""
+        kinds = (HORIZONTAL_AUTOSCALER, BY_NAME["ScaledObject"])
+        found = [self._server.list(kind, self._owner.namespace) or () for kind in kinds]
+        return autoscaler_of(deployment, (each for one in found for each in one))
 
     def _unlabelled(self, kind: Kind, name: str) -> Object | None:
         """One of ours that has lost its label, or none; anything else under this name is refused."""

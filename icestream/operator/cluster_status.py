@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from icestream.operator.conditions import Condition
 
-_DETAILS: Final = ("url", "replicas", "labelSelector", "connectorPlugins", "images")
+_DETAILS: Final = ("url", "replicas", "labelSelector", "connectorPlugins", "images", "scaling")
 
 
 @dataclass(frozen=True)

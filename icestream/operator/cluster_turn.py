@@ -29,7 +29,7 @@ from icestream.operator.conditions import (
 from icestream.operator.connector_turn import ClusterConnectors
 from icestream.operator.dispatcher import Turn
 from icestream.operator.keys import Key, key_of
-from icestream.operator.kinds import DEPLOYMENT
+from icestream.operator.kinds import DEPLOYMENT, SCALED_OBJECT
 from icestream.operator.known_resources import KnownResources
 from icestream.operator.manifests.labels import label_selector, owned
 from icestream.operator.manual_rolls import roll_annotated
@@ -39,6 +39,7 @@ from icestream.operator.resources.invalid import InvalidResource
 from icestream.operator.resync import ServedKinds
 from icestream.operator.rollout import available, unfinished
 from icestream.operator.twins import first_with_same_storage
+from icestream.operator.worker_scaling import INTERVAL, Scaled, scaled, scales_itself
 
 if TYPE_CHECKING:
     from icestream.operator.images import ImagesOutcome
@@ -55,6 +56,8 @@ class Surroundings:
     """Role → reference by digest, of images that came from archives."""
     contents: Contents
     missing_kinds: frozenset[str]
+    replicas: int | None = None
+    """Of workers, where our own scaling decides; None: as the resource says."""
 
 
 @dataclass(frozen=True)
@@ -73,6 +76,8 @@ class ClusterTools:
     connectors: Callable[[ClusterSpec, bool], ClusterConnectors | None]
     """After the pods, if resources rule over connectors; the flag says that the cluster was not ready
     before. None: the workers do not answer."""
+    count_connectors: Callable[[ClusterSpec], int | None]
+    """How many the workers have; None: they do not answer."""
     wrote: Callable[[str, str], None]
     now: Callable[[], datetime] = lambda: datetime.now(UTC)
 
@@ -143,10 +148,17 @@ class ClusterReconciler:
         )
         is_forced = self._wants_rebuild(resource, children)
         images = tools.images(spec, previous.get("images") or {}, contents, is_forced)
-        manifests = tools.desired(
-            spec, Surroundings({} if images is None else images.references, contents, children.missing_kinds)
-        )
         held = _held(spec, images, contents)
+        scaling = None if held is not None else self._scaled(spec, children, previous.get("scaling"))
+        manifests = tools.desired(
+            spec,
+            Surroundings(
+                {} if images is None else images.references,
+                contents,
+                children.missing_kinds,
+                None if scaling is None else scaling.replicas,
+            ),
+        )
         children.apply(each for each in manifests if held is None or each["kind"] != DEPLOYMENT.name)
         children.prune(manifests)
         rolling = roll_annotated(tools.server, children, spec)
@@ -161,10 +173,27 @@ class ClusterReconciler:
             report = report.adding(condition)
             details["images"] = dict(images.status)
             again = min(images.look_again, again or images.look_again)
+        if scaling is not None:
+            details["scaling"] = dict(scaling.status)
+            again = min(INTERVAL, again or INTERVAL)
+        elif held is not None and "scaling" in previous:
+            details["scaling"] = previous["scaling"]
         report = report.adding(*(warning(each.reason, each.message) for each in spec.warnings))
         if rolling:
             again = min(_SOON, again or _SOON)
         return report.with_details(details), again
+
+    def _scaled(self, spec: ClusterSpec, children: Children, remembered: object) -> Scaled | None:
+        """None: how many workers there are is said by the resource, or by an autoscaler."""
+        tools, name = self._tools, spec.names.workers
+        if not scales_itself(spec, has_keda=SCALED_OBJECT.name not in children.missing_kinds):
+            return None
+        if children.autoscaler(name) is not None:
+            return None
+        connectors = tools.count_connectors(spec) if available(children.get(DEPLOYMENT, name)) > 0 else None
+        # Looked at last: somebody may have scaled it while the workers were asked.
+        live = tools.server.get(DEPLOYMENT, spec.namespace, name)
+        return scaled(spec, live, remembered, connectors, tools.now())
 
     def _report(
         self,

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import Any, Final
 from urllib.parse import urlsplit
 
@@ -23,6 +24,7 @@ from icestream.operator.references import References
 from icestream.operator.resources.cluster import parse_cluster
 from icestream.operator.resources.cluster_spec import MANAGED, ClusterSpec, Reference
 from icestream.operator.resync import ServedKinds
+from icestream.operator.worker_scaling import connectors_of
 
 ANY_HOST: Final = "*"
 
@@ -60,6 +62,7 @@ class Reconcilers:
         policy: Policy,
         wake: Callable[[Key], None],
         wrote: Callable[[str, str], None],
+        now: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
         self._policy = policy
         self._connectors = ConnectorReconciler(
@@ -83,7 +86,11 @@ class Reconcilers:
                 desired=self._desired,
                 images=ImageFetching(server).turn,
                 connectors=lambda spec, is_new: self._connectors.of_cluster(spec, is_new=is_new),
+                count_connectors=lambda spec: connectors_of(
+                    workers_at(policy.reached_at(spec.rest_url)), spec
+                ),
                 wrote=wrote,
+                now=now,
             )
         )
 
@@ -97,6 +104,7 @@ class Reconcilers:
             default_image=self._policy.default_image,
             hashes={Reference(*which): content for which, content in around.contents.hashes.items()},
             secret_keys={name: tuple(sorted(data)) for name, data in around.contents.data.items()},
+            replicas=around.replicas,
             has_keda=SCALED_OBJECT.name not in around.missing_kinds,
             has_pod_monitors=POD_MONITOR.name not in around.missing_kinds,
         )
