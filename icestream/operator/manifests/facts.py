@@ -26,8 +26,6 @@ class Facts:
     """Secret → the names of its keys, never their values: for patterns of trusted certificates."""
     replicas: int | None = None
     """How many workers our own scaling wants; None: as many as the resource says."""
-    executors: int | None = None
-    """The same of Spark's executors."""
     is_autoscaled: bool = False
     """An autoscaler of somebody else has the Deployment: `replicas` is left out of it."""
     has_keda: bool = False

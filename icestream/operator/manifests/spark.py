@@ -46,7 +46,7 @@ def driver_properties(spec: ClusterSpec, facts: Facts) -> dict[str, str]:
         "spark.executor.memory": executors.memory,
         "spark.executor.memoryOverhead": executors.memory_overhead,
     }
-    if spec.scaling is not None and spec.scaling.scales_executors and facts.executors is None:
+    if spec.scaling is not None and spec.scaling.scales_executors:
         limits = spec.scaling.limits
         wanted |= {
             "spark.dynamicAllocation.enabled": "true",
@@ -55,8 +55,7 @@ def driver_properties(spec: ClusterSpec, facts: Facts) -> dict[str, str]:
             "spark.dynamicAllocation.maxExecutors": str(limits.max_executors),
         }
     else:
-        count = executors.instances if facts.executors is None else facts.executors
-        wanted["spark.executor.instances"] = str(count)
+        wanted["spark.executor.instances"] = str(executors.instances)
     return {key: value for key, value in wanted.items() if key not in spec.properties}
 
 

@@ -159,13 +159,11 @@ def test_a_secret_of_one_job_rolls_that_job_alone() -> None:
     assert changed == ["iceberg-job-manager-my-cluster-a"]
 
 
-def test_executors_are_scaled_by_spark_within_limits_or_by_the_operator() -> None:
-    spec = parse_cluster(resource("cluster-from-s3"))
-    free = config_data(spec, Facts())["worker.properties"]
-    assert "spark.dynamicAllocation.maxExecutors=8\n" in free
-    told = config_data(spec, Facts(executors=5))
-    assert "dynamicAllocation" not in told["worker.properties"]
-    assert told["spark.executor.instances"] == "5"
+def test_executors_are_scaled_by_spark_within_limits() -> None:
+    told = config_data(parse_cluster(resource("cluster-from-s3")), Facts())
+    assert "spark.dynamicAllocation.maxExecutors=8\n" in told["worker.properties"]
+    assert "spark.dynamicAllocation.shuffleTracking.enabled=true\n" in told["worker.properties"]
+    assert "spark.executor.instances" not in told
 
 
 def test_limits_of_scaling_are_in_order() -> None:

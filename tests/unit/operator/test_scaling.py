@@ -1,13 +1,10 @@
-"""How many workers and executors: limits hold, nothing flaps, an idle cluster shrinks once."""
+"""How many workers: limits hold, nothing flaps, an idle cluster shrinks once."""
 
 from __future__ import annotations
 
-import itertools
 import json
-import math
 from pathlib import Path
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -16,10 +13,8 @@ from icestream.operator.scaling import (
     ScaleState,
     ScaleTarget,
     ScalingSpec,
-    executors_wanted,
     scaled_object,
     workers_wanted,
-    worst_lags,
 )
 
 SPEC = ScalingSpec(min_workers=2, max_workers=10, connectors_per_worker=10, cool_down_seconds=300, step=3)
@@ -80,54 +75,6 @@ def test_limits_and_steps_hold_whatever_comes(
         before = number
 
 
-def lagging(lags: list[float | None], tasks_max: int = 8, spec: ScalingSpec | None = None) -> list[int]:
-    """Executors, decided on every minute."""
-    number, state, seen = 1, ScaleState(), []
-    for minute, lag in enumerate(lags):
-        decided = executors_wanted(spec or ScalingSpec(), number, lag, tasks_max, state, minute * 60.0)
-        number, state = decided.number, decided.state
-        seen.append(number)
-    return seen
-
-
-def test_executors_double_while_a_connector_is_behind_and_never_beyond_its_tasks() -> None:
-    assert lagging([600.0] * 20)[::5] == [2, 4, 8, 8]
-    assert max(lagging([600.0] * 60, tasks_max=3)) == 3
-    assert max(lagging([math.inf] * 60)) == 8
-
-
-def test_executors_are_given_back_slowly_and_only_well_below_the_lag() -> None:
-    grown = [600.0] * 20
-    assert lagging([*grown, *[40.0] * 60])[-1] == 8
-    assert lagging([*grown, *[0.0] * 60])[-1] == 0
-    assert lagging([*grown, *[0.0] * 60], spec=ScalingSpec(min_executors=1))[-1] == 1
-
-
-def test_the_fewer_executors_that_were_too_few_are_tried_less_and_less_often() -> None:
-    """Four are too few, eight are enough: without memory, that would be a change every five minutes."""
-    number, state, tried = 8, ScaleState(), []
-    for minute in range(24 * 60):
-        lag = 0.0 if number == 8 else 600.0
-        decided = executors_wanted(ScalingSpec(), number, lag, 8, state, minute * 60.0)
-        tried += [minute] if decided.number < number else []
-        number, state = decided.number, decided.state
-    assert [later - sooner for sooner, later in itertools.pairwise(tried)][:4] == [16, 26, 46, 86]
-    assert len(tried) < 24
-
-
-@pytest.mark.parametrize("unknown", [None, math.nan])
-def test_an_unknown_lag_changes_nothing(unknown: float | None) -> None:
-    assert lagging([unknown] * 30) == [1] * 30
-
-
-def test_lags_are_read_from_metrics_of_all_workers() -> None:
-    one = (
-        '# TYPE icestream_lag_seconds gauge\nicestream_lag_seconds{connector="a"} 3\nother{connector="a"} 9\n'
-    )
-    two = 'icestream_lag_seconds{connector="a"} 5.5\nicestream_lag_seconds{connector="b \\"q\\""} NaN\n'
-    assert worst_lags([one, two, ""]) == {"a": 5.5}
-
-
 def test_the_object_for_keda_has_the_limits_and_asks_for_lag() -> None:
     target = ScaleTarget("my-connect", "ns", "Deployment", "apps/v1", "http://prometheus:9090", {"app": "x"})
     made = scaled_object(SPEC, target)
@@ -145,9 +92,6 @@ def test_the_simulation_of_a_thousand_connectors_is_as_published() -> None:
     for day in map(simulation.workers_of_a_day, simulation.CONNECTORS):
         row = f"| {day.name} | {day.most_workers} | {day.last_workers} | {day.changes} | {day.turnarounds} |"
         assert f"{row} {day.minutes_short:g} |" in page
-    for load in map(simulation.executors_of_a_day, simulation.LOADS):
-        row = f"| {load.name} | {load.most_executors} | {load.changes} | {load.turnarounds} |"
-        assert f"{row} {load.worst_lag_seconds:,g} | {load.executor_hours:g} |" in page
 
 
 def test_a_thousand_connectors_do_not_make_workers_flap() -> None:
