@@ -5,11 +5,9 @@ from __future__ import annotations
 
 import copy
 import json
-import threading
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import pytest
@@ -22,6 +20,7 @@ from icestream.operator.known_resources import KnownResources
 from icestream.operator.reconcilers import Policy, Reconcilers
 from icestream.operator.references import References
 from icestream.operator.resync import ServedKinds
+from tests.counted_workers import Workers
 
 NAMESPACE, NAME = "streams", "my"
 WORKERS = f"kafka-connect-workers-{NAME}"
@@ -71,38 +70,6 @@ class MemoryServer:
 
     def delete(self, kind: Kind, namespace: str, name: str) -> None:
         self.objects.pop((kind.name, name), None)
-
-
-class Workers:
-    """GET /connectors of a cluster; `answer` is what it says, None: 500."""
-
-    def __init__(self) -> None:
-        self.answer: Any = []
-        self.asked = 0
-        workers = self
-
-        class Handler(BaseHTTPRequestHandler):
-            def do_GET(self) -> None:
-                workers.asked += self.path == "/connectors"
-                body = json.dumps(workers.answer).encode()
-                self.send_response(500 if workers.answer is None else 200)
-                self.send_header("Content-Type", "application/json")
-                self.send_header("Content-Length", str(len(body)))
-                self.end_headers()
-                self.wfile.write(body)
-
-            def log_message(self, format: str, *args: Any) -> None:
-                pass
-
-        self.server = ThreadingHTTPServer((ports.HOST, 0), Handler)
-        threading.Thread(target=self.server.serve_forever, args=(0.01,), daemon=True).start()
-
-    @property
-    def address(self) -> str:
-        return f"{ports.HOST}:{self.server.server_address[1]}"
-
-    def have(self, connectors: int) -> None:
-        self.answer = [f"c{number}" for number in range(connectors)]
 
 
 @dataclass
@@ -170,8 +137,7 @@ def scene() -> Iterator[Scene]:
     made = Scene(workers)
     made.declare()
     yield made
-    workers.server.shutdown()
-    workers.server.server_close()
+    workers.close()
 
 
 def test_workers_follow_their_connectors_up_in_steps_and_down_once_after_the_cool_down(scene: Scene) -> None:
