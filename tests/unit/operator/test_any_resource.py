@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 import yaml
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from icestream.cluster.configs.properties import parse_properties
@@ -110,28 +110,28 @@ def check(spec: ClusterSpec) -> None:
             assert len(names) == len(set(names))
 
 
-@settings(deadline=None, derandomize=True, max_examples=150)
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=True, max_examples=150)
 @given(st.sampled_from(PLACES), VALUES)
 def test_a_field_of_any_type_is_understood_or_refused(place: Any, value: Any) -> None:
     if spec := parsed(changed(*place, value)):
         check(spec)
 
 
-@settings(deadline=None, derandomize=True, max_examples=100)
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=True, max_examples=100)
 @given(st.sampled_from(EXAMPLES), st.sampled_from(SPARE), VALUES)
 def test_a_field_that_is_added_is_understood_or_refused(example: Any, field: str, value: Any) -> None:
     if spec := parsed(changed(example, ("spec", field), value)):
         check(spec)
 
 
-@settings(deadline=None, derandomize=True, max_examples=50)
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=True, max_examples=50)
 @given(VALUES)
 def test_anything_at_all_is_refused_in_words(value: Any) -> None:
     assert parsed(value) is None
     assert parsed({"apiVersion": "kafka.strimzi.io/v1", "kind": "KafkaConnect", "spec": value}) is None
 
 
-@settings(deadline=None, derandomize=True, max_examples=15)
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=True, max_examples=15)
 @given(st.dictionaries(st.text(max_size=8), st.text(max_size=30), min_size=1, max_size=3))
 def test_no_text_of_a_user_breaks_the_yaml(texts: dict[str, str]) -> None:
     spec = parsed(changed(resource("strimzi-v1beta2"), ("spec", "config"), texts))
@@ -143,7 +143,7 @@ def test_no_text_of_a_user_breaks_the_yaml(texts: dict[str, str]) -> None:
 TEXTS = st.text(st.characters(exclude_categories=("Cs",)), max_size=20)
 
 
-@settings(deadline=None, derandomize=True, max_examples=100)
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=True, max_examples=100)
 @given(st.dictionaries(TEXTS.filter(bool), TEXTS, max_size=5))
 def test_a_properties_file_reads_back_as_it_was_meant(properties: dict[str, str]) -> None:
     assert parse_properties(properties_text(properties)) == properties
@@ -155,7 +155,7 @@ CONFIGS = st.dictionaries(
 )
 
 
-@settings(deadline=None, derandomize=True, max_examples=100)
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=True, max_examples=100)
 @given(CONFIGS)
 def test_variables_of_the_pod_read_back_as_the_properties_that_were_meant(config: dict[str, str]) -> None:
     example = changed(resource("cluster-from-s3"), ("spec", "workers", "config"), config)
@@ -172,7 +172,7 @@ def test_variables_of_the_pod_read_back_as_the_properties_that_were_meant(config
     assert {key: found.get(key) for key in wanted} == dict(wanted)
 
 
-@settings(deadline=None, derandomize=True)
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=True)
 @given(st.lists(st.text(max_size=90), unique=True, min_size=2, max_size=2))
 def test_two_texts_never_get_the_same_name(texts: list[str]) -> None:
     first, second = map(dns_label, texts)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from bench import scaling as simulation
@@ -56,6 +56,7 @@ def test_new_limits_hold_at_once() -> None:
     assert numbers([None], ScalingSpec(min_workers=4), start=1) == [4]
 
 
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
     counts=st.lists(st.none() | st.integers(0, 2000), max_size=200),
     start=st.integers(0, 50),

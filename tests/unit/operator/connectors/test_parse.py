@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from icestream.operator.connectors.facts import AutoRestartPolicy
@@ -142,6 +142,7 @@ _FIELDS = st.sampled_from(
 )
 
 
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.dictionaries(_FIELDS | st.text(max_size=5), _VALUES, max_size=5) | _VALUES)
 def test_any_spec_is_read_or_refused(spec: Any) -> None:
     try:
