@@ -7,6 +7,7 @@ import base64
 import os
 import re
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Final, Self
@@ -23,7 +24,7 @@ _MOST_KEPT: Final = 100
 
 
 @dataclass
-class _ObjectProvider:
+class _ObjectProvider(ABC):
     kind: ClassVar[str]
     plural: ClassVar[str]
 
@@ -44,8 +45,9 @@ class _ObjectProvider:
         text = found.get(key)
         return self._text(text, path) if isinstance(text, str) else None
 
+    @abstractmethod
     def _text(self, given: str, path: str) -> str:
-        raise NotImplementedError
+        """A value as the object has it, decoded."""
 
     def _data(self, path: str) -> Mapping[str, Any]:
         now = self.clock()
