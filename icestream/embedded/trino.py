@@ -28,7 +28,8 @@ HOW_TO_GET_JAVA: Final = (
 )
 _NEEDED_MB: Final = 3500
 _ARCHIVE_MB: Final = 821
-_NEEDED_FOLDERS: Final = re.compile(r"trino-server-[0-9]+/(?:lib|plugin/iceberg)/")
+_PLUGIN: Final = "iceberg"
+_NEEDED_FOLDERS: Final = re.compile(rf"trino-server-[0-9]+/(?:lib|plugin/{_PLUGIN})/")
 _MACHINES: Final = ("/usr/lib/jvm", "/opt", "/Library/Java/JavaVirtualMachines")
 
 Say = Callable[[str], None]
@@ -65,6 +66,7 @@ def install(say: Say) -> Path:
     """The folder of the server; fetched and unpacked at the first call on a machine."""
     folder = _folder()
     if folder.is_dir():
+        _keep_one_plugin(folder)
         return folder
     require_space(home(), _NEEDED_MB)
     say(f"fetching Trino {VERSION} (once, {_ARCHIVE_MB} MB)")
@@ -93,6 +95,7 @@ def _unpack(archive: Path, folder: Path) -> None:
             # step back would unpack it from its beginning.
             names = {member.name for member in wanted} | {one.linkname for one in wanted if one.islnk()}
             packed.extractall(part, [one for one in packed if one.name in names], filter="data")
+        _keep_one_plugin(part / f"trino-server-{VERSION}")
     except (tarfile.TarError, EOFError, OSError) as error:
         shutil.rmtree(part, ignore_errors=True)
         raise PreconditionError(
@@ -100,6 +103,13 @@ def _unpack(archive: Path, folder: Path) -> None:
         ) from error
     (part / f"trino-server-{VERSION}").rename(folder)
     shutil.rmtree(part, ignore_errors=True)
+
+
+def _keep_one_plugin(server: Path) -> None:
+    """Trino loads every folder of plugins, and ends at one that has only the jars which ours links to."""
+    for plugin in (server / "plugin").iterdir():
+        if plugin.name != _PLUGIN:
+            shutil.rmtree(plugin)
 
 
 @contextmanager
@@ -111,7 +121,8 @@ def _telling_of_growth(say: Say, every_s: float = 20.0) -> Iterator[None]:
         while not over.wait(every_s):
             files = (home() / "ivy" / "cache" / "io.trino").rglob("trino-server-*.tar.gz*")
             arrived = sum(file.stat().st_size for file in files) // 1_000_000
-            say(f"  {arrived} of {_ARCHIVE_MB} MB")
+            # Ivy reads the descriptions of all that the server was built from first.
+            say(f"  {arrived} of {_ARCHIVE_MB} MB" if arrived else "  reading its description")
 
     watcher = threading.Thread(target=watch, name="trino-download", daemon=True)
     watcher.start()
