@@ -6,21 +6,29 @@ For config providers only. Outside of a pod, the kubeconfig of whoever runs the 
 from __future__ import annotations
 
 import base64
+import json
 import os
 import ssl
 import tempfile
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import yaml
 
 from icestream.named_files import content
 
+if TYPE_CHECKING:
+    import httpx
+
 _ACCOUNT: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 _PATIENCE: Final = 10.0
+"""Seconds for a whole answer: one that comes byte by byte must not hold the worker up for longer."""
 _LARGEST: Final = 2**20
+_LARGEST_ANSWER: Final = 4 * 2**20
+"""An object has a megabyte at most; base64 and what its managers note of it come on top."""
 
 
 class NoCluster(Exception):
@@ -55,31 +63,49 @@ class Access:
 
 
 class HttpsApi:
-    def __init__(self, access: Access) -> None:
+    def __init__(self, access: Access, clock: Callable[[], float] = time.monotonic) -> None:
         self._access = access
+        self._clock = clock
         self.namespace = access.namespace
 
     def get(self, path: str) -> ApiAnswer:
         import httpx
 
         try:
-            with httpx.Client(verify=self._access.tls, timeout=_PATIENCE, trust_env=False) as client:
-                answer = client.get(self._access.url + path, headers=self._headers())
-        except (httpx.HTTPError, OSError) as error:
+            with (
+                httpx.Client(verify=self._access.tls, timeout=_PATIENCE, trust_env=False) as client,
+                client.stream("GET", self._access.url + path, headers=self._headers()) as answer,
+            ):
+                status, text = answer.status_code, self._body(answer)
+        except (httpx.HTTPError, httpx.InvalidURL, OSError) as error:
             why = type(error).__name__
             raise NoCluster(
                 f"cannot reach the Kubernetes API server at {self._access.url} ({why}); check it"
             ) from None
         try:
-            return ApiAnswer(answer.status_code, answer.json())
-        except ValueError:
-            return ApiAnswer(answer.status_code, None)
+            return ApiAnswer(status, json.loads(text))
+        except (ValueError, RecursionError):
+            return ApiAnswer(status, None)
+
+    def _body(self, answer: httpx.Response) -> bytes:
+        """As it came, never unpacked: a few bytes of gzip may be gigabytes."""
+        deadline = self._clock() + _PATIENCE
+        body = bytearray()
+        for piece in answer.iter_raw():
+            body += piece
+            if len(body) > _LARGEST_ANSWER or self._clock() > deadline:
+                raise NoCluster(
+                    f"got more than {_LARGEST_ANSWER:,} bytes, or no end within {_PATIENCE:.0f} s, from the"
+                    f" Kubernetes API server at {self._access.url}; look at it"
+                )
+        return bytes(body)
 
     def _headers(self) -> dict[str, str]:
         token = self._access.token
         if self._access.token_file is not None:
             token = _text_of(self._access.token_file).strip()
-        return {"Accept": "application/json"} | ({"Authorization": f"Bearer {token}"} if token else {})
+        plain = {"Accept": "application/json", "Accept-Encoding": "identity"}
+        return plain | ({"Authorization": f"Bearer {token}"} if token else {})
 
 
 def api_from(variables: Mapping[str, str], account: Path = _ACCOUNT) -> HttpsApi:

@@ -31,6 +31,8 @@ class _ObjectProvider(ABC):
     open_api: Callable[[], KubernetesApi] = field(default=lambda: api_from(os.environ), repr=False)
     clock: Callable[[], float] = field(default=time.monotonic, repr=False)
     _api: KubernetesApi | None = field(default=None, init=False, repr=False)
+    _away: tuple[float, NotAvailable] | None = field(default=None, init=False, repr=False)
+    """When the API server could not be asked, and why: each object of a config would wait for it anew."""
     _kept: dict[str, tuple[float, Mapping[str, Any] | NotAvailable]] = field(
         default_factory=dict, init=False, repr=False
     )
@@ -53,7 +55,7 @@ class _ObjectProvider(ABC):
         now = self.clock()
         kept = self._kept.get(path)
         if kept is None or not kept[0] <= now < kept[0] + _FRESH:
-            kept = now, self._answered(path)
+            kept = now, self._answered(path, now)
             if len(self._kept) >= _MOST_KEPT:
                 self._kept.clear()
             self._kept[path] = kept
@@ -61,13 +63,17 @@ class _ObjectProvider(ABC):
             raise kept[1]
         return kept[1]
 
-    def _answered(self, path: str) -> Mapping[str, Any] | NotAvailable:
+    def _answered(self, path: str, now: float) -> Mapping[str, Any] | NotAvailable:
+        if self._away is not None and self._away[0] <= now < self._away[0] + _FRESH:
+            return self._away[1]
         try:
             if self._api is None:
                 self._api = self.open_api()
             return self._asked(self._api, path)
         except NoCluster as error:
-            return NotAvailable(str(error))
+            # From now on, not from when it was asked: that may be longer ago than an answer is good for.
+            self._away = self.clock(), NotAvailable(str(error))
+            return self._away[1]
         except NotAvailable as error:
             return error
 
