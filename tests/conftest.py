@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from confluent_kafka import Producer
+from hypothesis import HealthCheck, settings
 
 from icestream.api.status import State
 from icestream.embedded import ports
@@ -41,6 +42,9 @@ TALLY = pytest.StashKey[Tally]()
 
 def pytest_configure(config: pytest.Config) -> None:
     long_form.ask(config)
+    # How long an example takes is a matter of who else uses the machine.
+    settings.register_profile("any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+    settings.load_profile("any machine")
     # Every JVM of a test lives for a minute or two: one that compiles less takes a third less CPU.
     os.environ.setdefault("JAVA_TOOL_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
 
