@@ -54,4 +54,7 @@ class Catalog:
 def command() -> list[str]:
     """The jars are downloaded at the first call on a machine."""
     jars = fetch_all("iceberg-rest-catalog", COORDINATES)
-    return [java(), "-Xmx256m", "-cp", f"{jars}/*", "org.apache.iceberg.rest.RESTCatalogServer"]
+    server = "org.apache.iceberg.rest.RESTCatalogServer"
+    # At its start it would log all of its properties, the login to the storage too.
+    quiet = f"-Dorg.slf4j.simpleLogger.log.{server}=warn"
+    return [java(), "-Xmx256m", quiet, "-cp", f"{jars}/*", server]

@@ -24,6 +24,7 @@ from icestream.stack.steps import catalog_settings, connector_configs
 from icestream.stack.trino_client import Trino
 
 RECORDS = 334
+PASSWORD = "only-of-this-test"
 PORTS = (
     *("SOURCE_API_PORT", "SOURCE_CONSOLE_PORT", "DEST_API_PORT", "DEST_CONSOLE_PORT"),
     *("KAFKA_EXTERNAL_PORT", "KAFKA_CONNECT_PORT", "TRINO_PORT"),
@@ -43,7 +44,7 @@ class Stack:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        variables = {name: str(ports.free_port()) for name in PORTS}
+        variables = {name: str(ports.free_port()) for name in PORTS} | {"MINIO_ROOT_PASSWORD": PASSWORD}
         self.environment = {**os.environ, **variables, "ICESTREAM_STACK_FOLDER": str(folder)}
         self.settings = settings_from(variables)
         self.backend = ProcessBackend(self.settings, folder=folder)
@@ -118,6 +119,9 @@ def test_the_stack_starts_lands_records_heals_stops_and_leaves_nothing(stack: St
     running = stack.processes()
     assert len(running) >= 6 and all(process.is_alive() for process in running)
     assert "is stopped" in stack.run("stack", "stop")
+    assert [
+        log.name for log in stack.folder.glob("logs/*.log") if PASSWORD in log.read_text(errors="replace")
+    ] == []
     assert not any(process.is_alive() for process in running)
     assert "does not run" in stack.run("stack", "stop")
     stack.run("stack", "clean", "--yes")
