@@ -12,7 +12,7 @@ import socket
 from base64 import b64encode
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
+from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection, IncompleteRead
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 from urllib.parse import unquote, urlencode, urlsplit
 
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from ssl import SSLContext
 
 _CHANGE_TIMEOUT: Final = 100.0
+_LARGEST_ANSWER: Final = 32 * 2**20
 """A worker gives up on a request after 90 s; its answer says more than our impatience."""
 _CONNECT_TIMEOUT: Final = 10.0
 _BLANK: Final = re.compile(r"[\s\x00-\x1f\x7f]")
@@ -243,7 +244,13 @@ def _tls_context(credentials: Credentials) -> SSLContext:
 
 
 def _read(response: HTTPResponse) -> Answer:
-    return Answer(response.status, response.reason, response.read(), response.getheader("Location"))
+    """Of a server that may be anybody's: what does not fit into memory is not read."""
+    body = response.read(_LARGEST_ANSWER + 1)
+    if len(body) > _LARGEST_ANSWER:
+        raise HTTPException(f"an answer of more than {_LARGEST_ANSWER // 2**20} MiB")
+    if response.length:
+        raise IncompleteRead(body, response.length)
+    return Answer(response.status, response.reason, body, response.getheader("Location"))
 
 
 def _reason(error: Exception) -> str:

@@ -33,7 +33,8 @@ _READ_SECONDS: Final = 300.0
 """A registry may take minutes to store a chunk, and to check a large blob."""
 CHUNK_BYTES: Final = 32 * MIB
 """Of one request: proxies limit them. Amazon's registry wants 5 MiB at least."""
-_LARGEST_CHUNK: Final = 256 * MIB
+_LARGEST_CHUNK: Final = 64 * MIB
+"""Whatever a registry asks for: a chunk is in memory, and several images may be on their way."""
 _ATTEMPTS: Final = 3
 _FIRST_WAIT: Final = 1.0
 

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from typing import Any, Protocol
 
 from icestream.api.errors import IcestreamError
-from icestream.operator.api_server import ApiServer, Object
+from icestream.operator.api_server import FIELD_MANAGER, ApiServer, Object
 from icestream.operator.conditions import Condition, warning
 from icestream.operator.connector_objects import ApiConnectorObjects
 from icestream.operator.connectors.borders import ConnectorRest
@@ -61,11 +61,14 @@ class ClusterConnectors:
 class ConnectorReconciler:
     def __init__(self, tools: ConnectorTools) -> None:
         self._tools = tools
+        self._uids: dict[Key, str] = {}
+        """Of connectors that were looked at: what was noted of one goes with it."""
 
     def turn(self, key: Key) -> Turn:
         """One connector. One that is gone is deleted in the turn of its cluster, which its end has woken."""
         kind = self._tools.kinds[KAFKA_CONNECTOR.name]
         resource = self._tools.server.get(kind, key.namespace, key.name)
+        self._note_uid(key, None if resource is None else str(resource["metadata"]["uid"]))
         if resource is None or resource["metadata"].get("deletionTimestamp"):
             return Turn()
         outcome = self._outcome(resource, kind)
@@ -75,10 +78,22 @@ class ConnectorReconciler:
             ApiConnectorObjects(self._tools.server, kind, resource).write_status(outcome.status)
         return Turn(outcome.requeue_after, outcome.is_ready)
 
+    def _note_uid(self, key: Key, uid: str | None) -> None:
+        before = self._uids.pop(key, None)
+        if before is not None and before != uid:
+            self._tools.recent.forget(before)
+        if uid is not None:
+            self._uids[key] = uid
+
     def _outcome(self, resource: Object, kind: Kind) -> ConnectorOutcome | None:
         """None: it is not ours, or its cluster is paused."""
         cluster = self._cluster(resource)
-        if not self._tools.is_managed(cluster if cluster is not None else resource):
+        if cluster is None:
+            # Of a cluster that is gone, it is not said whose it was; our own word must not stay, though.
+            is_ours = self._tools.is_managed(resource) or _has_our_status(resource)
+        else:
+            is_ours = self._tools.is_managed(cluster)
+        if not is_ours:
             return None
         if cluster is not None and _is_paused(cluster):
             return None
@@ -142,6 +157,13 @@ class ConnectorReconciler:
 
 def spec_name(resource: Object) -> str:
     return key_of(resource).name
+
+
+def _has_our_status(resource: Object) -> bool:
+    entries = resource["metadata"].get("managedFields") or ()
+    return any(
+        (each.get("manager"), each.get("subresource")) == (FIELD_MANAGER, "status") for each in entries
+    )
 
 
 def _is_paused(resource: Object) -> bool:

@@ -63,6 +63,10 @@ class Dispatcher:
         """Seconds since the loop last came by; from any thread."""
         return self._clock() - self._pulse
 
+    @property
+    def is_idle(self) -> bool:
+        return not self._running
+
     async def run(self, stop: asyncio.Event, patience: float = 20.0) -> None:
         """Until `stop`; turns that are under way then have so many seconds to come to their end."""
         stopping = asyncio.create_task(stop.wait())

@@ -38,20 +38,32 @@ class KnownResources:
             if known is not None and known["metadata"].get("uid") == resource["metadata"].get("uid"):
                 del self._resources[key]
 
-    def replace(self, kind: str, namespaces: Iterable[str] | None, found: Sequence[Resource]) -> set[Key]:
-        """A whole list of a kind, of some namespaces or of all: what is not in it is gone. The keys of those
-        that the watch had not told, whether they came or went."""
+    def replace(
+        self,
+        kind: str,
+        namespaces: Iterable[str] | None,
+        found: Sequence[Resource],
+        before: Mapping[Key, Resource],
+    ) -> set[Key]:
+        """A whole list of a kind, of some namespaces or of all: what is not in it is gone, unless the watch
+        has told of it since; `before` is what was known when the list was asked for. The keys of those that
+        the watch had not told, whether they came or went."""
         there = {key_of(resource) for resource in found}
         within = None if namespaces is None else set(namespaces)
         with self._lock:
             gone = {
                 key
-                for key in self._resources
+                for key, resource in self._resources.items()
                 if key.kind == kind and key not in there and (within is None or key.namespace in within)
+                if before.get(key) is resource
             }
             for key in gone:
                 del self._resources[key]
         return gone | {key_of(resource) for resource in found if self.put(resource)}
+
+    def all(self) -> Mapping[Key, Resource]:
+        with self._lock:
+            return dict(self._resources)
 
     def get(self, key: Key) -> Resource | None:
         with self._lock:

@@ -22,6 +22,7 @@ LEASE_SECONDS: Final = 15.0
 RENEW_SECONDS: Final = 10.0
 """Without a renewal for so long, the holder gives up: before anybody else may begin."""
 RETRY_SECONDS: Final = 2.0
+GUARD_SECONDS: Final = 0.5
 
 
 LEASE: Final = Kind("Lease", "coordination.k8s.io", ("v1",), "leases")
@@ -138,6 +139,13 @@ class Leadership:
         """Renew until told to stop; `lost` is called once when that fails for too long."""
         while not stop.wait(RETRY_SECONDS):
             if not self.turn() and (self.is_lost or self._is_of_another()):
+                lost()
+                return
+
+    def guard(self, stop: threading.Event, lost: Callable[[], None]) -> None:
+        """Beside `keep`, in a thread of its own: a renewal may hang for longer than the lease lasts."""
+        while not stop.wait(GUARD_SECONDS):
+            if self.is_lost:
                 lost()
                 return
 

@@ -90,7 +90,12 @@ class _Process:
             wake,
             self._numbers.wrote,
         )
-        queue: WorkQueue[Key] = WorkQueue(self._known.lock_name)
+        is_of_one = len(self._options.namespaces) == 1
+        queue: WorkQueue[Key] = WorkQueue(
+            self._known.lock_name,
+            group_of=lambda key: key.namespace,
+            most_of_group=None if is_of_one else max(1, self._options.parallel // 2),
+        )
         dispatcher = Dispatcher(queue, reconcilers.turn, self._numbers, self._options.parallel)
         self._numbers.gauge(
             "icestream_operator_queue", "Keys that wait for their turn.", lambda: float(queue.waiting)
@@ -107,8 +112,12 @@ class _Process:
         finally:
             self._ended.set()
             health.stop()
-            if leadership is not None:
+            # What is still under way would write beside the next operator: that one waits its time then.
+            if leadership is not None and dispatcher.is_idle:
                 leadership.release()
+        if not dispatcher.is_idle:
+            _LOG.warning("reconciliations are still under way; the process ends without them")
+            _end_at_once()
         if self._failure is not None:
             raise self._failure
 
@@ -137,9 +146,10 @@ class _Process:
             self._ended.set()
             await waiting
             return False
-        threading.Thread(
-            target=leadership.keep, args=(self._ended, _lease_lost), name="lease", daemon=True
-        ).start()
+        for loop in (leadership.keep, leadership.guard):
+            threading.Thread(
+                target=loop, args=(self._ended, _lease_lost), name=f"lease-{loop.__name__}", daemon=True
+            ).start()
         return True
 
     async def _work(
@@ -215,5 +225,10 @@ class _Process:
 def _lease_lost() -> None:
     """At once, whatever is under way: another operator may have begun."""
     _LOG.error("the lease is lost; the process ends")
+    _end_at_once()
+
+
+def _end_at_once() -> None:
+    """Threads that hang would keep the process; whatever they do can be done again."""
     logging.shutdown()
     os._exit(1)

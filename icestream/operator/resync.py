@@ -41,10 +41,11 @@ def resync(
     """All keys; True for those that the watch had not told of."""
     keys: dict[Key, bool] = {}
     for kind in RESOURCES:
+        before = known.all()
         found = _listed(server, namespaces, kind, kinds)
         if found is None:
             continue
-        news = known.replace(kind.name, namespaces or None, found)
+        news = known.replace(kind.name, namespaces or None, found, before)
         keys.update({key_of(each): False for each in found})
         keys.update(dict.fromkeys(news, True))
     return keys

@@ -5,6 +5,7 @@ The dispatcher takes keys from it and tells how each went. Time is whatever cloc
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 from typing import Final, Generic, TypeVar
@@ -34,6 +35,11 @@ class WorkQueue(Generic[K]):
 
     lock_of: Callable[[K], Hashable]
     """The cluster that a key belongs to: a cluster and its connectors are worked on one at a time."""
+    group_of: Callable[[K], Hashable] = lambda key: None
+    """Whose a key is: the namespace. Turns may hang on what a tenant has written into a resource, such as an
+    address where nobody answers; the other tenants' turns go on."""
+    most_of_group: int | None = None
+    """How many keys of a group are worked on at once; None: any number."""
     _waiting: dict[K, _Entry] = field(default_factory=dict)
     _running: dict[K, Hashable] = field(default_factory=dict)
     _failures: dict[K, int] = field(default_factory=dict)
@@ -56,11 +62,11 @@ class WorkQueue(Generic[K]):
 
     def take(self, now: float) -> K | None:
         """The key that has waited longest of those that are due and whose lock is free."""
-        locked = set(self._running.values())
+        is_free = self._free()
         due = [
             (entry.due, index, key)
             for index, (key, entry) in enumerate(self._waiting.items())
-            if entry.due <= now and self.lock_of(key) not in locked
+            if entry.due <= now and is_free(key)
         ]
         if not due:
             return None
@@ -69,6 +75,13 @@ class WorkQueue(Generic[K]):
         # The lock as it was when the work began: a connector may be moved to another cluster meanwhile.
         self._running[key] = self.lock_of(key)
         return key
+
+    def _free(self) -> Callable[[K], bool]:
+        """Whether a key may be taken, as things are now."""
+        locked = set(self._running.values())
+        counts = Counter(map(self.group_of, self._running))
+        full = {group for group, count in counts.items() if count == self.most_of_group}
+        return lambda key: self.group_of(key) not in full and self.lock_of(key) not in locked
 
     def succeeded(self, key: K, now: float, *, again_after: float | None = None) -> None:
         """The turn is over; `again_after`: it asks for another one."""
@@ -97,8 +110,8 @@ class WorkQueue(Generic[K]):
 
     def next_due(self, now: float) -> float | None:
         """In how many seconds something may be taken, as far as is known; None: nothing waits."""
-        locked = set(self._running.values())
-        waits = [entry.due - now for key, entry in self._waiting.items() if self.lock_of(key) not in locked]
+        is_free = self._free()
+        waits = [entry.due - now for key, entry in self._waiting.items() if is_free(key)]
         return max(min(waits), 0.0) if waits else None
 
     @property

@@ -293,3 +293,31 @@ def test_a_file_without_certificates_is_one_sentence(tmp_path: Path) -> None:
 def test_http_to_a_server_of_https_is_one_sentence(canned: Any, certificate: Path) -> None:
     with pytest.raises(WorkerUnreachable, match="cannot talk to"):
         ConnectClient(canned.url).names()
+
+
+@pytest.mark.parametrize(
+    "head", [b"HTTP/1.1 200 OK\r\n\r\n", b"HTTP/1.1 200 OK\r\nContent-Length: 99999999999\r\n\r\n"]
+)
+def test_an_answer_without_end_is_not_read_into_memory(head: bytes) -> None:
+    sent = 0
+
+    def answer() -> None:
+        nonlocal sent
+        connection, _ = listener.accept()
+        with connection:
+            connection.recv(65536)
+            connection.sendall(head)
+            try:
+                while True:
+                    connection.sendall(b" " * 2**20)
+                    sent += 2**20
+            except OSError:
+                pass
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        thread = threading.Thread(target=answer, daemon=True)
+        thread.start()
+        with pytest.raises(IcestreamError, match="more than 32 MiB"):
+            ConnectClient(f"http://127.0.0.1:{listener.getsockname()[1]}").names()
+        thread.join(120)
+    assert sent < 2**27

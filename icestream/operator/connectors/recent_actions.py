@@ -44,5 +44,7 @@ class RecentActions:
     def forget(self, uid: str) -> None:
         """The resource is gone."""
         self.forget_auto_restart(uid)
-        for key in [key for key in self._answered if key[0] == uid]:
-            del self._answered[key]
+        # Connectors of other clusters are noted by other threads meanwhile: a copy is taken at once.
+        for key in list(self._answered):
+            if key[0] == uid:
+                self._answered.pop(key, None)

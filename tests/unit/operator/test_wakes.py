@@ -90,9 +90,23 @@ def test_the_index_keeps_the_newest_of_a_name_and_a_list_tells_what_the_watch_lo
     known.drop({**_resource("a"), "metadata": {**_resource("a")["metadata"], "uid": "another"}})
     assert known.get(Key("KafkaConnect", "n", "a")) is not None
     listed: Sequence[dict[str, Any]] = [_resource("b", 6)]
-    news = known.replace("KafkaConnect", ["n"], listed)
+    news = known.replace("KafkaConnect", ["n"], listed, known.all())
     assert news == {Key("KafkaConnect", "n", "a"), Key("KafkaConnect", "n", "b")}
     assert known.get(Key("KafkaConnect", "n", "a")) is None
+
+
+def test_what_the_watch_tells_while_a_list_is_under_way_is_not_lost() -> None:
+    known = KnownResources()
+    known.put(_resource("old", 1))
+    before = known.all()
+    known.put(_resource("new", 7))
+    known.put(_resource("old", 8))
+    assert known.replace("KafkaConnect", None, [], before) == set()
+    assert {key.name for key in known.all()} == {"new", "old"}
+    assert known.replace("KafkaConnect", None, [], known.all()) == {
+        Key("KafkaConnect", "n", "new"),
+        Key("KafkaConnect", "n", "old"),
+    }
 
 
 def test_a_connector_has_the_lock_of_its_cluster() -> None:

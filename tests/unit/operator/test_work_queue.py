@@ -139,3 +139,17 @@ def test_whatever_happens_no_lock_is_held_twice_and_no_change_is_forgotten() -> 
         seen.add(taken)
         queue.succeeded(taken, now)
     assert unseen <= seen
+
+
+def test_keys_of_one_namespace_never_take_all_threads() -> None:
+    queue: WorkQueue[str] = WorkQueue(
+        lock_of=lambda key: key, group_of=lambda key: key.partition("/")[0], most_of_group=2
+    )
+    for key in ("hangs/1", "hangs/2", "hangs/3", "other/1"):
+        queue.add(key, 0.0)
+    assert [queue.take(0.0) for _ in range(4)] == ["hangs/1", "hangs/2", "other/1", None]
+    # Nothing can be taken: the dispatcher must sleep, not spin.
+    assert queue.next_due(0.0) is None
+    queue.succeeded("hangs/1", 1.0)
+    assert queue.next_due(1.0) == 0.0
+    assert queue.take(1.0) == "hangs/3"
