@@ -73,6 +73,8 @@ class ClusterTools:
     parse: Callable[[Object], ClusterSpec]
     desired: Callable[[ClusterSpec, Surroundings], Sequence[Object]]
     images: Callable[[ClusterSpec, Mapping[str, Any], Contents, bool], ImagesOutcome | None]
+    forget_images: Callable[[Key], None]
+    """Of a cluster that is gone."""
     connectors: Callable[[ClusterSpec, bool], ClusterConnectors | None]
     """After the pods, if resources rule over connectors; the flag says that the cluster was not ready
     before. None: the workers do not answer."""
@@ -91,6 +93,7 @@ class ClusterReconciler:
         if resource is None:
             # Its children go by their owner references.
             self._tools.references.forget(key)
+            self._tools.forget_images(key)
             return Turn()
         if resource["metadata"].get("deletionTimestamp") or not self._tools.is_managed(resource):
             return Turn()

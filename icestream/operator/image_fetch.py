@@ -46,6 +46,10 @@ _ATTEMPTS: Final = 3
 _SPARE_BYTES: Final = 64 * MIB
 """A spool that is full to the last byte is of no use to anybody."""
 
+MOST_OF_ALL: Final = 12 * GIB
+"""Archives at rest, of all clusters: a pod whose volume is over its limit is evicted, however much room its
+node has. The operator's has 20 GiB; what is unpacked on its way needs the rest."""
+
 
 class S3Images:
     """`spool` is a folder of this cluster alone."""
@@ -59,15 +63,19 @@ class S3Images:
         limits: Limits | None = None,
         may_sign_as_operator: bool = False,
         token_hosts: frozenset[str] = frozenset(),
+        of_all: Path | None = None,
+        most_of_all: int = MOST_OF_ALL,
     ) -> None:
         """`may_sign_as_operator`: without a Secret, requests are signed with what the operator itself has;
-        otherwise they are not signed, so that nobody reads by a resource what only the operator may."""
+        otherwise they are not signed, so that nobody reads by a resource what only the operator may.
+        `of_all`: the folder with the spools of all clusters, which together have `most_of_all` bytes."""
         self._wanted = wanted
         self._secrets = secrets
         self._spool = spool
         self._limits = limits or Limits()
         self._may_sign = may_sign_as_operator
         self._token_hosts = token_hosts
+        self._of_all, self._most_of_all = of_all or spool, most_of_all
 
     def look(self, image: ImageWanted) -> ArchiveVersion:
         with self._store_errors(image):
@@ -157,12 +165,13 @@ class S3Images:
             if other != archive:
                 other.unlink(missing_ok=True)
         have = archive.stat().st_size if archive.exists() else 0
-        free = shutil.disk_usage(self._spool).free
+        used = sum(map(_size, self._of_all.rglob("*.archive")))
+        free = min(shutil.disk_usage(self._spool).free, self._most_of_all + _SPARE_BYTES - used)
         if version.size - have + _SPARE_BYTES > free:
             raise ImageFailed(
                 "SpoolFull",
                 f"{self._at(image)} has {version.size / GIB:,.1f} GiB, the operator's spool has room for"
-                f" {free / GIB:,.1f}: make it larger",
+                f" {max(free, 0) / GIB:,.1f}: wait for the others, or make it larger",
                 is_lasting=False,
             )
 
@@ -287,6 +296,13 @@ def _spool_name(wanted: ImagesWanted, image: ImageWanted, version: ArchiveVersio
         (wanted.store.endpoint or "", wanted.store.bucket, image.path, version.etag, str(version.size))
     )
     return f"{image.role}-{hashlib.sha256(text.encode()).hexdigest()[:32]}.archive"
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except OSError:  # another cluster's turn has just removed it
+        return 0
 
 
 def _sha256(path: Path) -> str:

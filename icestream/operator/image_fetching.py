@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import binascii
 import hashlib
+import shutil
 import tempfile
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -12,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from icestream.operator.api_server import ApiServer
+from icestream.operator.keys import Key
 from icestream.operator.kinds import SECRET
 from icestream.operator.references import Contents
 from icestream.operator.resources.cluster_spec import ClusterSpec
@@ -39,11 +41,21 @@ class ImageFetching:
             store=self._secret(spec.namespace, wanted.store.credentials_secret, contents),
             registry=self._secret(spec.namespace, wanted.registry.secret, contents),
         )
-        # By uid: two clusters never share a half of a download.
-        folder = self._spool / hashlib.sha256(spec.uid.encode()).hexdigest()[:16]
+        # By uid as well: a cluster never goes on with the half of a download of its namesake.
+        folder = self._folder(Key(spec.kind, spec.namespace, spec.name)) / _hashed(spec.uid)
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        source = S3Images(wanted, secrets, folder)
+        for other in folder.parent.iterdir():
+            if other != folder:
+                shutil.rmtree(other, ignore_errors=True)
+        source = S3Images(wanted, secrets, folder, of_all=self._spool)
         return images_turn(wanted, {} if is_forced else remembered, datetime.now(UTC), source)
+
+    def forget(self, key: Key) -> None:
+        """The cluster is gone: so is what was fetched for it, or its archives would fill the spool."""
+        shutil.rmtree(self._folder(key), ignore_errors=True)
+
+    def _folder(self, key: Key) -> Path:
+        return self._spool / _hashed(str(key))
 
     def _secret(self, namespace: str, name: str | None, contents: Contents) -> Mapping[str, bytes] | None:
         if not name:
@@ -54,6 +66,10 @@ class ImageFetching:
             # One that is missing is an empty one: the store and the registry say what they miss.
             data = {} if found is None else found.get("data") or {}
         return {key: _decoded(str(value)) for key, value in data.items()}
+
+
+def _hashed(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 def _decoded(value: str) -> bytes:

@@ -75,6 +75,7 @@ class Reconcilers:
                 wake=wake,
             )
         )
+        images = ImageFetching(server)
         self._clusters = ClusterReconciler(
             ClusterTools(
                 server=server,
@@ -84,7 +85,8 @@ class Reconcilers:
                 is_managed=policy.is_managed,
                 parse=parse_cluster,
                 desired=self._desired,
-                images=ImageFetching(server).turn,
+                images=images.turn,
+                forget_images=images.forget,
                 connectors=lambda spec, is_new: self._connectors.of_cluster(spec, is_new=is_new),
                 count_connectors=lambda spec: connectors_of(
                     workers_at(policy.reached_at(spec.rest_url)), spec
