@@ -4,26 +4,33 @@ from __future__ import annotations
 
 import json
 import re
+import time
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
-from icestream.api.errors import RegistryRefused
+from icestream.api.errors import RegistryRefused, RegistryUnavailable
 
 if TYPE_CHECKING:
     import httpx
 
 _MOST: Final = 256 * 1024
+_PATIENCE: Final = 60.0
+"""Seconds for all of it, once it has begun: byte by byte, it would take days."""
 _CODE: Final = re.compile(r"[A-Z][A-Z_]{2,40}")
 
 
-def limited_body(answer: httpx.Response) -> bytes:
+def limited_body(answer: httpx.Response, clock: Callable[[], float] = time.monotonic) -> bytes:
     """Of an answer that is being streamed."""
-    body = b""
-    for chunk in answer.iter_raw(64 * 1024):
+    body, deadline = b"", clock() + _PATIENCE
+    # In the pieces that come: whole ones of a size would be waited for.
+    for chunk in answer.iter_raw():
         body += chunk
         if len(body) > _MOST:
             raise RegistryRefused(
                 f"the registry answered with more than {_MOST:,} bytes where a few were due"
             )
+        if clock() > deadline:
+            raise RegistryUnavailable(f"the registry's answer has no end after {_PATIENCE:.0f} s")
     return body
 
 

@@ -94,6 +94,7 @@ class _Checks:
         self._archive = archive
         self._left = archive.limits.unpacked_bytes
         self._diff_ids: dict[Span, str] = {}
+        self._digests: dict[Span, str] = {}
 
     def check(self, image: Image) -> None:
         for node in distinct(image):
@@ -106,8 +107,10 @@ class _Checks:
                     self._check_layer(layer.span, diff_id)
 
     def _check_blob(self, blob: OciBlob) -> None:
-        digest, _ = sha256_of(decompressed(self._archive.open(blob.span), None), blob.span.size)
-        if f"sha256:{digest}" != blob.descriptor.digest:
+        if blob.span not in self._digests:
+            digest, _ = sha256_of(decompressed(self._archive.open(blob.span), None), blob.span.size)
+            self._digests[blob.span] = f"sha256:{digest}"
+        if self._digests[blob.span] != blob.descriptor.digest:
             raise ImageArchiveError(
                 f"the blob {blob.descriptor.digest[:19]}… has another checksum: upload the archive again"
             )

@@ -226,7 +226,7 @@ class Registry:
 
         try:
             yield
-        except httpx.HTTPError as error:
+        except (httpx.HTTPError, httpx.InvalidURL) as error:
             kind = type(error).__name__
             raise RegistryUnavailable(
                 f"the registry '{self.target.host}' does not answer as one ({kind}): check its address"

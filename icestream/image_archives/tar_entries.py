@@ -26,6 +26,11 @@ _EXTENDED: Final = frozenset((_LONG_LINK, _LONG_NAME, _PAX, _PAX_OF_ALL))
 _NO_CONTENT: Final = frozenset(b"123456")
 _LONGEST_NAME: Final = 4096
 _MOST_LINKS: Final = 8
+_MOST_HEADERS: Final = 4
+"""For each entry that is allowed: its own, and those with long names. Folders are no entries of ours, but a
+header of each has to be read, and gigabytes of them are a small file when they are packed."""
+_MOST_EXTENDED: Final = 64
+"""All extended headers together, in largest ones: each is taken apart."""
 
 
 @dataclass(frozen=True)
@@ -102,7 +107,7 @@ class _Entry:
 
 
 def _entries(file: BinaryIO, size: int, limits: Limits) -> Iterator[_Entry]:
-    position = 0
+    position = headers = extended = 0
     pax: dict[str, str] = {}
     while position + _BLOCK <= size:
         header = _read(file, position, _BLOCK)
@@ -110,6 +115,9 @@ def _entries(file: BinaryIO, size: int, limits: Limits) -> Iterator[_Entry]:
             return
         _check_sum(header, position)
         position += _BLOCK
+        headers += 1
+        if headers > _MOST_HEADERS * limits.entries:
+            raise ImageArchiveError(f"the archive has more than {limits.entries:,} entries: no image has")
         kind = header[156]
         length = _number(header[124:136], position)
         if kind not in _EXTENDED and "size" in pax:
@@ -122,7 +130,8 @@ def _entries(file: BinaryIO, size: int, limits: Limits) -> Iterator[_Entry]:
                 " upload it again"
             )
         if kind in _EXTENDED:
-            if length > limits.header_bytes:
+            extended += length
+            if length > limits.header_bytes or extended > _MOST_EXTENDED * limits.header_bytes:
                 raise ImageArchiveError(f"a header of the archive has {length:,} bytes: no image needs that")
             content = _read(file, position, length)
             if kind == _PAX:
@@ -194,12 +203,14 @@ def _text(content: bytes) -> str:
 
 def _pax_records(content: bytes) -> dict[str, str]:
     records: dict[str, str] = {}
-    while content.strip(b"\0"):
-        digits, space, _ = content[:20].partition(b" ")
+    end, at = len(content.rstrip(b"\0")), 0
+    while at < end:
+        # By position: to cut each record off would copy the rest of a megabyte for every one of them.
+        digits, space, _ = content[at : at + 20].partition(b" ")
         length = int(digits) if space and digits.isdigit() else 0
-        key, equals, value = content[len(digits) + 1 : length].partition(b"=")
-        if not equals or length > len(content) or not value.endswith(b"\n"):
+        key, equals, value = content[at + len(digits) + 1 : at + length].partition(b"=")
+        if not equals or at + length > len(content) or not value.endswith(b"\n"):
             raise ImageArchiveError("a header of the archive is broken: make it anew")
         records[key.decode("utf-8", "replace")] = value[:-1].decode("utf-8", "replace")
-        content = content[length:]
+        at += length
     return records

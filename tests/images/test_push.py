@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import gzip
+import io
+import itertools
 import json
 import os
 import subprocess
@@ -18,6 +20,7 @@ import pytest
 
 from icestream.api.errors import ImageArchiveError, RegistryRefused, RegistryUnavailable
 from icestream.embedded import ports
+from icestream.image_archives.http_answers import limited_body
 from icestream.image_archives.layouts import DOCKER_MANIFEST
 from icestream.image_archives.logins import Login
 from icestream.image_archives.push import Pushed, push_archive
@@ -187,7 +190,6 @@ def test_layers_packed_by_zstd_are_checked_and_pushed(open_registry: str, tmp_pa
 
 
 def test_large_blobs_are_sent_in_chunks(open_registry: str) -> None:
-    import io
 
     content = os.urandom(2_500_000)
     blob = BlobContent(f"sha256:{made.sha256(content)}", len(content), lambda: io.BytesIO(content))
@@ -362,6 +364,35 @@ def test_an_answer_without_a_token_is_refused(body: bytes, tmp_path: Path) -> No
         pytest.raises(RegistryRefused, match="token server"),
     ):
         push_archive(archive, target_at(registry.host), Login(USER, PASSWORD))
+
+
+@pytest.mark.parametrize("realm", ["http://127.0.0.1/a\x7fb", "http://127.0.0.1\t/x"])
+def test_a_login_at_an_address_that_is_none_is_a_sentence(realm: str, tmp_path: Path) -> None:
+    archive = made.written(tmp_path / "image.tar", DOCKER_KINDS["ustar"])
+    with scripted(guarded(realm)) as registry, pytest.raises((RegistryRefused, RegistryUnavailable)) as told:
+        push_archive(archive, target_at(registry.host), Login(USER, PASSWORD))
+    assert PASSWORD not in str(told.value)
+
+
+@pytest.mark.parametrize("location", ["/" + "a" * 66_000, "/a\x7fb"])
+def test_an_upload_at_an_address_that_is_none_is_a_sentence(location: str) -> None:
+    def answer(verb: str, path: str, headers: dict[str, str]) -> tuple[int, dict[str, str], bytes]:
+        return (404, {}, b"") if verb == "HEAD" else (202, {"Location": location}, b"")
+
+    blob = BlobContent(f"sha256:{made.sha256(b'x')}", 1, lambda: io.BytesIO(b"x"))
+    with (
+        scripted(answer) as server,
+        Registry(target_at(server.host), sleep=lambda _: None) as registry,
+        pytest.raises(RegistryUnavailable, match="InvalidURL"),
+    ):
+        registry.put_blob(blob)
+
+
+def test_an_answer_that_comes_byte_by_byte_has_an_end() -> None:
+    ticks = itertools.count(step=25)
+    answer = httpx.Response(200, content=(b" " for _ in range(1000)))
+    with pytest.raises(RegistryUnavailable, match="no end after 60 s"):
+        limited_body(answer, lambda: float(next(ticks)))
 
 
 @pytest.mark.parametrize("status", [301, 302, 307, 308])

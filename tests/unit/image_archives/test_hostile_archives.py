@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import io
 import json
 import random
 import tarfile
@@ -125,6 +126,45 @@ def test_headers_entries_and_documents_have_limits(tmp_path: Path) -> None:
     assert "bytes" in refused(tmp_path, made.tar_of(made.docker_files()), Limits(document_bytes=100))
     many = with_table(lambda it: it.update(Layers=["x"] * 1000))
     assert "1,000 layers" in refused(tmp_path, many)
+
+
+def folders(count: int) -> bytes:
+    target = io.BytesIO()
+    with tarfile.open(fileobj=target, mode="w") as tar:
+        for number in range(count):
+            entry = tarfile.TarInfo(f"{number}")
+            entry.type = tarfile.DIRTYPE
+            tar.addfile(entry)
+    return target.getvalue()
+
+
+def test_what_is_no_file_counts_as_well(tmp_path: Path) -> None:
+    """Gigabytes of folders, or of headers for one long name, are a small file when gzip has packed them."""
+    assert "more than 20 entries" in refused(tmp_path, folders(100), Limits(entries=20))
+    long_names = made.tar_of({"a" * 900 + str(n): b"" for n in range(100)}, kind=tarfile.PAX_FORMAT)
+    assert "header" in refused(tmp_path, long_names, Limits(header_bytes=1000))
+
+
+def test_many_records_of_a_header_are_read_by_their_positions(tmp_path: Path) -> None:
+    records = {f"k{n}": "v" for n in range(60_000)}
+    target = io.BytesIO()
+    with tarfile.open(fileobj=target, mode="w", format=tarfile.PAX_FORMAT) as tar:
+        for name, content in made.docker_files().items():
+            entry = tarfile.TarInfo(name)
+            entry.size, entry.pax_headers = len(content), records if name == "manifest.json" else {}
+            tar.addfile(entry, io.BytesIO(content))
+    assert checked(made.written(tmp_path / "image.tar", target.getvalue())) == 1
+
+
+def test_a_layer_that_is_named_often_is_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """512 names for one blob of gigabytes, in 64 manifests, would be days."""
+    path = made.written(tmp_path / "image.tar", made.tar_of(made.oci_files((made.LAYERS[0],) * 100)))
+    with opened(path) as archive:
+        image = read_image(archive, pick(listed_images(archive), None))
+        read, open_span = [], archive.open
+        monkeypatch.setattr(archive, "open", lambda span: read.append(span) or open_span(span))
+        check_image(archive, image)
+    assert len(read) == 3, "its digest, how it is packed, and its content"
 
 
 def test_many_references_to_one_manifest_are_followed_once(tmp_path: Path) -> None:
