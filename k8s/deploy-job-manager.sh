@@ -86,8 +86,8 @@ is_secret() {
     # By its name, or because an address has a login in it.
     local lower
     lower=$(tr '[:upper:]' '[:lower:]' <<<"$1")
-    [[ $lower =~ password|secret|token|credential|jaas|key ]] ||
-        [[ $2 =~ ://[^/]*@ ]] || grep -qiE '(password|secret|token)=' <<<"$2"
+    [[ $lower =~ passw|pwd|secret|token|credential|authorization|jaas|key ]] ||
+        [[ $2 =~ ://.*@ ]] || grep -qiE '(passw(or)?d|pwd|secret|token)=' <<<"$2"
 }
 
 quoted() {
@@ -125,7 +125,7 @@ apiVersion: v1
 kind: ConfigMap
 metadata:
   name: $name
-  namespace: $namespace
+  namespace: "$namespace"
   labels: $labels
 data:
 ${plain}  # Where the probes and Prometheus reach it.
@@ -142,7 +142,7 @@ apiVersion: v1
 kind: Service
 metadata:
   name: $name
-  namespace: $namespace
+  namespace: "$namespace"
   labels: $labels
 spec:
   selector: {app: iceberg-job-manager, job: "$job"}
@@ -153,7 +153,7 @@ apiVersion: apps/v1
 kind: Deployment
 metadata:
   name: $name
-  namespace: $namespace
+  namespace: "$namespace"
   labels: $labels
 spec:
   # One at a time: a second one would shut the first out. No disruption budget, which would block drains.
@@ -179,7 +179,7 @@ spec:
         seccompProfile: {type: RuntimeDefault}
       containers:
         - name: job-manager
-          image: $image
+          image: "$image"
           args: [job-manager]
           envFrom:
             - configMapRef: {name: $name}
@@ -238,7 +238,7 @@ apiVersion: v1
 kind: Secret
 metadata:
   name: $name
-  namespace: $namespace
+  namespace: "$namespace"
   labels: $labels
   ownerReferences:
     - {apiVersion: apps/v1, kind: Deployment, name: $name, uid: "$uid"}

@@ -24,7 +24,11 @@ SERVICES: Final = ("s3tables", "execute-api")
 """The second for Trino 476, which signs for it and has no setting; later ones have `signing-name`."""
 _WAREHOUSES: Final = f"{PREFIX}/v1/warehouses"
 _LARGEST: Final = 64 * 1024 * 1024
+_LARGEST_OF_STRANGERS: Final = 2**20
+"""Of a body that is read only so that the refusal arrives."""
 _PATIENCE_S: Final = 120
+_TARGET: Final = re.compile(r"/[!-\"$-~]*")
+"""ASCII without `#`: what follows that is in no signature."""
 _NAME: Final = re.compile(r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]")
 _HOP_BY_HOP: Final = frozenset(
     ["connection", "keep-alive", "te", "trailer", "transfer-encoding", "upgrade", "content-length", "host"]
@@ -76,16 +80,20 @@ class _Handler(BaseHTTPRequestHandler):
     do_GET = do_HEAD = do_POST = do_PUT = do_DELETE = handle_any
 
     def _answer(self) -> Answer:
-        if self.path == "/health":
-            return Answer(200, b"{}")
-        if not self.path.startswith(f"{PREFIX}/"):
-            return refusal(404, "NotFoundException", f"the catalog is at {PREFIX}")
-        length = self.headers.get("Content-Length", "0")
-        if "Transfer-Encoding" in self.headers or not length.isdecimal() or int(length) > _LARGEST:
-            self.close_connection = True
-            return refusal(411, "BadRequestException", "a body needs a Content-Length of 64 MB at most")
-        body = self.rfile.read(int(length))
         headers = {name.lower(): value for name, value in self.headers.items()}
+        early = self._answered_at_once(headers)
+        lengths = self.headers.get_all("Content-Length", ["0"])
+        is_number = len(lengths) == 1 and lengths[0].isdecimal() and len(lengths[0]) < 10
+        most = _LARGEST_OF_STRANGERS if early else _LARGEST
+        if "Transfer-Encoding" in self.headers or not is_number or int(lengths[0]) > most:
+            # What was not read must not be taken for the next request.
+            self.close_connection = True
+            return early or refusal(
+                411, "BadRequestException", "a body needs a Content-Length of 64 MB at most"
+            )
+        body = self.rfile.read(int(lengths[0]))
+        if early:
+            return early
         try:
             self.front.login.check(self.command, self.path, headers, body, datetime.now(UTC))
         except Unsigned as error:
@@ -93,6 +101,20 @@ class _Handler(BaseHTTPRequestHandler):
         if self.path == _WAREHOUSES and self.command == "POST":
             return _create_warehouse(self.front, body)
         return self._passed_on(headers, body)
+
+    def _answered_at_once(self, headers: Mapping[str, str]) -> Answer | None:
+        """The answer to what needs no look at its body."""
+        if self.path == "/health":
+            return Answer(200, b"{}")
+        if not self.path.startswith(f"{PREFIX}/"):
+            return refusal(404, "NotFoundException", f"the catalog is at {PREFIX}")
+        if not _TARGET.fullmatch(self.path):
+            return refusal(400, "BadRequestException", "an address has ASCII only, and no fragment")
+        try:
+            self.front.login.claim(headers, datetime.now(UTC))
+        except Unsigned as error:
+            return refusal(403, "NotAuthorizedException", str(error))
+        return None
 
     def _passed_on(self, headers: Mapping[str, str], body: bytes) -> Answer:
         """The catalog's answer. What proves the login stays here."""
@@ -113,14 +135,16 @@ class _Handler(BaseHTTPRequestHandler):
             connection.close()
 
     def log_message(self, format: str, *args: Any) -> None:
-        sys.stdout.write(f"{self.log_date_time_string()} {format % args}\n")
+        # Strangers write the address: no control characters of theirs reach a terminal.
+        line = (format % args).encode("unicode_escape").decode()
+        sys.stdout.write(f"{self.log_date_time_string()} {line}\n")
         sys.stdout.flush()
 
 
 def _create_warehouse(front: Front, body: bytes) -> Answer:
     try:
         name = json.loads(body)["name"]
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, RecursionError):
         return refusal(400, "BadRequestException", "a warehouse needs a name")
     if not isinstance(name, str) or not _NAME.fullmatch(name):
         return refusal(400, "BadRequestException", "the name of a warehouse is that of a bucket")

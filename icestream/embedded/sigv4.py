@@ -39,16 +39,9 @@ class SignedLogin:
 
     def check(self, method: str, target: str, headers: Mapping[str, str], body: bytes, now: datetime) -> None:
         """Raise Unsigned unless the request was signed with this login. Names of headers in small letters."""
-        given = _HEADER.fullmatch(headers.get("authorization", "").strip())
-        if not given:
-            raise Unsigned(f"the request has no Authorization header with {_ALGORITHM}")
+        given = self.claim(headers, now)
         day, region, service, _ = given["scope"].split("/")
-        if service not in self.services:
-            raise Unsigned(f"the request is signed for the service '{service}', not '{self.services[0]}'")
-        if not hmac.compare_digest(given["key"].encode(), self.access_key.encode()):
-            raise Unsigned("the access key is not known here")
-        moment = headers.get("x-amz-date", "")
-        _check_time(moment, day, now)
+        moment = headers["x-amz-date"]
         _check_body(headers.get("x-amz-content-sha256"), body)
         names = given["headers"].split(";")
         if not {"host", "x-amz-date"} <= {*names} or any(name not in headers for name in names):
@@ -60,6 +53,19 @@ class SignedLogin:
         text = "\n".join([_ALGORITHM, moment, given["scope"], digest])
         if not hmac.compare_digest(self._signature((day, region, service), text), given["signature"]):
             raise Unsigned("the signature does not fit the request and the secret key")
+
+    def claim(self, headers: Mapping[str, str], now: datetime) -> re.Match[str]:
+        """What the request says of itself, before its body is read: who, for what, and when."""
+        given = _HEADER.fullmatch(headers.get("authorization", "").strip())
+        if not given:
+            raise Unsigned(f"the request has no Authorization header with {_ALGORITHM}")
+        day, _, service, _ = given["scope"].split("/")
+        if service not in self.services:
+            raise Unsigned(f"the request is signed for the service '{service}', not '{self.services[0]}'")
+        if not hmac.compare_digest(given["key"].encode(), self.access_key.encode()):
+            raise Unsigned("the access key is not known here")
+        _check_time(headers.get("x-amz-date", ""), day, now)
+        return given
 
     def _signature(self, scope: tuple[str, ...], text: str) -> str:
         key = f"AWS4{self.secret_key}".encode()

@@ -190,7 +190,6 @@ def test_layers_packed_by_zstd_are_checked_and_pushed(open_registry: str, tmp_pa
 
 
 def test_large_blobs_are_sent_in_chunks(open_registry: str) -> None:
-
     content = os.urandom(2_500_000)
     blob = BlobContent(f"sha256:{made.sha256(content)}", len(content), lambda: io.BytesIO(content))
     with Registry(target_at(open_registry, "chunks"), chunk_bytes=1_000_000) as registry:

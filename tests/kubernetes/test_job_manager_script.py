@@ -172,3 +172,27 @@ def test_a_name_of_a_job_may_be_chosen() -> None:
     assert one(objects, "Deployment")["metadata"]["labels"]["job"] == chosen
     image = one(objects, "Deployment")["spec"]["template"]["spec"]["containers"][0]["image"]
     assert image.startswith("registry.test:5000/a/b@sha256:")
+
+
+@pytest.mark.parametrize("name", ["null", "true", "1e3", "0123"])
+def test_names_that_yaml_takes_for_something_else_stay_names(name: str) -> None:
+    objects = documents({**_SEED, "NAMESPACE": name, "IMAGE": name})
+    assert {it["metadata"]["namespace"] for it in objects} == {name}
+    (container,) = one(objects, "Deployment")["spec"]["template"]["spec"]["containers"]
+    assert container["image"] == name
+
+
+@pytest.mark.parametrize(
+    ("variable", "value"),
+    [
+        ("CATALOG_HEADER_AUTHORIZATION", "Basic hunter2"),
+        ("CATALOG_JDBC_PWD", "hunter2"),
+        ("CATALOG_URI", "jdbc:postgresql://ann:with/hunter2@postgres:5432/iceberg"),
+        ("CATALOG_URI", "jdbc:x://y?pwd=hunter2"),
+    ],
+)
+def test_no_password_is_printed_wherever_it_stands(variable: str, value: str) -> None:
+    ran = run({**_SEED, variable: value}, "--dry-run")
+    assert ran.returncode == 0, ran.stderr
+    assert "hunter2" not in ran.stdout
+    assert variable in ran.stdout.splitlines()[-1]
