@@ -48,7 +48,9 @@ def config_data(spec: ClusterSpec, facts: Facts) -> dict[str, str]:
     found = settings(spec, facts)
     if reads_a_file(spec):
         return {CONFIG_FILE: properties_text(found)}
-    rest = {key: value for key, value in found.items() if variable_of(key) is None}
+    # A property of the block's own name is in it: as a key of the ConfigMap, its value would be the block,
+    # with whatever properties the operator does not let a resource set.
+    rest = {key: value for key, value in found.items() if variable_of(key) is None or key == _BLOCK}
     # The worker reads the value of a variable as the line of a properties file.
     data = {key: escaped(value) for key, value in found.items() if key not in rest}
     return {**data, _BLOCK: properties_text(rest)} if rest else data

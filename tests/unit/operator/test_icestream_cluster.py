@@ -83,6 +83,12 @@ def test_keys_with_capitals_are_lines_of_one_variable() -> None:
     assert config_data(spec, Facts())["worker.properties"] == "spark.driver.extraJavaOptions=-Da=b\\\\c\n"
 
 
+def test_a_key_of_the_name_of_that_variables_lines_is_one_of_them() -> None:
+    """Else its value would set whatever a resource may not."""
+    spec = cluster({"workers": {"config": {"worker.properties": "listeners=http://:1"}}})
+    assert config_data(spec, Facts())["worker.properties"] == "worker.properties=listeners=http://:1\n"
+
+
 def test_archives_are_what_the_images_turn_takes() -> None:
     spec = parse_cluster(resource("cluster-from-s3"))
     assert spec.archives is not None
