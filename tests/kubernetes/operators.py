@@ -115,6 +115,9 @@ def running(
         operator.start()
         yield operator
     finally:
+        # Shown if the test fails.
+        print(cluster.run_kubectl("get", "deployments,pods,events", "-n", namespace).stdout[-6000:])
+        print(operator.log()[-6000:])
         operator.end(signal.SIGKILL)
 
 
