@@ -35,11 +35,11 @@ check: machine $(VENV)/.dev ## Lint, formatting, types, layers, the docs as a si
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy --strict icestream
 	@$(BIN)/lint-imports
-	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --site-dir $(SITE)
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --site-dir "$(SITE)"
 
 site: $(VENV)/.dev ## Build the docs as a site, and serve it on 127.0.0.1:8000
-	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --site-dir $(SITE)
-	@$(BIN)/python -m http.server --bind 127.0.0.1 --directory $(SITE) 8000
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --site-dir "$(SITE)"
+	@$(BIN)/python -m http.server --bind 127.0.0.1 --directory "$(SITE)" 8000
 
 dist: $(VENV)/.dev ## Build wheel and sdist into dist/, once version, tag and changelog agree
 	@$(BIN)/python scripts/check-release
