@@ -208,7 +208,7 @@ class _Respeller:
                 assert self._each is not None
                 return _ENCODE([msgspec.Raw(self._each(raw)) for raw in _LIST.decode(text)])
             members = _OBJECT.decode(text)
-        except (msgspec.DecodeError, RecursionError):
+        except msgspec.DecodeError:
             return bytes(text)
         if self._each is not None:
             return _ENCODE({key: msgspec.Raw(self._each(raw)) for key, raw in members.items()})

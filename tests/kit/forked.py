@@ -29,7 +29,7 @@ def start_server() -> None:
 
 
 class ForkedProcess:
-    """`python -m MODULE ARGUMENTS` in a session of its own, with its output in a file. It ends with its parent.
+    """`python -m MODULE ARGUMENTS` in a session of its own, its output in a file. It ends with its parent.
 
     The part of `subprocess.Popen` that tests use.
     """
