@@ -400,7 +400,7 @@ class SinkPlugin(ConnectorPlugin, ABC):
         return None
 
     def maintainer(self, name: str, config: Config, target: str) -> Maintainer | None:
-        """Who maintains a target of the connector, with a connection of its own; None: nobody."""
+        """Who maintains a target of the connector, to be closed after use; None: nobody."""
         return None
 
     @abstractmethod

@@ -158,7 +158,7 @@ def _counts(answer: Any) -> list[int]:
 @pytest.mark.skipif(nginx.nginx() is None, reason=f"there is no nginx; {nginx.HOW_TO_GET_IT}")
 @pytest.mark.skipif(trino.trino_java() is None, reason=f"no Java for Trino: {trino.HOW_TO_GET_JAVA}")
 def test_trino_spark_and_pyiceberg_count_the_same(stack: Stack) -> None:
-    from icestream.connectors.iceberg.catalogs.opening import new_catalog
+    from icestream.connectors.iceberg.catalogs.opening import open_catalog
 
     said = stack.run("stack", "start", "--load", "5000")
     assert "trino> SHOW CATALOGS" in said and "20 rows" in said
@@ -171,8 +171,8 @@ def test_trino_spark_and_pyiceberg_count_the_same(stack: Stack) -> None:
     by_trino = Trino(endpoints.trino).run(counting.format("kafkawarehouse.")).rows[0]
     answer = stack.run("sql", "--url", endpoints.worker, "-o", "json", counting.format(""))
     spark = json.loads(next(line for line in answer.splitlines() if line.startswith("{")))["rows"][0]
-    catalog = new_catalog(catalog_settings(stack.settings, endpoints))
-    by_pyiceberg = [catalog.load_table(name).scan().count() for name in names]
+    with open_catalog(catalog_settings(stack.settings, endpoints)) as catalog:
+        by_pyiceberg = [catalog.load_table(name).scan().count() for name in names]
     assert _counts(by_trino) == _counts(spark.values()) == by_pyiceberg == [5000, 5000, 5000]
 
     start, status, stop, clean, *asking = commands_of_the_page()
