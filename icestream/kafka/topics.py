@@ -28,8 +28,8 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]
 
 from icestream.api.errors import SourceUnavailable
 from icestream.api.java_regex import java_pattern
-from icestream.api.offsets import Offsets, Partition
-from icestream.api.sink import LeftBehind
+from icestream.api.offsets import Offsets, Partition, named
+from icestream.api.sink import LeftBehind, LeftRecord
 from icestream.kafka.clients import ANSWER_SECONDS, kafka_errors, quiet
 
 _log = logging.getLogger(__name__)
@@ -160,12 +160,14 @@ class Topics:
             futures = self._admin.list_offsets(
                 asked, isolation_level=isolation, request_timeout=ANSWER_SECONDS
             )
-            return Offsets(
-                {
-                    Partition(asked_for.topic, asked_for.partition): future.result(ANSWER_SECONDS).offset
-                    for asked_for, future in futures.items()
-                }
-            )
+            found = {
+                Partition(asked_for.topic, asked_for.partition): future.result(ANSWER_SECONDS).offset
+                for asked_for, future in futures.items()
+            }
+            # librdkafka gives no error for partitions whose broker did not answer: their offset is -1001.
+            if unknown := [partition for partition, offset in found.items() if offset < 0]:
+                raise KafkaException(KafkaError(KafkaError._TIMED_OUT, f"no answer for {named(unknown)}"))
+            return Offsets(found)
 
     def group_offsets(self, group: str, partitions: Iterable[Partition]) -> dict[Partition, GroupOffset]:
         """What a consumer group has committed, for the partitions where it has."""
@@ -233,7 +235,8 @@ class Topics:
         done, beginnings = self.group_offsets(group, partitions), self.beginnings(partitions)
         start = {p: max(done[p].next if p in done else 0, beginnings[p]) for p in partitions}
         ends = self.ends_with_open(partitions)
-        return read_to_end(self._settings, topic, start, ends, self._clock)
+        records, positions = read_to_end(self._settings, topic, start, ends, clock=self._clock)
+        return LeftBehind([LeftRecord(one.partition, one.offset, one.value) for one in records], positions)
 
     def create(
         self, name: str, partitions: int, replication: int, config: Mapping[str, str] | None = None

@@ -332,7 +332,9 @@ class Sending:
             self._arrived += 1
             self.arrivals += 1
             self._bytes_arrived += message.size
-            self.last_offset = max(self.last_offset, told.offset() or -1)
+            offset = told.offset()
+            if offset is not None:
+                self.last_offset = max(self.last_offset, offset)
 
         while True:
             try:

@@ -82,3 +82,31 @@ def test_a_producer_that_was_replaced_between_two_messages_is_told_so(
     monkeypatch.setattr(transactions, "Consumer", Member)
     with pytest.raises(Fenced, match="another manager of this job is alive"):
         Transactions({}, "connect-cluster", "group").write([Outgoing("t", b"k", b"v")], NOTHING, "")
+
+
+class Accepted(Refused):
+    """A producer whose broker takes all that it is given, as the first records of their topics."""
+
+    def produce(self, topic: str, *, on_delivery: Callable[..., None], **_: Any) -> None:
+        self._reports.append(on_delivery)
+
+    def flush(self, seconds: float) -> int:
+        while self._reports:
+            self._reports.pop()(None, First())
+        return 0
+
+    def commit_transaction(self, seconds: float) -> None: ...
+
+
+class First:
+    def offset(self) -> int:
+        return 0
+
+
+def test_the_first_record_of_a_topic_has_offset_0(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever waits for it to come back would not wait for offset -1."""
+    monkeypatch.setattr(transactions, "Producer", Accepted)
+    monkeypatch.setattr(transactions, "Consumer", Member)
+    opened = Transactions({}, "connect-cluster", "group")
+    assert opened.write([Outgoing("configs", b"k", b"v")], NOTHING, "") == 0
+    assert opened.write([], NOTHING, "") == -1
