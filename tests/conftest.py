@@ -36,6 +36,8 @@ if TYPE_CHECKING:
 
 Produce = Callable[[str, Sequence[Mapping[str, Any]]], None]
 
+pytest_plugins = ["tests.kit.leaks", "tests.kit.order"]
+
 SECRET = "s3cret/and+odd@signs"
 TALLY = pytest.StashKey[Tally]()
 
@@ -60,7 +62,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """Hand out tests by file, and files that share something costly together, in the order of collection."""
+    """Hand out tests by file, and files that share something costly together, in the order of `kit.order`."""
     from xdist.scheduler import LoadScopeScheduling
 
     class ByWorkUnit(LoadScopeScheduling):
@@ -89,10 +91,12 @@ def _loggers() -> list[logging.Logger]:
 
 
 def _remove_handlers(are_over: Callable[[logging.StreamHandler[Any]], bool]) -> None:
+    from tests.kit.leaks import is_of_pytest
+
     root = logging.getLogger()
     for handler in root.handlers[:]:
-        # None of pytest's own, which are of other classes.
-        if type(handler) is logging.StreamHandler and are_over(handler):
+        is_own = isinstance(handler, logging.StreamHandler) and not is_of_pytest(handler)
+        if is_own and are_over(handler):
             root.removeHandler(handler)
 
 
