@@ -214,6 +214,6 @@ def test_every_dependency_is_pinned_with_hashes() -> None:
         text = (ROOT / name).read_text()
         for entry in re.split(r"\n(?=\S)", text.strip()):
             if "--hash=sha256:" not in entry:
-                faults.append(f"{name}: {entry.splitlines()[0]} has no hash")
+                faults.append(f"{name}: {entry.split()[0]} has no hash")
         faults += [f"{name} names an address: {line}" for line in text.splitlines() if "://" in line]
     assert_no_faults(faults, "run: make lock")
