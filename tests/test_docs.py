@@ -20,7 +20,13 @@ from icestream.connectors.s3.keys import WITHOUT_EFFECT as S3_WITHOUT_EFFECT
 from icestream.converters.catalog import CONVERTERS, VERSION
 from icestream.metrics.catalog import METRICS
 from icestream.plugins import installed
-from icestream.transforms.catalog import ALL_PREDICATES, ICEBERG_TRANSFORMS, KAFKA_TRANSFORMS
+from icestream.transforms.catalog import (
+    ALL_PREDICATES,
+    ICEBERG_TRANSFORMS,
+    KAFKA_TRANSFORMS,
+    PredicatePlugin,
+    TransformPlugin,
+)
 from scripts.connector_docs import page_with_settings
 from scripts.job_manager_docs import page_with_tables
 from scripts.observability_docs import page_with_metrics
@@ -132,7 +138,9 @@ def undocumented_connectors() -> Iterator[str]:
 
 def undocumented_transforms() -> Iterator[str]:
     page = (DOCS / "transforms.md").read_text()
-    for plugin in [*KAFKA_TRANSFORMS, *ICEBERG_TRANSFORMS[::2], *ALL_PREDICATES]:
+    plugins: list[TransformPlugin | PredicatePlugin]
+    plugins = [*KAFKA_TRANSFORMS, *ICEBERG_TRANSFORMS[::2], *ALL_PREDICATES]
+    for plugin in plugins:
         name = plugin.class_name.rpartition(".")[2]
         section = _section(page, name)
         if not section:
