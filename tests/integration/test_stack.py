@@ -16,12 +16,13 @@ from typing import Any
 
 import pytest
 
-from icestream.embedded import minio, nginx, ports, trino
+from icestream.embedded import minio, ports, trino
 from icestream.embedded.process import Process
 from icestream.stack.processes import ProcessBackend
 from icestream.stack.settings import settings_from
 from icestream.stack.steps import catalog_settings, connector_configs
 from icestream.stack.trino_client import Trino
+from tests.kit.programs import missing_reason, needs_program
 
 RECORDS = 334
 PASSWORD = "only-of-this-test"
@@ -154,9 +155,11 @@ def _counts(answer: Any) -> list[int]:
 
 @pytest.mark.long
 @pytest.mark.network
-@pytest.mark.skipif(minio.minio() is None, reason=f"there is no MinIO: {minio.HOW_TO_GET_IT}")
-@pytest.mark.skipif(nginx.nginx() is None, reason=f"there is no nginx; {nginx.HOW_TO_GET_IT}")
-@pytest.mark.skipif(trino.trino_java() is None, reason=f"no Java for Trino: {trino.HOW_TO_GET_JAVA}")
+@pytest.mark.skipif(minio.minio() is None, reason=missing_reason("MinIO", minio.HOW_TO_GET_IT))
+@needs_program("nginx")
+@pytest.mark.skipif(
+    trino.trino_java() is None, reason=missing_reason("Java for Trino", trino.HOW_TO_GET_JAVA)
+)
 def test_trino_spark_and_pyiceberg_count_the_same(stack: Stack) -> None:
     from icestream.connectors.iceberg.catalogs.opening import new_catalog
 

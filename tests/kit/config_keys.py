@@ -8,9 +8,11 @@ needs a test that parses it in the process of the tests.
 from __future__ import annotations
 
 import functools
+import inspect
 import re
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
@@ -132,9 +134,10 @@ class KeysSet:
 # -- hooks --
 
 
-def pytest_configure(config: pytest.Config) -> None:
-    record = config.stash[_RECORD] = KeysSet()
-    parse_setting, parse_config = Setting.parse, ConfigDef.parse
+@contextmanager
+def recorded(record: KeysSet) -> Iterator[None]:
+    """What is parsed meanwhile is in this record, and in no other."""
+    parse_setting, parse_config = inspect.unwrap(Setting.parse), inspect.unwrap(ConfigDef.parse)
 
     @functools.wraps(parse_setting)
     def setting_parsed(self: Setting, text: str) -> Any:
@@ -148,10 +151,17 @@ def pytest_configure(config: pytest.Config) -> None:
         record.read(self, config)
         return values
 
-    patch = pytest.MonkeyPatch()
-    patch.setattr(Setting, "parse", setting_parsed)
-    patch.setattr(ConfigDef, "parse", config_parsed)
-    config.add_cleanup(patch.undo)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Setting, "parse", setting_parsed)
+        patch.setattr(ConfigDef, "parse", config_parsed)
+        yield
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    record = config.stash[_RECORD] = KeysSet()
+    whole_run = ExitStack()
+    whole_run.enter_context(recorded(record))
+    config.add_cleanup(whole_run.close)
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -23,8 +23,7 @@ PACKAGES: Final = {
     "htpasswd": "apache2-utils",
     "java": "default-jre-headless",
     "jq": "jq",
-    "mariadb-install-db": "mariadb-server-core",
-    "mariadbd": "mariadb-server-core",
+    "mariadbd": "mariadb-server-core mariadb-client-core",
     "nginx": "nginx-light",
     "prometheus": "prometheus",
     "promtool": "prometheus",
@@ -66,7 +65,7 @@ def skip_without(what: str, how: str) -> NoReturn:
 
 
 def missing_reason(what: str, how: str) -> str:
-    return f"{what} is missing: {how}"
+    return f"missing {what}: {how}"
 
 
 def _missing(names: Iterable[str]) -> list[str]:
@@ -75,5 +74,5 @@ def _missing(names: Iterable[str]) -> list[str]:
 
 def _reason(missing: Iterable[str]) -> str:
     names = list(missing)
-    packages = sorted({PACKAGES[name] for name in names})
-    return missing_reason(", ".join(names), INSTALL + " ".join(packages))
+    packages = " ".join(PACKAGES[name] for name in names)
+    return missing_reason(", ".join(names), INSTALL + " ".join(sorted({*packages.split()})))

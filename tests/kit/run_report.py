@@ -1,4 +1,4 @@
-"""A pytest plugin: what a run says at its end of its slowest tests, the time of its parts, and skipped tests."""
+"""A pytest plugin: the end of a run names the slowest tests, the time of each part, and what was skipped."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ import pytest
 from tests.kit.programs import INSTALL
 
 _SLOWEST: Final = 20
-_MISSING: Final = re.compile(r"(?P<what>.+) is missing: (?P<how>.+)", re.DOTALL)
-_NO_REASON: Final = ("", "unconditional skip")
+_MISSING: Final = re.compile(r"missing (?P<what>[^:]+): (?P<how>.+)", re.DOTALL)
+_NO_REASON: Final = ("", "Skipped", "unconditional skip")
 
 
 @dataclass
@@ -38,7 +38,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True, specname="pytest_terminal_summary")
-def last_lines(terminalreporter: pytest.TerminalReporter) -> Generator[None, None, None]:
+def pytest_end_of_terminal_summary(terminalreporter: pytest.TerminalReporter) -> Generator[None, None, None]:
     """After the names of the tests that failed."""
     yield
     for line in skips(_reasons(_reports(terminalreporter))):
@@ -95,7 +95,7 @@ def skips(reasons: Iterable[str]) -> Iterator[str]:
         missing = _MISSING.fullmatch(reason)
         if missing and missing["how"].startswith(INSTALL):
             packages.update(missing["how"].removeprefix(INSTALL).split())
-            reason = f"{missing['what']} is missing"
+            reason = f"missing {missing['what']}"
         yield f"  {_count(count)}: {reason}"
     if packages:
         yield f"To run those that lack a program of Debian: {INSTALL}{' '.join(sorted(packages))}"
