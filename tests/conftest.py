@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from tests.databases import Server
     from tests.running import RunningConnector, StartConnector
 
-pytest_plugins = ("tests.kit.config_keys", "tests.kit.run_report")
+pytest_plugins = ("tests.kit.collection", "tests.kit.config_keys", "tests.kit.run_report")
 
 Produce = Callable[[str, Sequence[Mapping[str, Any]]], None]
 

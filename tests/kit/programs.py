@@ -61,10 +61,10 @@ def require_programs(*names: str) -> None:
 
 def skip_without(what: str, how: str) -> NoReturn:
     """Skip a test because of something that no package of Debian brings; `how` says where it is from."""
-    pytest.skip(missing_reason(what, how))
+    pytest.skip(_missing_reason(what, how))
 
 
-def missing_reason(what: str, how: str) -> str:
+def _missing_reason(what: str, how: str) -> str:
     return f"missing {what}: {how}"
 
 
@@ -75,4 +75,4 @@ def _missing(names: Iterable[str]) -> list[str]:
 def _reason(missing: Iterable[str]) -> str:
     names = list(missing)
     packages = " ".join(PACKAGES[name] for name in names)
-    return missing_reason(", ".join(names), INSTALL + " ".join(sorted({*packages.split()})))
+    return _missing_reason(", ".join(names), INSTALL + " ".join(sorted({*packages.split()})))
