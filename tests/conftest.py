@@ -34,6 +34,8 @@ if TYPE_CHECKING:
     from tests.databases import Server
     from tests.running import RunningConnector, StartConnector
 
+pytest_plugins = ("tests.kit.collection", "tests.kit.config_keys", "tests.kit.run_report")
+
 Produce = Callable[[str, Sequence[Mapping[str, Any]]], None]
 
 pytest_plugins = ["tests.kit.leaks", "tests.kit.order"]
@@ -238,8 +240,6 @@ def mariadb(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """Where it is installed."""
     from tests import databases
 
-    if databases.mariadb() is None:
-        pytest.skip("there is no MariaDB; on Debian: apt-get install mariadb-server-core mariadb-client-core")
     with databases.running_mariadb(tmp_path_factory.mktemp("mariadb")) as server:
         yield server
 

@@ -16,12 +16,13 @@ from typing import Any
 
 import pytest
 
-from icestream.embedded import minio, nginx, ports, trino
+from icestream.embedded import minio, ports, trino
 from icestream.embedded.process import Process
 from icestream.stack.processes import ProcessBackend
 from icestream.stack.settings import settings_from
 from icestream.stack.steps import catalog_settings, connector_configs
 from icestream.stack.trino_client import Trino
+from tests.kit.programs import needs_program, skip_without
 
 RECORDS = 334
 PASSWORD = "only-of-this-test"
@@ -154,10 +155,12 @@ def _counts(answer: Any) -> list[int]:
 
 @pytest.mark.long
 @pytest.mark.network
-@pytest.mark.skipif(minio.minio() is None, reason=f"there is no MinIO: {minio.HOW_TO_GET_IT}")
-@pytest.mark.skipif(nginx.nginx() is None, reason=f"there is no nginx; {nginx.HOW_TO_GET_IT}")
-@pytest.mark.skipif(trino.trino_java() is None, reason=f"no Java for Trino: {trino.HOW_TO_GET_JAVA}")
+@needs_program("nginx")
 def test_trino_spark_and_pyiceberg_count_the_same(stack: Stack) -> None:
+    if minio.minio() is None:
+        skip_without("MinIO", minio.HOW_TO_GET_IT)
+    if trino.trino_java() is None:
+        skip_without("Java for Trino", trino.HOW_TO_GET_JAVA)
     from icestream.connectors.iceberg.catalogs.opening import open_catalog
 
     said = stack.run("stack", "start", "--load", "5000")

@@ -14,9 +14,9 @@ from icestream.embedded.jars import fetch_all
 from icestream.embedded.java import java
 from icestream.embedded.rest_catalog import COORDINATES
 from tests import databases
-from tests.databases import PASSWORD, mariadb
+from tests.databases import PASSWORD
 
-__all__ = ["PASSWORD", "mariadb"]
+__all__ = ["PASSWORD"]
 
 JDBC_CATALOG: Final = "org.apache.iceberg.jdbc.JdbcCatalog"
 _PATIENCE: Final = 90
