@@ -54,7 +54,7 @@ def within(seconds: float, call: Callable[[], _T], name: str) -> _T:
         return started(call, name)(seconds)
 
 
-def while_moving(seconds: float, call: Callable[[], _T], progress: Callable[[], int], name: str) -> _T:
+def while_moving(seconds: float, call: Callable[[], _T], progress: Callable[[], float], name: str) -> _T:
     """As `within`, but the time begins anew whenever `progress` has changed."""
     result = started(call, name)
     with waiting_for(name):
