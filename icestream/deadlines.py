@@ -74,7 +74,7 @@ def within(
             raise
 
 
-def while_moving(seconds: float, call: Callable[[], _T], progress: Callable[[], int], name: str) -> _T:
+def while_moving(seconds: float, call: Callable[[], _T], progress: Callable[[], float], name: str) -> _T:
     """As `within`, but the time begins anew whenever `progress` has changed."""
     result = started(call, name)
     with waiting_for(name):
