@@ -41,7 +41,7 @@ def is_too_deep(text: bytes, most: int = MOST_LEVELS) -> bool:
 
 def too_deep_ones(texts: Sequence[bytes | None]) -> list[int]:
     """The positions of those that are nested too deeply."""
-    return [at for at, text in enumerate(texts) if text is not None and is_too_deep(text)]
+    return [at for at, text in enumerate(texts) if text and len(text) > MOST_LEVELS and is_too_deep(text)]
 
 
 def read_json(text: str | bytes | bytearray, most: int = MOST_LEVELS, **hooks: Any) -> Any:

@@ -83,7 +83,7 @@ class WriterTask:
     """Whether the writer may leave the end of a partition to a later batch: `Staged.left`."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Written:
     """What became of some records; those that are in neither are staged."""
 

@@ -134,7 +134,7 @@ def _read_respelled(reader: PayloadReader, value: bytes) -> Converted:
         return Converted([], {0: failure_of(error)})
 
 
-@dataclass
+@dataclass(eq=False)
 class _Gathered:
     """What was made of all parts of a chunk."""
 

@@ -38,7 +38,7 @@ class Ambiguous(ValueError):
     """Several names that are one without their case."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Respelled:
     """A value in the table's spelling, without the rows that fail."""
 

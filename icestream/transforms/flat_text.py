@@ -108,7 +108,7 @@ def _or_none(decode: Callable[[bytes], Any], value: bytes) -> Any:
         return None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Leaves:
     """Where the leaves of alike objects are: paths below the objects. A nested object that is null in some
     rows is a leaf there, too."""
