@@ -79,8 +79,12 @@ class Subject:
         plan = target.plan({})
         task = TargetTask(target.name, plan, Offsets({SOURCE: has_until}))
         writer = sink.writer(WriterTask([task], f"batch-{start}", stages))
-        self.write(writer, start, until)
-        return plan, writer.close()[target.name]
+        try:
+            self.write(writer, start, until)
+            return plan, writer.close()[target.name]
+        except BaseException:
+            writer.discard()
+            raise
 
     def write(self, writer: SinkWriter, start: int, until: int) -> None:
         values = [json.dumps({"id": number, "text": f"t{number}"}).encode() for number in range(start, until)]

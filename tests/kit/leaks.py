@@ -25,7 +25,7 @@ from typing import Any, Final, TypeAlias
 import psutil
 import pytest
 
-_PATIENCE: Final = float(os.environ.get("PAT", 30.0))
+_PATIENCE = 30.0
 """Seconds for what is about to end when a test does."""
 _STDLIB: Final = f"{sysconfig.get_path('stdlib')}/"
 _OF_PYTEST: Final = "PYTEST_CURRENT_TEST"
@@ -239,8 +239,10 @@ def pytest_fixture_setup(fixturedef: pytest.FixtureDef[Any]) -> Iterator[None]:
     if fixturedef.scope == "function":
         return (yield)
     with shared() as own:
-        # The first to be added is the last to be called.
-        fixturedef.addfinalizer(lambda: _ended(fixturedef.argname, own))
+        # What is there for the whole run may end with the process, as Spark does.
+        if fixturedef.scope != "session":
+            # The first to be added is the last to be called.
+            fixturedef.addfinalizer(lambda: _ended(fixturedef.argname, own))
         return (yield)
 
 

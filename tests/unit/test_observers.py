@@ -132,8 +132,8 @@ def test_one_that_is_closed_has_heard_what_was_told_before_and_has_no_thread(obs
     keeps = Keeps()
     observers = observing(keeps)
     observers.forget("a")
-    observers.close()
     (thread,) = [it for it in threading.enumerate() if it.name == "observer-Keeps"]
+    observers.close()
     thread.join(_PATIENCE)
     assert not thread.is_alive()
     observers.forget("b")
