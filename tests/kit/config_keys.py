@@ -164,13 +164,13 @@ def recorded(record: KeysSet) -> Iterator[None]:
 
     @functools.wraps(parse_config)
     def config_parsed(self: ConfigDef, config: Config) -> dict[str, Any]:
-        values = parse_config(self, config)
+        values: dict[str, Any] = parse_config(self, config)
         record.read(self, config)
         return values
 
     @functools.wraps(create)
     def created(self: ConnectClient, name: str, config: Config, *more: Any, **others: Any) -> dict[str, Any]:
-        answer = create(self, name, config, *more, **others)
+        answer: dict[str, Any] = create(self, name, config, *more, **others)
         record.taken(config)
         return answer
 
