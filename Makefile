@@ -114,6 +114,11 @@ lock: ## Pin the versions that pyproject.toml allows, with the hashes of their f
 	uv pip compile -q pyproject.toml --extra dev --python-version 3.11 --universal --no-header --no-annotate --generate-hashes -o requirements-dev.txt
 	uv pip compile -q pyproject.toml $(IMAGE_EXTRAS:%=--extra %) -c requirements-dev.txt --python-version 3.11 --universal --no-header --no-annotate --generate-hashes -o deploy/image/requirements.txt
 
+.PHONY: lock-java
+lock: lock-java
+lock-java: $(VENV)/.dev ## Pin Java libraries, with the hashes of their files, from the sets in the two java-artifacts.lock
+	@$(BIN)/python -m scripts.lock_java
+
 .PHONY: image
 image: ## Build the container image with buildah, podman or docker
 	@deploy/image/build $(ARGS)

@@ -37,7 +37,6 @@ _SCHEMA: Final = pa.schema(
     [("id", pa.int64()), ("name", pa.string()), ("city", pa.string()), ("balance", pa.int64())]
 )
 _SIDES: Final = ("arrow", "delta-rs", "spark", "spark-vectors")
-_SPARK_JARS: Final = ("io.delta", "delta-spark_4.1_2.13", "4.4.0")
 _ROWS_A_FILE: Final = 250_000
 
 
@@ -139,9 +138,10 @@ def by_arrow(table: Path) -> Callable[[pa.Table], None]:
 def by_spark(table: Path) -> Callable[[pa.Table], None]:
     from pyspark.sql import SparkSession
 
-    from icestream.embedded.jars import fetch
+    from bench.sides import peer_jars
 
-    jars = ",".join(str(jar) for jar in sorted(fetch(*_SPARK_JARS).glob("*.jar")) if _is_missing(jar.name))
+    library = sorted(peer_jars("spark-delta").glob("*.jar"))
+    jars = ",".join(str(jar) for jar in library if _is_missing(jar.name))
     spark = (
         SparkSession.builder.master("local[2]")
         .config("spark.jars", jars)
