@@ -53,9 +53,9 @@ def trusting_context(environ: Mapping[str, str]) -> ssl.SSLContext:
             ) from error
     if not context.get_ca_certs() and ssl.get_default_verify_paths().capath is None:
         # Those that pip brings along.
-        from requests.certs import where
+        from requests.utils import DEFAULT_CA_BUNDLE_PATH
 
-        context.load_verify_locations(cafile=where())
+        context.load_verify_locations(cafile=DEFAULT_CA_BUNDLE_PATH)
     return context
 
 
