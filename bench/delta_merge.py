@@ -139,10 +139,11 @@ def by_spark(table: Path) -> Callable[[pa.Table], None]:
     from pyspark.sql import SparkSession
 
     from bench.sides import peer_jars
+    from icestream.java_runtime import java_of_spark
 
     library = sorted(peer_jars("spark-delta").glob("*.jar"))
     jars = ",".join(str(jar) for jar in library if _is_missing(jar.name))
-    spark = (
+    settings = (
         SparkSession.builder.master("local[2]")
         .config("spark.jars", jars)
         .config("spark.driver.memory", "4g")
@@ -151,8 +152,9 @@ def by_spark(table: Path) -> Callable[[pa.Table], None]:
         .config("spark.databricks.delta.snapshotPartitions", "1")
         .config("spark.sql.extensions", "io.delta.sql.DeltaSparkSessionExtension")
         .config("spark.sql.catalog.spark_catalog", "org.apache.spark.sql.delta.catalog.DeltaCatalog")
-        .getOrCreate()
     )
+    with java_of_spark():
+        spark = settings.getOrCreate()
     staged = table.parent / "staged.parquet"
 
     def merge(changes: pa.Table) -> None:

