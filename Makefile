@@ -4,17 +4,19 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 SITE   := $(or $(ICESTREAM_HOME),$(HOME)/.cache/icestream)/site
-# All that a container may need: everything but the stack of processes and what developers use.
-IMAGE_EXTRAS := postgres mysql aws s3 clouds hive connect delta protobuf operator traces
+# All that a worker or a container may need: everything but the stack of processes and what developers use.
+ALL_EXTRAS := postgres mysql aws s3 clouds hive connect delta protobuf operator traces
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo dist site test test-long unit check format docs screenshots bench bench-task bench-records bench-commits bench-scale \
+.PHONY: help setup extras demo dist site test test-long unit check format docs screenshots bench bench-task bench-records bench-commits bench-scale \
 	bench-steady bench-observed bench-console bench-partitions bench-maintenance bench-upserts bench-delta-merge bench-sinks bench-scaling lock machine
 
 help: ## Show this help
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 setup: $(VENV)/.dev ## Check Python and Java, make .venv with all that the tests need
+
+extras: machine $(VENV)/.extras ## Install the extras: S3, Delta, databases, clouds, operator, traces
 
 demo: machine $(VENV)/.run ## MinIO logs through Kafka into Iceberg on this machine, then the proof
 	@$(BIN)/icestream demo $(ARGS)
@@ -33,15 +35,15 @@ check: machine $(VENV)/.dev ## Lint, formatting, types, layers, the docs as a si
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy --strict icestream
 	@$(BIN)/lint-imports
-	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --site-dir $(SITE)
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --site-dir "$(SITE)"
 
 site: $(VENV)/.dev ## Build the docs as a site, and serve it on 127.0.0.1:8000
-	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --site-dir $(SITE)
-	@$(BIN)/python -m http.server --bind 127.0.0.1 --directory $(SITE) 8000
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --site-dir "$(SITE)"
+	@$(BIN)/python -m http.server --bind 127.0.0.1 --directory "$(SITE)" 8000
 
 dist: $(VENV)/.dev ## Build wheel and sdist into dist/, once version, tag and changelog agree
 	@$(BIN)/python scripts/check-release
-	@$(BIN)/python -m build --outdir dist
+	@$(BIN)/python -m build --no-isolation --outdir dist
 
 format: $(VENV)/.dev ## Put the code into shape
 	@$(BIN)/ruff check --fix .
@@ -108,11 +110,13 @@ bench-partitions: machine $(VENV)/.dev ## What a thousand partitions cost
 bench-maintenance: machine $(VENV)/.dev ## What maintenance keeps a table at after 500 batches, and what it costs
 	@$(BIN)/python -m bench.maintenance $(ARGS)
 
+COMPILE := uv pip compile -q --python-version 3.11 --universal --no-header --no-annotate --generate-hashes
 lock: ## Pin the versions that pyproject.toml allows, with the hashes of their files (needs uv)
 	@command -v uv >/dev/null || { echo "make: lock needs uv; install it with: pip install uv" >&2; exit 1; }
-	uv pip compile -q pyproject.toml --python-version 3.11 --universal --no-header --no-annotate --generate-hashes -o requirements.txt
-	uv pip compile -q pyproject.toml --extra dev --python-version 3.11 --universal --no-header --no-annotate --generate-hashes -o requirements-dev.txt
-	uv pip compile -q pyproject.toml $(IMAGE_EXTRAS:%=--extra %) -c requirements-dev.txt --python-version 3.11 --universal --no-header --no-annotate --generate-hashes -o deploy/image/requirements.txt
+	$(COMPILE) pyproject.toml --extra dev -o requirements-dev.txt
+	$(COMPILE) pyproject.toml -c requirements-dev.txt -o requirements.txt
+	$(COMPILE) pyproject.toml $(ALL_EXTRAS:%=--extra %) -c requirements-dev.txt -o requirements-all.txt
+	$(COMPILE) --group build -c requirements-dev.txt -o requirements-build.txt
 
 .PHONY: lock-java
 lock: lock-java
@@ -132,10 +136,16 @@ $(VENV)/bin/python:
 	@echo "making $(VENV)"
 	@$(PYTHON) -m venv $(VENV) || { rm -rf $(VENV); echo "make: python's venv module is missing; on Debian: apt-get install python3-venv" >&2; exit 1; }
 
-$(VENV)/.run: requirements.txt pyproject.toml | $(VENV)/bin/python
+LOCKED := scripts/install requirements-build.txt pyproject.toml
+
+$(VENV)/.run: requirements.txt $(LOCKED) | $(VENV)/bin/python
 	@scripts/install $(BIN)/python requirements.txt
 	@touch $@
 
-$(VENV)/.dev: requirements-dev.txt pyproject.toml | $(VENV)/bin/python
-	@scripts/install $(BIN)/python requirements-dev.txt
+$(VENV)/.extras: requirements-all.txt $(LOCKED) | $(VENV)/bin/python
+	@scripts/install $(BIN)/python requirements-all.txt
 	@touch $@ $(VENV)/.run
+
+$(VENV)/.dev: requirements-dev.txt $(LOCKED) | $(VENV)/bin/python
+	@scripts/install $(BIN)/python requirements-dev.txt
+	@touch $@ $(VENV)/.run $(VENV)/.extras

@@ -152,7 +152,13 @@ def test_every_converter_is_explained(plugin: ConverterPlugin) -> None:
         assert [key for key in plugin.settings.names if f"`{key}`" not in page] == []
 
 
-@pytest.mark.parametrize("name", ["requirements.txt", "requirements-dev.txt"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("requirements.txt", "requirements-all.txt", "requirements-dev.txt"),
+        *("requirements-build.txt", "requirements-java.txt"),
+    ],
+)
 def test_every_dependency_is_pinned_with_hashes(name: str) -> None:
     """One line without a hash, and pip installs none of them; `make lock` writes them all."""
     text = (ROOT / name).read_text()

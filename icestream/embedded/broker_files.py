@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from icestream.embedded.ports import HOST
+from icestream.java_properties import properties_text
 
 SCRAM: Final = "SCRAM-SHA-512"
 _LOGINS: Final = "org.apache.kafka.common.security"
@@ -81,7 +82,7 @@ def server_properties(
         "log.retention.ms": -1,
         "log.cleaner.dedupe.buffer.size": 16 * 1024 * 1024,
     }
-    return _text({**settings, **(_secure_settings(settings, secure) if secure else {})})
+    return properties_text({**settings, **(_secure_settings(settings, secure) if secure else {})})
 
 
 def _secure_settings(plain: Mapping[str, object], secure: SecureListener) -> dict[str, object]:
@@ -111,10 +112,6 @@ def _secure_settings(plain: Mapping[str, object], secure: SecureListener) -> dic
     }
 
 
-def _text(settings: Mapping[str, object]) -> str:
-    return "".join(f"{key}={value}\n" for key, value in settings.items())
-
-
 def logging_properties(file: Path) -> str:
     """Warnings and errors only, in one file that does not grow without end."""
     settings = {
@@ -133,4 +130,4 @@ def logging_properties(file: Path) -> str:
         "rootLogger.level": "warn",
         "rootLogger.appenderRef.file.ref": "file",
     }
-    return _text(settings)
+    return properties_text(settings)

@@ -23,6 +23,7 @@ from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 from icestream.deadlines import Overdue, within
+from icestream.java_properties import properties_text
 from icestream.java_runtime import java_of_spark
 from icestream.pipeline.kubernetes import as_spark_writes, driver_settings
 
@@ -32,7 +33,7 @@ _DEFAULTS: Mapping[str, str] = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.scheduler.mode": "FAIR",
-    "spark.scheduler.allocation.file": (Path(__file__).parent / "fair-scheduler.xml").as_uri(),
+    "spark.scheduler.allocation.file": f"file://{Path(__file__).parent / 'fair-scheduler.xml'}",
     "spark.python.worker.reuse": "true",
     "spark.python.daemon.module": "icestream.pipeline.daemon",
     "spark.sql.session.timeZone": "UTC",
@@ -71,7 +72,6 @@ _SOCKET_FOLDER: Final = "spark.python.unix.domain.socket.dir"
 _LONGEST_FOLDER: Final = 60
 """The path of a socket has about 100 characters, of which Spark's names take 42."""
 _SUBMIT_ARGUMENTS: Final = "PYSPARK_SUBMIT_ARGS"
-_ESCAPES: Final[Mapping[str, str]] = {"\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t", "\f": "\\f"}
 
 
 def spark_settings(worker: Mapping[str, str]) -> dict[str, str]:
@@ -125,11 +125,7 @@ def launched_with(settings: Mapping[str, str]) -> Iterator[None]:
     with tempfile.TemporaryDirectory(prefix="icestream-spark-") as folder:
         file = Path(folder) / "spark.properties"
         file.touch(mode=0o600)
-        file.write_text(
-            "".join(
-                f"{_property_name(key)}={''.join(map(_escaped, value))}\n" for key, value in settings.items()
-            )
-        )
+        file.write_text(properties_text(settings))
         own = f"--load-spark-defaults --properties-file '{file}'"
         os.environ[_SUBMIT_ARGUMENTS] = f"{own} {before or 'pyspark-shell'}"
         try:
@@ -139,20 +135,6 @@ def launched_with(settings: Mapping[str, str]) -> Iterator[None]:
                 del os.environ[_SUBMIT_ARGUMENTS]
             else:
                 os.environ[_SUBMIT_ARGUMENTS] = before
-
-
-def _property_name(key: str) -> str:
-    return "".join(f"\\{char}" if char in " =:#!" else _escaped(char) for char in key)
-
-
-def _escaped(char: str) -> str:
-    """As Java reads it from a properties file, whatever its character set."""
-    if char in _ESCAPES:
-        return _ESCAPES[char]
-    if " " <= char <= "~":
-        return char
-    units = char.encode("utf-16-be", "surrogatepass")
-    return "".join(f"\\u{units[at : at + 2].hex()}" for at in range(0, len(units), 2))
 
 
 def socket_settings(given: Mapping[str, str]) -> dict[str, str]:

@@ -43,7 +43,7 @@ def _run(*command: str, cwd: Path, environ: dict[str, str] | None = None) -> Non
 def dist(tmp_path_factory: pytest.TempPathFactory) -> Dist:
     """As `make dist` builds them: the sdist from the tree, the wheel from the sdist."""
     folder = tmp_path_factory.mktemp("dist")
-    _run(sys.executable, "-m", "build", "--outdir", str(folder), cwd=ROOT)
+    _run(sys.executable, "-m", "build", "--no-isolation", "--outdir", str(folder), cwd=ROOT)
     (wheel,), (sdist,) = folder.glob("*.whl"), folder.glob("*.tar.gz")
     return Dist(wheel, sdist)
 
@@ -64,18 +64,10 @@ def installed(dist: Dist, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
         environ = {
             name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "VIRTUAL_ENV")
         }
-        pip = (
-            str(prefix / "bin" / "python"),
-            "-m",
-            "pip",
-            "--disable-pip-version-check",
-            "install",
-            "--quiet",
-        )
+        install = (str(ROOT / "scripts" / "install"), str(prefix / "bin" / "python"), str(requirements))
         if not ready.exists():
             _run(sys.executable, "-m", "venv", "--clear", str(prefix), cwd=elsewhere, environ=environ)
-            _run(*pip, "-r", str(requirements), cwd=elsewhere, environ=environ)
-            ready.touch()
-        _run(*pip, "--no-deps", "--force-reinstall", str(dist.wheel), cwd=elsewhere, environ=environ)
+        _run(*install, str(dist.wheel), cwd=elsewhere, environ=environ)
+        ready.touch()
         environ["PATH"] = f"{prefix / 'bin'}:{environ['PATH']}"
         yield Installed(prefix, environ)

@@ -3,14 +3,15 @@ for ours."""
 
 from __future__ import annotations
 
+import re
 from fnmatch import fnmatchcase
 from typing import Any, Final
 
+from icestream.java_properties import escaped, properties_text
 from icestream.operator.kinds import CONFIG_MAP, KAFKA_CONNECT
 from icestream.operator.manifests.facts import Facts, Manifest
 from icestream.operator.manifests.objects import object_of
 from icestream.operator.manifests.pods import HOME, of_pod
-from icestream.operator.manifests.properties import escaped, properties_text, variable_of
 from icestream.operator.manifests.spark import driver_properties
 from icestream.operator.resources.cluster_spec import ClusterSpec
 from icestream.operator.resources.connection import CERTIFICATES, placeholder
@@ -21,6 +22,10 @@ CONFIG_FILE: Final = "kafka-connect.properties"
 _BLOCK: Final = "worker.properties"
 _BLOCK_VARIABLE: Final = "ICESTREAM_WORKER_PROPERTIES"
 _ADVERTISED: Final = "rest.advertised.host.name"
+_PLAIN: Final = re.compile(r"[a-z0-9]+(?:[._-][a-z0-9]+)*")
+"""Keys that the name of a variable can hold: no capitals, never two signs in a row."""
+_SIGNS: Final = {".": "_", "_": "__", "-": "___"}
+_LONGEST: Final = 253
 
 
 def reads_a_file(spec: ClusterSpec) -> bool:
@@ -43,17 +48,29 @@ def settings(spec: ClusterSpec, facts: Facts) -> dict[str, str]:
     return found
 
 
+def _text(properties: dict[str, str]) -> str:
+    """The same for the same properties, so that a worker restarts only where one has changed."""
+    return properties_text(dict(sorted(properties.items())))
+
+
+def _variable_of(key: str) -> str | None:
+    """`CONNECT_A_B__C___D` for `a.b_c-d`; None if no variable can name the key."""
+    if not _PLAIN.fullmatch(key) or len(key) > _LONGEST:
+        return None
+    return "CONNECT_" + re.sub(r"[._-]", lambda sign: _SIGNS[sign.group()], key).upper()
+
+
 def config_data(spec: ClusterSpec, facts: Facts) -> dict[str, str]:
     """The content of the ConfigMap."""
     found = settings(spec, facts)
     if reads_a_file(spec):
-        return {CONFIG_FILE: properties_text(found)}
+        return {CONFIG_FILE: _text(found)}
     # A property of the block's own name is in it: as a key of the ConfigMap, its value would be the block,
     # with whatever properties the operator does not let a resource set.
-    rest = {key: value for key, value in found.items() if variable_of(key) is None or key == _BLOCK}
+    rest = {key: value for key, value in found.items() if _variable_of(key) is None or key == _BLOCK}
     # The worker reads the value of a variable as the line of a properties file.
     data = {key: escaped(value) for key, value in found.items() if key not in rest}
-    return {**data, _BLOCK: properties_text(rest)} if rest else data
+    return {**data, _BLOCK: _text(rest)} if rest else data
 
 
 def config_map(spec: ClusterSpec, facts: Facts) -> Manifest:
@@ -72,7 +89,7 @@ def variables(spec: ClusterSpec, facts: Facts) -> list[dict[str, Any]]:
         return own
     found = [of_pod("CONNECT_REST_ADVERTISED_HOST_NAME", "status.podIP")]
     for key in sorted(config_data(spec, facts)):
-        variable = _BLOCK_VARIABLE if key == _BLOCK else variable_of(key)
+        variable = _BLOCK_VARIABLE if key == _BLOCK else _variable_of(key)
         held = {"configMapKeyRef": {"name": spec.names.config, "key": key}}
         found.append({"name": variable, "valueFrom": held})
     return own + found

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 from icestream.cluster.configs.properties import parse_properties
 from icestream.cluster.settings.worker_env import worker_properties_from
+from icestream.java_properties import properties_text
 from icestream.operator.manifests import worker_config
 from icestream.operator.manifests.cluster import Facts, desired
-from icestream.operator.manifests.properties import properties_text
 from icestream.operator.manifests.yaml_text import as_yaml
 from icestream.operator.resources.cluster import parse_cluster
 from icestream.operator.resources.cluster_spec import ClusterSpec
