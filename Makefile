@@ -120,7 +120,8 @@ lock: ## Pin the versions that pyproject.toml allows, with the hashes of their f
 
 .PHONY: lock-java
 lock: lock-java
-lock-java: $(VENV)/.dev ## Pin Java libraries, with the hashes of their files, from the sets in the two java-artifacts.lock
+lock-java: $(VENV)/.dev ## Pin Java and its libraries, with the hashes of their files: from pyproject.toml and the two java-artifacts.lock
+	sed -n 's/^java = \["\(.*\)"\].*/\1/p' pyproject.toml | $(COMPILE) - -o requirements-java.txt
 	@$(BIN)/python -m scripts.lock_java
 
 .PHONY: image
