@@ -45,16 +45,36 @@ def started(call: Callable[[], _T], name: str) -> Callable[[float], _T]:
     return result
 
 
-def within(seconds: float, call: Callable[[], _T], name: str) -> _T:
+def within(
+    seconds: float, call: Callable[[], _T], name: str, too_late: Callable[[], None] = lambda: None
+) -> _T:
     """The answer of a call, or Overdue; a call that hangs is left behind in its thread.
 
-    `name` says whose answer it is: a job shows it while it waits.
+    `name` says whose answer it is: a job shows it while it waits. `too_late` is called when a call that was
+    left behind has ended after all.
     """
+    is_over = threading.Lock()
+    """Held by the first of two: the call, which has ended, and its caller, who does not wait any longer."""
+
+    def ended() -> None:
+        if not is_over.acquire(blocking=False):
+            too_late()
+
+    def watched() -> _T:
+        try:
+            return call()
+        finally:
+            ended()
+
     with waiting_for(name):
-        return started(call, name)(seconds)
+        try:
+            return started(watched, name)(seconds)
+        except Overdue:
+            ended()
+            raise
 
 
-def while_moving(seconds: float, call: Callable[[], _T], progress: Callable[[], int], name: str) -> _T:
+def while_moving(seconds: float, call: Callable[[], _T], progress: Callable[[], float], name: str) -> _T:
     """As `within`, but the time begins anew whenever `progress` has changed."""
     result = started(call, name)
     with waiting_for(name):

@@ -47,6 +47,11 @@ class Observers:
         for one in self._told:
             one.tell(lambda observer: observer.forget(connector))
 
+    def close(self) -> None:
+        """Each hears what it was told until now, and then its thread ends; what comes later is lost."""
+        for one in self._told:
+            one.close()
+
     def settle(self, seconds: float) -> bool:
         """Whether all of them have heard everything until now within so many seconds."""
         heard = [one.bell() for one in self._told]
@@ -65,10 +70,11 @@ class _Aside:
 
     def __init__(self, observer: Observer) -> None:
         self._observer = observer
-        self._waiting: queue.SimpleQueue[Callable[[Observer], None]] = queue.SimpleQueue()
+        self._waiting: queue.SimpleQueue[Callable[[Observer], None] | None] = queue.SimpleQueue()
         self._starting = threading.Lock()
         self._thread: threading.Thread | None = None
         self._is_behind = False
+        self._is_closed = False
 
     def tell(self, call: Callable[[Observer], None]) -> None:
         if self._waiting.qsize() >= _MOST_WAITING:
@@ -92,6 +98,11 @@ class _Aside:
         self._put(lambda observer: bell.set())
         return bell
 
+    def close(self) -> None:
+        with self._starting:
+            self._is_closed = True
+            self._waiting.put(None)
+
     def _put(self, call: Callable[[Observer], None]) -> None:
         if self._thread is None:
             self._start()
@@ -99,7 +110,7 @@ class _Aside:
 
     def _start(self) -> None:
         with self._starting:
-            if self._thread is None:
+            if self._thread is None and not self._is_closed:
                 name = f"observer-{type(self._observer).__name__}"
                 thread = threading.Thread(target=self._run, name=name, daemon=True)
                 thread.start()
@@ -107,8 +118,7 @@ class _Aside:
                 self._thread = thread
 
     def _run(self) -> None:
-        while True:
-            call = self._waiting.get()
+        while (call := self._waiting.get()) is not None:
             try:
                 call(self._observer)
             except Exception:  # an observer's edge: what it cannot keep is lost, and nothing else

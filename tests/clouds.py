@@ -18,6 +18,8 @@ from typing import Any
 import obstore.store
 import pytest
 
+from tests.kit.programs import skip_without
+
 _ACCOUNT = "devstoreaccount1"
 # Everybody's: Azurite's documentation has it.
 _KEY = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
@@ -58,7 +60,7 @@ def _in_memory(monkeypatch: pytest.MonkeyPatch, client: str) -> None:
 def _azurite() -> str:
     address = os.environ.get("AZURITE", "").rstrip("/")
     if not address:
-        pytest.skip("there is no Azurite (npx azurite-blob); set AZURITE to its address")
+        skip_without("Azurite", "npx azurite-blob, then set AZURITE to its address")
     return address
 
 

@@ -34,7 +34,11 @@ if TYPE_CHECKING:
     from tests.databases import Server
     from tests.running import RunningConnector, StartConnector
 
+pytest_plugins = ("tests.kit.collection", "tests.kit.config_keys", "tests.kit.run_report")
+
 Produce = Callable[[str, Sequence[Mapping[str, Any]]], None]
+
+pytest_plugins = ["tests.kit.leaks", "tests.kit.order"]
 
 SECRET = "s3cret/and+odd@signs"
 TALLY = pytest.StashKey[Tally]()
@@ -60,7 +64,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """Hand out tests by file, and files that share something costly together, in the order of collection."""
+    """Hand out tests by file, and files that share something costly together, in the order of `kit.order`."""
     from xdist.scheduler import LoadScopeScheduling
 
     class ByWorkUnit(LoadScopeScheduling):
@@ -89,10 +93,12 @@ def _loggers() -> list[logging.Logger]:
 
 
 def _remove_handlers(are_over: Callable[[logging.StreamHandler[Any]], bool]) -> None:
+    from tests.kit.leaks import is_of_pytest
+
     root = logging.getLogger()
     for handler in root.handlers[:]:
-        # None of pytest's own, which are of other classes.
-        if type(handler) is logging.StreamHandler and are_over(handler):
+        is_own = isinstance(handler, logging.StreamHandler) and not is_of_pytest(handler)
+        if is_own and are_over(handler):
             root.removeHandler(handler)
 
 
@@ -234,8 +240,6 @@ def mariadb(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """Where it is installed."""
     from tests import databases
 
-    if databases.mariadb() is None:
-        pytest.skip("there is no MariaDB; on Debian: apt-get install mariadb-server-core mariadb-client-core")
     with databases.running_mariadb(tmp_path_factory.mktemp("mariadb")) as server:
         yield server
 

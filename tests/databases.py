@@ -4,7 +4,6 @@ a user that needs a password."""
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 import tempfile
 import time
@@ -16,6 +15,7 @@ from pathlib import Path
 from typing import Final
 
 from icestream.embedded import ports
+from tests.kit.programs import require_program
 
 PASSWORD: Final = "pass:word/@1"
 _PATIENCE: Final = 90
@@ -62,15 +62,9 @@ def running_postgresql(name: str = "records") -> Iterator[Server]:
             pgexec("pg_ctl", ("-w", "-m", "fast", "-D", folder, "stop"), **run)
 
 
-def mariadb() -> str | None:
-    """The server's program; Debian has it where not everybody's PATH leads."""
-    return shutil.which("mariadbd", path=f"{os.environ.get('PATH', '')}:/usr/sbin")
-
-
 @contextmanager
 def running_mariadb(folder: Path, name: str = "records") -> Iterator[Server]:
-    program = mariadb()
-    assert program is not None
+    program = require_program("mariadbd")
     data, port = folder / "data", ports.free_port()
     as_me = ["--user=root"] if os.getuid() == 0 else []
     install = ["mariadb-install-db", "--no-defaults", f"--datadir={data}", "--skip-test-db", *as_me]

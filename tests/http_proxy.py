@@ -7,7 +7,7 @@ import socket
 import struct
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
@@ -39,6 +39,31 @@ class ConnectionLost(Exception):
 
 PassOn = Callable[[Request], Answer]
 Handle = Callable[[Request, PassOn], Answer]
+
+
+class _Server(ThreadingHTTPServer):
+    """Its connections end with it: a client may keep them for its next request."""
+
+    daemon_threads = True
+    request_queue_size = 128
+
+    def __init__(self, *given: Any) -> None:
+        self._connections: list[socket.socket] = []
+        super().__init__(*given)
+
+    def get_request(self) -> tuple[socket.socket, Any]:
+        connection, client = super().get_request()
+        self._connections.append(connection)
+        return connection, client
+
+    def server_close(self) -> None:
+        super().server_close()
+        for connection in self._connections:
+            with suppress(OSError):
+                connection.shutdown(socket.SHUT_RDWR)
+
+    def handle_error(self, *given: Any) -> None:
+        """Connections that are lost are what this is for."""
 
 
 @contextmanager
@@ -101,14 +126,7 @@ def proxy(upstream: str, handle: Handle) -> Iterator[str]:
         def log_message(self, *given: Any) -> None:
             pass
 
-    class Server(ThreadingHTTPServer):
-        daemon_threads = True
-        request_queue_size = 128
-
-        def handle_error(self, *given: Any) -> None:
-            """Connections that are lost are what this is for."""
-
-    server = Server(("127.0.0.1", 0), Handler)
+    server = _Server(("127.0.0.1", 0), Handler)
     thread = threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True)
     thread.start()
     try:

@@ -20,6 +20,8 @@ class Collector:
     address: str = ""
     requests: list[tuple[str, ExportTraceServiceRequest]] = field(default_factory=list)
     status: int = 200
+    refused: int = 0
+    """How many requests were answered with another status."""
 
     @property
     def spans(self) -> list[Any]:
@@ -51,6 +53,8 @@ def running_collector() -> Iterator[Collector]:
                 body = gzip.decompress(body)
             if found.status == 200:
                 found.requests.append((self.path, ExportTraceServiceRequest.FromString(body)))
+            else:
+                found.refused += 1
             self.send_response(found.status)
             self.send_header("Content-Length", "0")
             self.end_headers()

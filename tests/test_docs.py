@@ -1,17 +1,23 @@
-"""The docs tell the truth: commands, links and figures."""
+"""The docs say what the code does: links, commands, settings, figures. A test lists all that is wrong."""
+
+from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Final
 
 import click
-import pytest
 
 from icestream.api.connector_settings import SINK_CONNECTOR
 from icestream.api.source_settings import SOURCE_CONNECTOR
 from icestream.cli import main
 from icestream.cluster.settings.worker_settings import DISTRIBUTED, STANDALONE
-from icestream.converters.catalog import CONVERTERS, VERSION, ConverterPlugin
+from icestream.connectors.iceberg.settings import WITHOUT_EFFECT as ICEBERG_WITHOUT_EFFECT
+from icestream.connectors.jdbc.source.keys import WITHOUT_EFFECT as JDBC_SOURCE_WITHOUT_EFFECT
+from icestream.connectors.s3.keys import WITHOUT_EFFECT as S3_WITHOUT_EFFECT
+from icestream.converters.catalog import CONVERTERS, VERSION
 from icestream.metrics.catalog import METRICS
 from icestream.plugins import installed
 from icestream.transforms.catalog import (
@@ -24,52 +30,39 @@ from icestream.transforms.catalog import (
 from scripts.connector_docs import page_with_settings
 from scripts.job_manager_docs import page_with_tables
 from scripts.observability_docs import page_with_metrics
+from tests.kit.faults import assert_no_faults, difference
 
-ROOT = Path(__file__).parent.parent
-PAGES = [
+ROOT: Final = Path(__file__).parent.parent
+DOCS: Final = ROOT / "docs"
+PAGES: Final = [
     *sorted(ROOT.glob("*.md")),
     *(page for part in ("docs", "examples") for page in sorted((ROOT / part).rglob("*.md"))),
 ]
-CONNECTOR_PAGES = sorted((ROOT / "docs" / "connectors").glob("*.md"))
-COMMANDS = sorted(main.COMMANDS)
-OUR_SETTINGS = {
-    name
-    for known in (STANDALONE, DISTRIBUTED, SINK_CONNECTOR, SOURCE_CONNECTOR)
-    for name in known.names
-    if name.startswith("icestream.")
-} | {setting.name for plugin in installed().plugins for setting in plugin.worker_settings}
+CONNECTOR_PAGES: Final = sorted((DOCS / "connectors").glob("*.md"))
 
 
-@pytest.mark.parametrize("name", COMMANDS)
-def test_every_command_is_documented(name: str) -> None:
-    pages = ("README.md", "CHANGELOG.md", "docs/command-line.md", "docs/operations.md")
-    text = "".join((ROOT / page).read_text() for page in pages if (ROOT / page).exists())
-    assert re.search(rf"\bicestream {name}\b", text)
+# -- links --
 
 
-@pytest.mark.parametrize("name", COMMANDS)
-def test_every_command_has_help_with_an_example(name: str) -> None:
-    command = main.icestream.get_command(click.Context(main.icestream), name)
-    assert command is not None
-    leaves = command.commands.values() if isinstance(command, click.Group) else [command]
-    for leaf in leaves:
-        assert leaf.help
-        assert f"icestream {name}" in (leaf.epilog or command.epilog or "")
+def test_every_link_leads_somewhere() -> None:
+    assert_no_faults(fault for page in PAGES for fault in broken_links(page))
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
-def test_every_link_leads_somewhere(page: Path) -> None:
+def test_links_to_no_file_and_to_no_heading_are_broken(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text("# A heading: *of two* parts\n[a](none.md) [b](#no-heading) [c](#a-heading-of-two-parts)")
+    named = [fault.partition(" links to ")[2] for fault in broken_links(page)]
+    assert named == ["none.md, and there is no such file", "#no-heading, and there is no such heading"]
+
+
+def broken_links(page: Path) -> Iterator[str]:
     for target in re.findall(r"\]\((?!https?://)([^)]+)\)", page.read_text()):
         path, _, heading = target.partition("#")
         aim = page.parent / path if path else page
-        assert aim.exists(), f"{page.name} links to {target}"
-        assert not heading or heading in _headings(aim), f"{page.name} links to {target}"
-
-
-def test_every_file_that_the_architecture_names_is_there() -> None:
-    files = [f"/{file.relative_to(ROOT)}" for file in (ROOT / "icestream").rglob("*.py")]
-    named = re.findall(r"`([\w/]+\.py)`", (ROOT / "docs" / "architecture.md").read_text())
-    assert [name for name in named if not any(file.endswith(f"/{name}") for file in files)] == []
+        if not aim.exists():
+            yield f"{_name(page)} links to {target}, and there is no such file"
+        elif heading and heading not in _headings(aim):
+            yield f"{_name(page)} links to {target}, and there is no such heading"
 
 
 def _headings(page: Path) -> set[str]:
@@ -78,53 +71,82 @@ def _headings(page: Path) -> set[str]:
     return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}
 
 
-@pytest.mark.parametrize("name", sorted(OUR_SETTINGS))
-def test_every_setting_of_ours_is_documented(name: str) -> None:
-    assert f"`{name}" in (ROOT / "docs" / "compatibility.md").read_text()
+def _name(page: Path) -> str:
+    return str(page.relative_to(ROOT)) if page.is_relative_to(ROOT) else page.name
 
 
-def test_published_figures_are_those_of_the_harness() -> None:
-    results = ROOT / "bench" / "results" / "latest.json"
-    figures = json.loads(results.read_text())
-    text = (ROOT / "docs" / "benchmark.md").read_text()
-    for name in ("drain", "cpu", "memory"):
-        assert f"{figures['ratio'][name]:.2f}" in text
+def test_every_file_that_the_architecture_names_is_there() -> None:
+    files = [f"/{file.relative_to(ROOT)}" for file in (ROOT / "icestream").rglob("*.py")]
+    named = re.findall(r"`([\w/]+\.py)`", (DOCS / "architecture.md").read_text())
+    assert [name for name in named if not any(file.endswith(f"/{name}") for file in files)] == []
 
 
-def test_published_figures_of_one_core_are_those_of_the_harness() -> None:
-    figures = json.loads((ROOT / "bench" / "results" / "records.json").read_text())
-    text = (ROOT / "docs" / "benchmark.md").read_text()
-    for one in figures["results"]:
-        assert f"| {one['name']} | {one['records_a_second']:,} | {one['microseconds']:.2f} |" in text
+# -- what is to be found in the docs --
 
 
-@pytest.mark.parametrize("name", ["shop_transforms.py", "pyproject.toml"])
-def test_the_example_of_a_users_function_is_the_one_that_is_tested(name: str) -> None:
-    tested = (ROOT / "tests" / "unit" / "transforms" / "shop_transforms" / name).read_text()
-    assert tested in (ROOT / "docs" / "transforms.md").read_text()
+def test_commands_settings_and_classes_are_documented() -> None:
+    assert_no_faults(
+        [
+            *undocumented_commands(),
+            *undocumented_settings(),
+            *undocumented_connectors(),
+            *undocumented_transforms(),
+            *undocumented_converters(),
+        ]
+    )
 
 
-@pytest.mark.parametrize(
-    "page", sorted((ROOT / "docs" / "connectors").glob("*.md")), ids=lambda page: page.stem
-)
-def test_settings_of_connectors_are_those_of_the_code(page: Path) -> None:
-    assert page.read_text() == page_with_settings(page.read_text()), "run: make docs"
+def undocumented_commands() -> Iterator[str]:
+    text = "".join(
+        (ROOT / page).read_text()
+        for page in ("README.md", "CHANGELOG.md", "docs/command-line.md", "docs/operations.md")
+    )
+    for name in sorted(main.COMMANDS):
+        if not re.search(rf"\bicestream {name}\b", text):
+            yield f"docs/command-line.md does not show icestream {name}"
+        command = main.icestream.get_command(click.Context(main.icestream), name)
+        assert command is not None
+        for leaf in command.commands.values() if isinstance(command, click.Group) else [command]:
+            if not leaf.help:
+                yield f"icestream {name}: {leaf.name} has no help"
+            if f"icestream {name}" not in (leaf.epilog or command.epilog or ""):
+                yield f"icestream {name}: the help of {leaf.name} ends without an example"
 
 
-def test_variables_and_metrics_of_the_job_manager_are_those_of_the_code() -> None:
-    page = (ROOT / "docs" / "job-manager.md").read_text()
-    assert page == page_with_tables(page), "run: make docs"
+def undocumented_settings() -> Iterator[str]:
+    common = (STANDALONE, DISTRIBUTED, SINK_CONNECTOR, SOURCE_CONNECTOR)
+    ours = {name for known in common for name in known.names if name.startswith("icestream.")}
+    ours |= {setting.name for plugin in installed().plugins for setting in plugin.worker_settings}
+    without_effect = [*ICEBERG_WITHOUT_EFFECT, *S3_WITHOUT_EFFECT, *JDBC_SOURCE_WITHOUT_EFFECT]
+    page = (DOCS / "compatibility.md").read_text()
+    yield from (
+        f"docs/compatibility.md does not name `{name}`" for name in sorted(ours) if f"`{name}" not in page
+    )
+    yield from (
+        f"docs/compatibility.md does not name `{name}`, which has no effect"
+        for name in without_effect
+        if f"`{name}`" not in page
+    )
 
 
-def test_metrics_of_the_worker_are_those_of_the_code() -> None:
-    page = (ROOT / "docs" / "observability.md").read_text()
-    assert page == page_with_metrics(page), "run: make docs"
-    assert [metric.name for metric in METRICS if f"`{metric.name}`" not in page] == []
-
-
-def test_every_class_of_a_connector_has_a_page() -> None:
+def undocumented_connectors() -> Iterator[str]:
     pages = "".join(page.read_text() for page in CONNECTOR_PAGES)
-    assert [one.class_name for one in installed().connectors if one.class_name not in pages] == []
+    for one in installed().connectors:
+        if one.class_name not in pages:
+            yield f"no page of docs/connectors names {one.class_name}"
+
+
+def undocumented_transforms() -> Iterator[str]:
+    page = (DOCS / "transforms.md").read_text()
+    plugins: list[TransformPlugin | PredicatePlugin]
+    plugins = [*KAFKA_TRANSFORMS, *ICEBERG_TRANSFORMS[::2], *ALL_PREDICATES]
+    for plugin in plugins:
+        name = plugin.class_name.rpartition(".")[2]
+        section = _section(page, name)
+        if not section:
+            yield f"docs/transforms.md has neither a heading nor a row for {name}"
+        else:
+            yield from _unnamed(f"docs/transforms.md: {name}", plugin.settings.names, section)
 
 
 def _section(text: str, name: str) -> str:
@@ -134,43 +156,72 @@ def _section(text: str, name: str) -> str:
     return (below[1] if below else "") + "".join(rows)
 
 
-@pytest.mark.parametrize(
-    "plugin", [*KAFKA_TRANSFORMS, *ICEBERG_TRANSFORMS[::2], *ALL_PREDICATES], ids=lambda one: one.class_name
-)
-def test_every_key_of_a_transform_is_explained(plugin: TransformPlugin | PredicatePlugin) -> None:
-    name = plugin.class_name.rpartition(".")[2]
-    told = _section((ROOT / "docs" / "transforms.md").read_text(), name)
-    assert told, f"docs/transforms.md says nothing of {name}"
-    assert [key for key in plugin.settings.names if f"`{key}`" not in told] == []
+def undocumented_converters() -> Iterator[str]:
+    page = (DOCS / "converters.md").read_text()
+    for plugin in CONVERTERS:
+        name = plugin.simple_name
+        if name not in page and name.removesuffix("Converter") + "…" not in page:
+            yield f"docs/converters.md does not name {name}"
+        if plugin.version == VERSION:
+            yield from _unnamed(f"docs/converters.md: {name}", plugin.settings.names, page)
 
 
-@pytest.mark.parametrize("plugin", CONVERTERS, ids=lambda one: one.simple_name)
-def test_every_converter_is_explained(plugin: ConverterPlugin) -> None:
-    page = (ROOT / "docs" / "converters.md").read_text()
-    assert plugin.simple_name in page or plugin.simple_name.removesuffix("Converter") + "…" in page
-    if plugin.version == VERSION:
-        assert [key for key in plugin.settings.names if f"`{key}`" not in page] == []
+def _unnamed(place: str, keys: Sequence[str], text: str) -> Iterator[str]:
+    yield from (f"{place}: the key `{key}` is not explained" for key in keys if f"`{key}`" not in text)
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        *("requirements.txt", "requirements-all.txt", "requirements-dev.txt"),
-        *("requirements-build.txt", "requirements-java.txt"),
-    ],
-)
-def test_every_dependency_is_pinned_with_hashes(name: str) -> None:
-    """One line without a hash, and pip installs none of them; `make lock` writes them all."""
-    text = (ROOT / name).read_text()
-    entries = re.split(r"\n(?=\S)", text.strip())
-    assert [entry for entry in entries if "--hash=sha256:" not in entry] == [], "run: make lock"
-    assert "://" not in text
+# -- what is written by `make docs`, and what is copied --
 
 
-def test_the_guide_to_connectors_shows_the_toys_as_they_are() -> None:
-    guide = (ROOT / "docs" / "write-a-connector.md").read_text()
+def test_tables_of_settings_variables_and_metrics_are_those_of_the_code() -> None:
+    made = dict.fromkeys(CONNECTOR_PAGES, page_with_settings)
+    made |= {DOCS / "job-manager.md": page_with_tables, DOCS / "observability.md": page_with_metrics}
+    texts = {page: page.read_text() for page in made}
+    faults = [
+        one for page, make in made.items() for one in difference(_name(page), texts[page], make(texts[page]))
+    ]
+    metrics = [one.name for one in METRICS if f"`{one.name}`" not in texts[DOCS / "observability.md"]]
+    faults += [f"docs/observability.md does not name `{name}`" for name in metrics]
+    assert_no_faults(faults, "run: make docs")
+
+
+def test_published_figures_are_those_of_the_harness() -> None:
+    text = (DOCS / "benchmark.md").read_text()
+    ratio = json.loads((ROOT / "bench" / "results" / "latest.json").read_text())["ratio"]
+    figures = [f"{ratio[name]:.2f}" for name in ("drain", "cpu", "memory")]
+    figures += [
+        f"| {one['name']} | {one['records_a_second']:,} | {one['microseconds']:.2f} |"
+        for one in json.loads((ROOT / "bench" / "results" / "records.json").read_text())["results"]
+    ]
+    assert_no_faults(f"docs/benchmark.md does not have: {figure}" for figure in figures if figure not in text)
+
+
+def test_examples_of_code_are_those_that_are_tested() -> None:
+    faults = []
+    functions = ROOT / "tests" / "unit" / "transforms" / "shop_transforms"
+    page = (DOCS / "transforms.md").read_text()
+    for name in ("shop_transforms.py", "pyproject.toml"):
+        if (functions / name).read_text() not in page:
+            faults.append(f"docs/transforms.md does not show {functions.relative_to(ROOT) / name} as it is")
     toys = [path.read_text() for path in (ROOT / "tests" / "toys").glob("*/*") if path.is_file()]
+    guide = (DOCS / "write-a-connector.md").read_text()
     shown = re.findall(r"```(?:python|toml)\n(.*?)```", guide, re.DOTALL)
     assert shown
-    for code in shown:
-        assert any(code in toy for toy in toys), code
+    faults += [
+        f"docs/write-a-connector.md shows what is in no file of tests/toys:\n{code}"
+        for code in shown
+        if not any(code in toy for toy in toys)
+    ]
+    assert_no_faults(faults)
+
+
+def test_every_dependency_is_pinned_with_hashes() -> None:
+    """One line without a hash, and pip installs none of them; `make lock` writes them all."""
+    faults = []
+    for path in sorted(ROOT.glob("requirements*.txt")):
+        name, text = path.name, path.read_text()
+        for entry in re.split(r"\n(?=\S)", text.strip()):
+            if "--hash=sha256:" not in entry:
+                faults.append(f"{name}: {entry.split()[0]} has no hash")
+        faults += [f"{name} names an address: {line}" for line in text.splitlines() if "://" in line]
+    assert_no_faults(faults, "run: make lock")

@@ -6,6 +6,7 @@ is an example of `tests/source_examples.py`, which both suites of sources run.
 
 from __future__ import annotations
 
+import functools
 import re
 import tomllib
 from collections.abc import Iterable, Sequence
@@ -22,6 +23,7 @@ from tests.source_examples import EXAMPLES
 _PROJECT = Path(__file__).parents[1] / "pyproject.toml"
 
 
+@functools.cache
 def entry_points() -> dict[str, str]:
     """As the package declares them, not as it was installed."""
     project = tomllib.loads(_PROJECT.read_text())["project"]

@@ -124,3 +124,7 @@ class Maintainer(Protocol):
 
     def history(self) -> Sequence[HistoryEntry]:
         """The oldest first."""
+
+    def close(self) -> None:
+        """Nobody will ask it anything more."""
+        return

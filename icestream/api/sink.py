@@ -83,7 +83,7 @@ class WriterTask:
     """Whether the writer may leave the end of a partition to a later batch: `Staged.left`."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Written:
     """What became of some records; those that are in neither are staged."""
 
@@ -400,7 +400,7 @@ class SinkPlugin(ConnectorPlugin, ABC):
         return None
 
     def maintainer(self, name: str, config: Config, target: str) -> Maintainer | None:
-        """Who maintains a target of the connector, with a connection of its own; None: nobody."""
+        """Who maintains a target of the connector, to be closed after use; None: nobody."""
         return None
 
     @abstractmethod

@@ -9,6 +9,7 @@ from typing import IO, TYPE_CHECKING, Any, Final
 
 import click
 
+from icestream.api.nesting import read_json
 from icestream.cli.tables import NOTHING, Column, table_lines
 from icestream.cli.worker_options import (
     called,
@@ -127,8 +128,8 @@ def _entry(position: str) -> dict[str, Any]:
 
 def _entries(file: IO[bytes]) -> list[dict[str, Any]]:
     try:
-        document = json.loads(file.read())
-    except (ValueError, RecursionError) as error:
+        document = read_json(file.read())
+    except ValueError as error:
         raise click.UsageError(f"{called(file)} is not JSON ({error})", _context()) from None
     entries = document.get("offsets") if isinstance(document, dict) else document
     if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):

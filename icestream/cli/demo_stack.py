@@ -56,7 +56,8 @@ def running_stack() -> Iterator[Stack]:
         stack = Stack(folder, broker.bootstrap, f"http://127.0.0.1:{_port()}")
         _create_topics(stack)
         for log in LOG_TABLES:
-            log.create(open_catalog(stack.config(log)))
+            with open_catalog(stack.config(log)) as catalog:
+                log.create(catalog)
         undo.callback(_end, _start_worker(stack))
         _create_connectors(stack)
         yield stack

@@ -182,6 +182,8 @@ class DistributedWorker:
         self._coordinator.close()
         self.service.close()
         self._traces.stop()
+        self._plane.observers.close()
+        self._cluster_id.stop()
         _LOG.info("worker stopped")
 
     def _prepare(self) -> None:

@@ -146,6 +146,7 @@ class JobShell:
         self._reconciler.set_desired(None)
         if not self._reconciler.wait(_STOP_SECONDS):
             _LOG.warning("the job did not end within %.0f s; what it does later is refused", _STOP_SECONDS)
+        self.observers.close()
         if status.state is State.FAILED:
             reason = (status.trace or "").strip().splitlines()[-1:]
             raise FatalError(f"job {self._job.name} failed: {self._discreet(' '.join(reason))}")

@@ -76,8 +76,10 @@ def _clusters(path: Path) -> Iterator[ClusterSpec]:
 def _documents(path: Path) -> list[Any]:
     import yaml
 
+    from icestream.bounded_yaml import BoundedLoader
+
     try:
-        return list(yaml.safe_load_all(path.read_text()))
-    except (yaml.YAMLError, UnicodeDecodeError, RecursionError) as error:
+        return list(yaml.load_all(path.read_text(), Loader=BoundedLoader))
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
         first = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise PreconditionError(f"{path} is not YAML ({first}); mend it") from None

@@ -149,4 +149,6 @@ class StandaloneWorker:
         self._reporter.close()
         self.service.close()
         self._traces.stop()
+        self._plane.observers.close()
+        self._cluster_id.stop()
         _LOG.info("worker stopped")

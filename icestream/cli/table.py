@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
@@ -108,7 +109,8 @@ def compact(
 ) -> None:
     """Merge small files of the table NAME, apply deletes of rows to them, and merge its manifests."""
     options = _given({"min-files": min_files, "target-bytes": target_bytes})
-    _show(_maintainer(client, **found).compact(options, dry_run=dry_run), dry_run, output)
+    with closing(_maintainer(client, **found)) as maintainer:
+        _show(maintainer.compact(options, dry_run=dry_run), dry_run, output)
 
 
 @table.command(
@@ -131,7 +133,8 @@ def expire(
     Branches and tags stay, and the checkpoint of every job.
     """
     options = _given({"older-than-ms": older_than, "retain-last": retain_last})
-    _show(_maintainer(client, **found).expire(options, dry_run=dry_run), dry_run, output)
+    with closing(_maintainer(client, **found)) as maintainer:
+        _show(maintainer.expire(options, dry_run=dry_run), dry_run, output)
 
 
 @table.command(epilog="\b\nExample:\n  icestream table orphans streaming.apilogs --older-than 7d --dry-run")
@@ -144,7 +147,8 @@ def orphans(client: ConnectClient, older_than: int | None, dry_run: bool, output
     What a live batch may have staged stays, whatever its age.
     """
     options = _given({"older-than-ms": older_than})
-    _show(_maintainer(client, **found).orphans(options, dry_run=dry_run), dry_run, output)
+    with closing(_maintainer(client, **found)) as maintainer:
+        _show(maintainer.orphans(options, dry_run=dry_run), dry_run, output)
 
 
 @table.command(epilog="\b\nExample:\n  icestream table history streaming.apilogs --last 20")
@@ -152,7 +156,8 @@ def orphans(client: ConnectClient, older_than: int | None, dry_run: bool, output
 @_finds_a_table
 def history(client: ConnectClient, last: int | None, output: str, **found: Any) -> None:
     """Show the snapshots of the table NAME: who made them, and what they changed."""
-    entries = list(_maintainer(client, **found).history())[-(last or 0) :]
+    with closing(_maintainer(client, **found)) as maintainer:
+        entries = list(maintainer.history())[-(last or 0) :]
     if output == "json":
         print_json([{**asdict(entry), "at": entry.at.isoformat()} for entry in entries])
     elif entries:

@@ -7,7 +7,6 @@ import os
 import signal
 import socket
 import threading
-import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from types import FrameType
@@ -121,9 +120,10 @@ def extras(config: WorkerConfig, plane: DataPlane, cluster_id: ClusterId) -> Ext
 class ClusterId:
     """The id of the Kafka cluster, asked for in the background so that REST never waits for Kafka."""
 
-    def __init__(self, worker_config: Config, sleep: Callable[[float], None] = time.sleep) -> None:
+    def __init__(self, worker_config: Config, wait: Callable[[float], object] | None = None) -> None:
         self._config = worker_config
-        self._sleep = sleep
+        self._stopping = threading.Event()
+        self._wait = wait or self._stopping.wait
         self._found: str | None = None
         self._thread = threading.Thread(target=self._ask, name="cluster-id", daemon=True)
 
@@ -133,17 +133,21 @@ class ClusterId:
     def start(self) -> None:
         self._thread.start()
 
+    def stop(self) -> None:
+        """It does not ask again."""
+        self._stopping.set()
+
     def _ask(self) -> None:
         from icestream.kafka.clients import client_settings
         from icestream.kafka.topics import Topics
 
         topics = Topics(client_settings(self._config))
-        while self._found is None:
+        while self._found is None and not self._stopping.is_set():
             try:
                 self._found = topics.cluster_id()
             except IcestreamError as error:
                 _LOG.warning("%s", error)
-                self._sleep(_CLUSTER_ID_EVERY)
+                self._wait(_CLUSTER_ID_EVERY)
 
 
 def prepare_process(config: WorkerConfig, log_level: str | None, log_format: str | None = None) -> None:

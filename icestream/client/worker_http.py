@@ -26,6 +26,7 @@ from icestream.api.errors import (
     Problem,
     WorkerUnreachable,
 )
+from icestream.api.nesting import read_json
 
 if TYPE_CHECKING:
     from ssl import SSLContext
@@ -76,7 +77,7 @@ class Answer:
     location: str | None
 
     def json(self) -> Any:
-        return json.loads(self.body)
+        return read_json(self.body)
 
 
 class WorkerHttp:
@@ -95,7 +96,7 @@ class WorkerHttp:
     def json(self, verb: str, path: str, query: Query | None = None, body: Any = None) -> Any:
         try:
             return self.call(verb, path, query, body).json()
-        except (ValueError, RecursionError):
+        except ValueError:
             return None
 
     def object(self, verb: str, path: str, query: Query | None = None, body: Any = None) -> dict[str, Any]:

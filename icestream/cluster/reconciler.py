@@ -239,7 +239,12 @@ class Reconciler:
             with self._changed:
                 is_over = self._changed.wait_for(lambda: not self._must_end(run), _AGAIN_SECONDS)
                 if not is_over and self._clock() >= deadline:
-                    self._log.warning("did not end within %.0f s", _STOP_SECONDS)
+                    wait = oldest_wait(self._thread) if self._thread is not None else None
+                    self._log.warning(
+                        "did not end within %.0f s and is left behind%s; what it does later is refused",
+                        _STOP_SECONDS,
+                        f", still {wait}" if wait else "",
+                    )
                     self._leave_thread(ActualState(has_run=True))
                     is_over = True
                 # With the lock held since the last look: whoever wants an end later interrupts anew.

@@ -16,12 +16,12 @@ import yaml
 from icestream import named_files
 from icestream.api.errors import ConfigError, PreconditionError, Problem
 from icestream.api.topics_file import TopicEntry, TopicsFileRules
+from icestream.bounded_yaml import BoundedLoader
 from icestream.cluster.configs.properties import ConnectorFile
 from icestream.plugins import topics_file_rules
 
 _MOST_BYTES: Final = 2**20
 _MOST_TOPICS: Final = 1_000
-_MOST_DEPTH: Final = 50
 _PLACE: Final = "connector.topics"
 _KEYS: Final = {
     "": ("topic-name", "schema-file", "destination", "processing"),
@@ -62,19 +62,8 @@ def _placed(path: Path, name: str, problem: Problem) -> Problem:
 # -- the file --
 
 
-class _Loader(yaml.SafeLoader):  # type: ignore[misc]
-    """Plain data only, and no key twice: YAML's own loader takes the last one in silence."""
-
-    depth = 0
-
-    def compose_node(self, parent: Any, index: Any) -> Any:
-        # What is nested deeper than any config is would have the parser run out of stack.
-        self.depth += 1
-        if self.depth > _MOST_DEPTH:
-            raise yaml.YAMLError(f"it is nested deeper than {_MOST_DEPTH} levels")
-        node = super().compose_node(parent, index)
-        self.depth -= 1
-        return node
+class _Loader(BoundedLoader):
+    """No key twice: YAML's own loader takes the last one in silence."""
 
     def construct_mapping(self, node: Any, deep: bool = False) -> dict[Hashable, Any]:
         seen: set[str] = set()
@@ -112,7 +101,7 @@ def _document(path: Path) -> Any:
         return yaml.load(content.decode("utf-8-sig"), Loader=_Loader)
     except UnicodeDecodeError:
         raise _refused(path, "it is not UTF-8; save it as such") from None
-    except (yaml.YAMLError, ValueError, RecursionError) as error:
+    except (yaml.YAMLError, ValueError) as error:
         raise _refused(path, f"it is not plain YAML: {_reason(error)}; mend it") from None
 
 

@@ -17,6 +17,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any, ClassVar, Final
 
+from icestream.api.nesting import read_json
 from icestream.embedded.sigv4 import SignedLogin, Unsigned
 
 PREFIX: Final = "/_iceberg"
@@ -143,8 +144,8 @@ class _Handler(BaseHTTPRequestHandler):
 
 def _create_warehouse(front: Front, body: bytes) -> Answer:
     try:
-        name = json.loads(body)["name"]
-    except (ValueError, KeyError, TypeError, RecursionError):
+        name = read_json(body)["name"]
+    except (ValueError, KeyError, TypeError):
         return refusal(400, "BadRequestException", "a warehouse needs a name")
     if not isinstance(name, str) or not _NAME.fullmatch(name):
         return refusal(400, "BadRequestException", "the name of a warehouse is that of a bucket")

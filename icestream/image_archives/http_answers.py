@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import re
 import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from icestream.api.errors import RegistryRefused, RegistryUnavailable
+from icestream.api.nesting import read_json
 
 if TYPE_CHECKING:
     import httpx
@@ -38,8 +38,8 @@ def error_codes(body: bytes) -> str:
     """`: MANIFEST_INVALID, …` of a registry's answer; words of its own never reach a log or a status, because
     an address that a user gave may lead anywhere."""
     try:
-        errors = json.loads(body)["errors"]
+        errors = read_json(body)["errors"]
         codes = [one["code"] for one in errors[:3] if _CODE.fullmatch(one["code"])]
-    except (ValueError, KeyError, TypeError, RecursionError):
+    except (ValueError, KeyError, TypeError):
         codes = []
     return f" ({', '.join(codes)})" if codes else ""

@@ -16,6 +16,7 @@ from typing import Final, TypeVar
 import msgspec
 
 from icestream.api.errors import ImageArchiveError
+from icestream.api.nesting import MOST_LEVELS, NestedTooDeeply, is_too_deep
 from icestream.image_archives.archive import Archive
 from icestream.image_archives.references import LATEST, is_same_image
 from icestream.image_archives.tar_entries import Span, inside, shown
@@ -278,8 +279,10 @@ _T = TypeVar("_T")
 
 def _decoded(document: bytes, kind: type[_T], name: str) -> _T:
     try:
+        if is_too_deep(document):
+            raise NestedTooDeeply(MOST_LEVELS)
         return msgspec.json.decode(document, type=kind)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+    except ValueError as error:  # msgspec's errors are ValueErrors
         raise ImageArchiveError(
             f"{name} in the archive cannot be understood ({shown(str(error))})"
         ) from error

@@ -5,12 +5,12 @@ from __future__ import annotations
 
 import base64
 import binascii
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 from icestream.api.errors import PreconditionError
+from icestream.api.nesting import read_json
 from icestream.image_archives.references import DOCKER_HUB
 
 _HUB_NAMES: Final = frozenset({"index.docker.io", "registry-1.docker.io", DOCKER_HUB})
@@ -41,10 +41,10 @@ def _plain(host: str) -> str:
 
 def _auths(config: bytes) -> Mapping[str, Mapping[str, Any]]:
     try:
-        auths = json.loads(config)["auths"]
+        auths = read_json(config)["auths"]
         if all(isinstance(entry, dict) for entry in auths.values()):
             return dict(auths)
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+    except (ValueError, KeyError, TypeError, AttributeError):
         pass
     raise PreconditionError(
         "the registry's login is no config.json of Docker: `kubectl create secret docker-registry` makes one"

@@ -10,13 +10,13 @@ repository that is pushed to, whatever scope the challenge names.
 from __future__ import annotations
 
 import ipaddress
-import json
 import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
 from icestream.api.errors import RegistryRefused, RegistryUnavailable
+from icestream.api.nesting import read_json
 from icestream.image_archives.http_answers import limited_body
 
 if TYPE_CHECKING:
@@ -76,8 +76,8 @@ def fetched_token(
                     f"the token server of the registry '{target.host}' answered {answer.status_code}:"
                     f" {'check the login' if login else 'there is no login for this registry'}"
                 )
-            told = json.loads(limited_body(answer))
-    except (ValueError, RecursionError) as error:
+            told = read_json(limited_body(answer))
+    except ValueError as error:
         raise RegistryRefused(f"the token server of the registry '{target.host}' answered no JSON") from error
     token = (told.get("token") or told.get("access_token")) if isinstance(told, dict) else None
     if not isinstance(token, str) or not _TOKEN.fullmatch(token):

@@ -32,7 +32,7 @@ _MISREAD_LETTERS: Final = [np.frombuffer(one, np.uint8) for one in (b"u", b"dD",
 _COLON, _SPACE = ord(":"), ord(" ")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Piece:
     """Rows with the index of the payload that each is from."""
 

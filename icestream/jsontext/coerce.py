@@ -56,7 +56,7 @@ def coerced(value: Any, kind: pa.DataType, path: str) -> Any:
                 return convert(value, kind, path)
             except CastError:
                 raise
-            except (ValueError, TypeError, OverflowError, RecursionError, decimal.InvalidOperation):
+            except (ValueError, TypeError, OverflowError, decimal.InvalidOperation):
                 break
     raise CastError(f"field '{path}' is {_shown(value)}, which does not fit {_kind_name(kind)}")
 
@@ -239,10 +239,7 @@ def _kind_name(kind: pa.DataType) -> str:
 
 
 def _shown(value: Any) -> str:
-    try:
-        text = json.dumps(value, ensure_ascii=False, default=_plain)
-    except RecursionError:
-        return "nested very deeply"
+    text = json.dumps(value, ensure_ascii=False, default=_plain)
     return text if len(text) <= 80 else f"{text[:77]}..."
 
 

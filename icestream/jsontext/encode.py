@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pt
 
+from icestream.api.nesting import MOST_LEVELS, NestedTooDeeply
 from icestream.jsontext.bulk_numbers import base64_decimals, float_texts
 from icestream.jsontext.schemas import schema_node
 from icestream.records.column import Column, children
@@ -274,8 +275,10 @@ def object_text(
     value: Any,
     string: Callable[[str], str] = jackson_string,
     whole: Callable[[int], int] = java_long,
+    levels: int = MOST_LEVELS,
 ) -> str:
-    """A schemaless value as JSON, keys in their order; strings and whole numbers are written as told."""
+    """A schemaless value as JSON, keys in their order; strings and whole numbers are written as told. Raises
+    NestedTooDeeply if it has more levels."""
     match value:
         case Verbatim():
             return value.text
@@ -287,25 +290,28 @@ def object_text(
             return str(whole(value))
         case float():
             return _number(java_double)(value)
+        case Mapping() | list() if not levels:
+            raise NestedTooDeeply(MOST_LEVELS)
         case Mapping():
             # Loops, not comprehensions: one call of Python a level, so that deep values can be written.
             pairs = []
             for key, item in value.items():
-                pairs.append(f"{object_text(key, string, whole)}:{object_text(item, string, whole)}")
+                text = object_text(item, string, whole, levels - 1)
+                pairs.append(f"{object_text(key, string, whole)}:{text}")
             return "{" + ",".join(pairs) + "}"
     if value is None or value is ABSENT:
         return "null"
     items = []
     for item in value:
-        items.append(object_text(item, string, whole))
+        items.append(object_text(item, string, whole, levels - 1))
     return "[" + ",".join(items) + "]"
 
 
 def plain_texts(rows: Sequence[Any]) -> list[str]:
-    """JSON of schemaless values; ConversionError for those that are too deep for Python's calls."""
+    """JSON of schemaless values; ConversionError for those that are nested too deeply."""
     try:
         return [object_text(row) for row in rows]
-    except RecursionError:
+    except NestedTooDeeply:
         raise ConversionError(
             {number: _TOO_DEEP for number, row in enumerate(rows) if not _can_be_written(row)}
         ) from None
@@ -314,6 +320,6 @@ def plain_texts(rows: Sequence[Any]) -> list[str]:
 def _can_be_written(row: Any) -> bool:
     try:
         object_text(row)
-    except RecursionError:
+    except NestedTooDeeply:
         return False
     return True

@@ -13,9 +13,11 @@ from typing import Any, Final, NamedTuple
 import msgspec
 import numpy as np
 
+from icestream.api.nesting import too_deep_ones
 from icestream.jsontext.one_value import (
     MISSING,
     NO_ENVELOPE,
+    TOO_DEEP,
     NotConvertible,
     exact,
     failure_of,
@@ -110,11 +112,12 @@ class EnvelopeReader:
 
 def read_payloads(reader: PayloadReader, values: Sequence[bytes | None]) -> Converted:
     """Values that are payloads of one schema and nothing else."""
-    found = _Gathered({})
+    too_deep = dict.fromkeys(too_deep_ones(values), Failure(TOO_DEEP))
+    found = _Gathered(dict(too_deep))
     null = [at for at, value in enumerate(values) if value is None]
     if null:
         found.groups.append((np.array(null, np.int64), None))
-    present = [(at, value) for at, value in enumerate(values) if value is not None]
+    present = [(at, value) for at, value in enumerate(values) if value is not None and at not in too_deep]
     found.add(_read(reader, [value for _, value in present]), [at for at, _ in present])
     for position in found.broken():
         found.add(_read_respelled(reader, values[position] or b""), [position])
@@ -131,7 +134,7 @@ def _read_respelled(reader: PayloadReader, value: bytes) -> Converted:
         return Converted([], {0: failure_of(error)})
 
 
-@dataclass
+@dataclass(eq=False)
 class _Gathered:
     """What was made of all parts of a chunk."""
 
@@ -163,10 +166,10 @@ class _Sorted:
 
     def __init__(self, values: Sequence[bytes | None]) -> None:
         self._values = values
+        self.failed = dict.fromkeys(too_deep_ones(values), Failure(TOO_DEEP))
         self.null = [at for at, value in enumerate(values) if value is None]
-        self.left = [at for at, value in enumerate(values) if value is not None]
+        self.left = [at for at, value in enumerate(values) if value is not None and at not in self.failed]
         self.by_schema: dict[bytes, tuple[list[int], list[bytes]]] = {}
-        self.failed: dict[int, Failure] = {}
         self.tried: list[_Around] = []
 
     def value(self, position: int) -> bytes:
@@ -224,7 +227,7 @@ class _Sorted:
 def _surroundings(value: bytes) -> _Around | None:
     try:
         envelope = _split(value)
-    except (msgspec.MsgspecError, ValueError, RecursionError):
+    except ValueError:  # msgspec's errors are ValueErrors
         return None
     schema, payload = bytes(envelope.schema), bytes(envelope.payload)
     before, marker, after = value.rpartition(payload)
@@ -239,7 +242,7 @@ def _parts(value: bytes) -> tuple[bytes, bytes]:
     try:
         envelope = _split(value)
         value.decode()
-    except (msgspec.MsgspecError, ValueError, RecursionError):
+    except ValueError:
         return _parts_alone(value)
     return bytes(envelope.schema), bytes(envelope.payload)
 
@@ -248,6 +251,6 @@ def _parts_alone(value: bytes) -> tuple[bytes, bytes]:
     text = plain_text(value)
     try:
         envelope = _split(text)
-    except (msgspec.MsgspecError, ValueError, RecursionError):
+    except ValueError:
         raise NotConvertible(NO_ENVELOPE) from None
     return bytes(envelope.schema), bytes(envelope.payload)

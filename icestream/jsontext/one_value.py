@@ -11,6 +11,7 @@ from typing import Any, Final
 import msgspec
 
 from icestream.api.batch import DATA_EXCEPTION
+from icestream.api.nesting import NestedTooDeeply, is_too_deep, read_json
 from icestream.records.json_source import ABSENT
 from icestream.records.records import Failure
 
@@ -45,7 +46,9 @@ def failure_of(error: ValueError) -> Failure:
 
 
 def is_broken(why: Failure) -> bool:
-    """Whether the text itself was refused, not what it means."""
+    """Whether the text itself was refused, not what it means; in another spelling it may be taken."""
+    if why.reason == TOO_DEEP:
+        return False
     return why.reason.startswith(BROKEN) or why.reason == NO_ENVELOPE
 
 
@@ -54,6 +57,8 @@ def plain_text(value: bytes) -> bytes:
 
     Jackson takes leading zeros, lone surrogates and anything after the first value. Raises ValueError.
     """
+    if is_too_deep(value):
+        raise ValueError(TOO_DEEP)
     text = _first_value(_decoded(value))
     if text and _may_have_surrogates(text):
         found = json.loads(text)
@@ -73,9 +78,9 @@ def exact(value: bytes) -> Any:
 def exact_one(value: bytes) -> Any:
     """As `exact`, of a text that must be one value and nothing else."""
     try:
-        found = json.loads(value, parse_float=Decimal, parse_constant=_refuse)
+        found = read_json(value, parse_float=Decimal, parse_constant=_refuse)
         return exact(value) if b"\\ud" in value.lower() else found
-    except RecursionError:
+    except NestedTooDeeply:
         raise ValueError(TOO_DEEP) from None
     except ValueError as error:
         raise ValueError(f"{BROKEN}{error}") from None
@@ -83,19 +88,18 @@ def exact_one(value: bytes) -> Any:
 
 def first_value(text: str) -> Any:
     """The first value of a text, as Jackson reads strings; None, too, if there is none. Raises ValueError."""
+    if is_too_deep(text.encode(errors="surrogatepass")):
+        raise ValueError(TOO_DEEP)
     try:
         return _read_object(text)
-    except (ValueError, RecursionError):  # other values, text behind them, huge numbers, half surrogates
+    except ValueError:  # other values, text behind them, huge numbers, half surrogates
         return _read_leniently(text.lstrip(_WHITE))
 
 
 def _read_leniently(text: str) -> Any:
     if not text:
         return None
-    try:
-        value, end = _READER.raw_decode(text)
-    except RecursionError:
-        raise ValueError(TOO_DEEP) from None
+    value, end = _READER.raw_decode(text)
     if end < len(text) and _goes_on(value, text[end]):
         raise ValueError(f"{text[end]!r} is no end of a value")
     return value
@@ -126,8 +130,6 @@ def _first_value(text: str) -> str:
     try:
         end = _READER.raw_decode(text)[1]
         return _first_value(_without_zeros(text)) if _are_zeros(text, end) else text[:end]
-    except RecursionError:
-        raise ValueError(TOO_DEEP) from None
     except json.JSONDecodeError as error:
         if _are_zeros(text, error.pos):
             return _first_value(_without_zeros(text))

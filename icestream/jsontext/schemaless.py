@@ -11,6 +11,7 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
+from icestream.api.nesting import MOST_LEVELS, is_too_deep
 from icestream.jsontext.one_value import BROKEN, TOO_DEEP, plain_text
 from icestream.records.column import Column
 from icestream.records.json_source import JsonSource, Learned, parsed
@@ -19,8 +20,6 @@ from icestream.records.records import Converted, Failure
 from icestream.records.rows import Indexes
 from icestream.records.values import Text, Typed, Value, object_fields, typed
 
-_DEEPEST: Final = 910
-"""Levels. The decoders take 1000, less what is on Python's stack already when they begin."""
 _LONGEST: Final = 1000
 """Digits of a number, as in Jackson. Python takes 4300."""
 _TOO_LONG: Final = f"{BROKEN}Number value length exceeds the maximum allowed ({_LONGEST})"
@@ -29,9 +28,6 @@ _DIGITS_AT_STEPS: Final = re.compile(rb"[0-9]{%d}" % (_LONGEST // _STEP))
 """What is left of a long number if only every hundredth byte is looked at."""
 _LONG_NUMBER: Final = re.compile(rb"[0-9]{%d}" % (_LONGEST + 1))
 _STRINGS: Final = re.compile(rb'"(?:[^"\\]|\\.)*"', re.DOTALL)
-_OPENING, _CLOSING = ord("{"), ord("}")
-_BRACE_OF_BRACKET: Final = ord("{") - ord("[")
-"""The bit that makes a brace of a bracket, opening or closing."""
 
 
 @dataclass(frozen=True)
@@ -51,8 +47,10 @@ class PlainReader:
         return Converted([(np.flatnonzero(null), None), *found.groups], found.failed)
 
     def _read_present(self, values: Sequence[bytes], at: Indexes | None) -> Converted:
-        projected = self._projected(values)
         too_much = beyond_limits(values)
+        # No decoder sees what is beyond the limits.
+        within = [b"" if at in too_much else value for at, value in enumerate(values)] if too_much else values
+        projected = self._projected(within)
         if not too_much and None not in projected:
             joined = Payloads.of(values)
             # The projection does not look into strings that it skips.
@@ -69,7 +67,7 @@ class PlainReader:
             try:
                 # As fast as C can: the iterator stands behind the one that failed.
                 projected.extend(map(decode, left))
-            except (ValueError, RecursionError):  # msgspec's errors are ValueErrors
+            except ValueError:  # msgspec's errors are ValueErrors
                 projected.append(None)
         return projected
 
@@ -117,19 +115,10 @@ def beyond_limits(values: Sequence[bytes]) -> dict[int, str]:
     values can be that, so only those are looked at."""
     found: dict[int, str] = {}
     for at, value in enumerate(values):
-        if len(value) <= _LONGEST:
+        if len(value) <= MOST_LEVELS:
             continue
-        if value.count(b"{") + value.count(b"[") > _DEEPEST and _is_deep(value):
+        if is_too_deep(value):
             found[at] = TOO_DEEP
         elif _DIGITS_AT_STEPS.search(value[::_STEP]) and _LONG_NUMBER.search(_STRINGS.sub(b"", value)):
             found[at] = _TOO_LONG
     return found
-
-
-def _is_deep(text: bytes) -> bool:
-    value = Payloads.of([text])
-    braces = value.codes | _BRACE_OF_BRACKET
-    at = np.flatnonzero((braces == _OPENING) | (braces == _CLOSING))
-    outside = np.searchsorted(np.flatnonzero(value.quotes), at) % 2 == 0
-    steps = np.where(braces[at[outside]] == _OPENING, 1, -1)
-    return bool(np.cumsum(steps).max(initial=0) > _DEEPEST)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, Final
 
+from icestream.api.nesting import has_more_levels
 from icestream.jsontext.connect_values import check_nulls, connect_value
 from icestream.jsontext.one_value import MISSING, SCHEMA_BUILDER_EXCEPTION, NotConvertible
 from icestream.records.schema import DECIMAL, SCALE, ConnectSchema, Field, Kind
@@ -33,19 +34,20 @@ _LARGEST_SCALE: Final = 76
 
 def schema_from(node: Any, fills: bool = True) -> ConnectSchema | None:
     """The schema that a decoded node stands for; None for null. Raises NotConvertible with Java's words."""
-    try:
-        schema = _schema(node, fills)
-        levels = 0 if schema is None else _levels(schema)
-    except RecursionError:
-        levels = _MOST_LEVELS + 1
-    if levels > _MOST_LEVELS:
+    if has_more_levels(node, _MOST_LEVELS, _inner_nodes):
         raise NotConvertible(f"The schema has more than {_MOST_LEVELS} levels; nest it less deeply")
-    return schema
+    return _schema(node, fills)
 
 
-def _levels(schema: ConnectSchema) -> int:
-    inner = [field.schema for field in schema.fields] + [one for one in (schema.key, schema.value) if one]
-    return 1 + max(map(_levels, inner), default=0)
+def _inner_nodes(node: Any) -> list[Any]:
+    match node:
+        case {"type": "array", "items": items}:
+            return [items]
+        case {"type": "map"}:
+            return [node[side] for side in ("keys", "values") if side in node]
+        case {"type": "struct", "fields": list(fields)}:
+            return fields
+    return []
 
 
 def _schema(node: Any, fills: bool) -> ConnectSchema | None:

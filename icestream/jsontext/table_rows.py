@@ -31,7 +31,7 @@ _MOST_DIGITS: Final = 38
 """Of a decimal of 128 bits."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Decoded:
     """Rows with the index of the payload that each is from; why the others could not be decoded."""
 

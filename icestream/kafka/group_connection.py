@@ -15,6 +15,7 @@ from typing import Any, Final
 from kafka.net.sasl.oauth import AbstractTokenProvider
 
 from icestream.api.errors import ConfigError, Problem, SourceUnavailable
+from icestream.api.nesting import read_json
 from icestream.kafka.connection import Connection
 from icestream.kafka.logins import OAuth
 
@@ -90,8 +91,8 @@ class _Tokens(AbstractTokenProvider):  # type: ignore[misc]
         )
         try:
             with urllib.request.urlopen(request, timeout=_TOKEN_SECONDS) as answer:
-                return str(json.loads(answer.read(_LONGEST_ANSWER))["access_token"])
-        except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
+                return str(read_json(answer.read(_LONGEST_ANSWER))["access_token"])
+        except (OSError, ValueError, KeyError, TypeError) as error:
             raise SourceUnavailable(
                 f"the token endpoint {self._oauth.token_endpoint} gave no token: {error}"
             ) from error

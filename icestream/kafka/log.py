@@ -64,9 +64,13 @@ class TopicLog:
         However many there are: it gives up when none has come for so many seconds.
         """
         ends = self._topics.ends(self._reached)
+
+        def unread() -> dict[Partition, int]:
+            return {p: self._reached[p] for p in ends if self._reached[p] < ends[p]}
+
         with self._moved:
-            while any(self._reached[partition] < ends[partition] for partition in ends):
-                if not self._moved.wait(seconds):
+            while before := unread():
+                if not self._moved.wait_for(lambda before=before: unread() != before, seconds):  # type: ignore[misc]
                     raise SourceUnavailable(
                         f"topic '{self._topic}' was not read to its end, nothing came for {seconds:.0f} s; "
                         "is Kafka well?"

@@ -49,11 +49,18 @@ _SILENCE_SECONDS = 30.0
 class SliceReader:
     """One consumer, kept for the life of a worker process: making one costs half a second."""
 
-    def __init__(self, settings: Mapping[str, str], clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        settings: Mapping[str, str],
+        clock: Callable[[], float] = time.monotonic,
+        refuse: Callable[[], None] = lambda: None,
+    ) -> None:
+        """`refuse` is called whenever nothing comes; what it raises ends the reading."""
         self._settings = {**_DEFAULTS, **settings, **_OURS}
         with kafka_errors("connecting to Kafka"):
             self._consumer = Consumer(quiet(self._settings))
         self._clock = clock
+        self._refuse = refuse
 
     def read(self, piece: Slice, chunk_rows: int) -> Iterator[Chunk]:
         """All records of one slice, in order."""
@@ -65,7 +72,7 @@ class SliceReader:
         A slice ends by position: its last offsets may be markers that are never delivered.
         """
         with kafka_errors(f"reading {named([piece.partition for piece in slices])}"):
-            reading = _Reading(self._consumer, self._settings, slices, self._clock)
+            reading = _Reading(self._consumer, self._settings, slices, self._clock, self._refuse)
             try:
                 yield from _chunks(reading.runs(), chunk_rows)
             finally:
@@ -119,10 +126,12 @@ class _Reading:
         settings: Mapping[str, str | int | bool],
         slices: Sequence[Slice],
         clock: Callable[[], float],
+        refuse: Callable[[], None],
     ) -> None:
         self._consumer = consumer
         self._settings = settings
         self._clock = clock
+        self._refuse = refuse
         self._open = {piece.partition: piece for piece in slices if piece.span}
         self._next = {piece.partition: piece.start for piece in slices}
         self._moved_at = clock()
@@ -207,6 +216,7 @@ class _Reading:
     def _wait(self) -> None:
         """Nothing came. Records that are never delivered, as those of aborted transactions, take their time
         too: then the position moves."""
+        self._refuse()
         raise_if_refused(f"reading {named(self._open)}")
         if self._positions is not None:
             if self._positions.have_moved():

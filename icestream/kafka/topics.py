@@ -28,8 +28,8 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]
 
 from icestream.api.errors import SourceUnavailable
 from icestream.api.java_regex import java_pattern
-from icestream.api.offsets import Offsets, Partition
-from icestream.api.sink import LeftBehind
+from icestream.api.offsets import Offsets, Partition, named
+from icestream.api.sink import LeftBehind, LeftRecord
 from icestream.kafka.clients import ANSWER_SECONDS, kafka_errors, quiet
 
 _log = logging.getLogger(__name__)
@@ -42,6 +42,9 @@ _COORDINATOR_MOVES = (
     KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
 )
 _CREATE_SECONDS = 5.0
+_STABLE_SECONDS = 10.0
+"""How long the offsets of a group may wait for the end of a transaction."""
+_UNSTABLE_SECONDS = 5.0
 _REFRESH_SECONDS = 3.0
 
 
@@ -160,22 +163,24 @@ class Topics:
             futures = self._admin.list_offsets(
                 asked, isolation_level=isolation, request_timeout=ANSWER_SECONDS
             )
-            return Offsets(
-                {
-                    Partition(asked_for.topic, asked_for.partition): future.result(ANSWER_SECONDS).offset
-                    for asked_for, future in futures.items()
-                }
-            )
+            found = {
+                Partition(asked_for.topic, asked_for.partition): future.result(ANSWER_SECONDS).offset
+                for asked_for, future in futures.items()
+            }
+            # librdkafka gives no error for partitions whose broker did not answer: their offset is -1001.
+            if unknown := [partition for partition, offset in found.items() if offset < 0]:
+                raise KafkaException(KafkaError(KafkaError._TIMED_OUT, f"no answer for {named(unknown)}"))
+            return Offsets(found)
 
     def group_offsets(self, group: str, partitions: Iterable[Partition]) -> dict[Partition, GroupOffset]:
         """What a consumer group has committed, for the partitions where it has."""
         asked = [TopicPartition(topic, number) for topic, number in partitions]
         try:
-            answers = self._committed(group, asked, waits=True)
+            answers = self._committed(group, asked, _STABLE_SECONDS, waits=True)
         except SourceUnavailable:
             # A broker that dies in mid-transaction may keep offsets of it for ever, and then says nothing to
             # those who wait for its end. Whoever goes on from these offsets has fenced its writer before.
-            answers = self._committed(group, asked, waits=False)
+            answers = self._committed(group, asked, _UNSTABLE_SECONDS, waits=False)
             _log.warning("group %s has offsets of a transaction that does not end; they do not count", group)
         return {
             Partition(answer.topic, answer.partition): GroupOffset(answer.offset, answer.metadata or "")
@@ -183,7 +188,9 @@ class Topics:
             if answer.offset >= 0
         }
 
-    def _committed(self, group: str, asked: list[TopicPartition], *, waits: bool) -> list[TopicPartition]:
+    def _committed(
+        self, group: str, asked: list[TopicPartition], seconds: float, *, waits: bool
+    ) -> list[TopicPartition]:
         """Asked again while brokers settle who coordinates the group, as on one that has just started."""
         # Not by the admin client: librdkafka 2.16 crashes there when the coordinator asks for patience.
         with kafka_errors("connecting to Kafka"):
@@ -193,12 +200,12 @@ class Topics:
         with closing(member), kafka_errors(f"asking for the offsets of group {group}", member.poll):
             for _ in range(_COORDINATOR_ATTEMPTS):
                 try:
-                    return list(member.committed(asked, timeout=ANSWER_SECONDS))
+                    return list(member.committed(asked, timeout=seconds))
                 except KafkaException as error:
                     if error.args[0].code() not in _COORDINATOR_MOVES:
                         raise
                     self._sleep(0.3)
-            return list(member.committed(asked, timeout=ANSWER_SECONDS))
+            return list(member.committed(asked, timeout=seconds))
 
     def _member(self, group: str, *, waits: bool) -> Consumer:
         """A consumer that never subscribes: it only asks for offsets.
@@ -233,7 +240,8 @@ class Topics:
         done, beginnings = self.group_offsets(group, partitions), self.beginnings(partitions)
         start = {p: max(done[p].next if p in done else 0, beginnings[p]) for p in partitions}
         ends = self.ends_with_open(partitions)
-        return read_to_end(self._settings, topic, start, ends, self._clock)
+        records, positions = read_to_end(self._settings, topic, start, ends, clock=self._clock)
+        return LeftBehind([LeftRecord(one.partition, one.offset, one.value) for one in records], positions)
 
     def create(
         self, name: str, partitions: int, replication: int, config: Mapping[str, str] | None = None

@@ -14,6 +14,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Produ
 
 from icestream.api.errors import FatalError, SourceUnavailable
 from icestream.api.offsets import Offsets, Partition
+from icestream.deadlines import Overdue, within
 from icestream.kafka.clients import ANSWER_SECONDS, flush, kafka_errors, quiet
 
 LARGEST_MESSAGE_BYTES: Final = 100 * 1024 * 1024 - 64 * 1024
@@ -23,6 +24,7 @@ _LEAST_TRANSACTION_MS: Final = 1_000
 _SHARE: Final = 6
 """A transaction stops taking messages after a sixth of its time: the rest is for what is under way."""
 _PURGE_SECONDS: Final = 0.2
+_CLOSE_SECONDS: Final = 5.0
 _ANY = -1
 _FIRST_WINDOW, _LEAST_WINDOW, _MOST_WINDOW = 256 * 1024, 16 * 1024, 8 * 1024 * 1024
 _BRISK_SECONDS = 0.5
@@ -146,11 +148,16 @@ class Transactions:
             self._abort(began)
 
     @property
-    def progress(self) -> int:
-        """Changes whenever Kafka has answered. Other threads may read it."""
-        return self._steps + (self._sending.arrivals if self._sending else 0)
+    def progress(self) -> float:
+        """Grows whenever Kafka has answered, and while a quota keeps it silent. Other threads may read it."""
+        return self._answers + min(self._clock(), self._silent_until)
 
     def close(self) -> None:
+        # While its broker is away, one with an open transaction would never be closed.
+        with contextlib.suppress(Overdue):
+            within(_CLOSE_SECONDS, self._close, f"Kafka: closing the {self._doing}")
+
+    def _close(self) -> None:
         # A fenced producer complains that it cannot end its transaction; the newer one has done that.
         with warnings.catch_warnings(), contextlib.suppress(KafkaException, SystemError):
             warnings.simplefilter("ignore", RuntimeWarning)
@@ -159,6 +166,10 @@ class Transactions:
             self._producer.close()
 
     # -- how --
+
+    @property
+    def _answers(self) -> int:
+        return self._steps + (self._sending.arrivals if self._sending else 0)
 
     def _opened(self, settings: Mapping[str, str], transactional_id: str) -> tuple[Producer, float]:
         """A producer whose transactions have their time, or as much of it as the brokers allow."""
@@ -186,7 +197,7 @@ class Transactions:
 
     def _begun(self) -> Sending:
         self._producer.begin_transaction()
-        self._steps = self.progress + 1
+        self._steps = self._answers + 1
         self._sending = Sending(
             self._producer, self._doing, self._window, lambda: self._silent_until, self._clock
         )
@@ -201,6 +212,7 @@ class Transactions:
         self._patiently(lambda: self._producer.commit_transaction(ANSWER_SECONDS), began)
 
     def _abort(self, began: float) -> None:
+        self._steps += 1
         self._patiently(lambda: self._producer.abort_transaction(ANSWER_SECONDS), began)
         # librdkafka may throw away what it is given now, with what it had: its threads hear of it late.
         self._producer.poll(_PURGE_SECONDS)
@@ -332,7 +344,9 @@ class Sending:
             self._arrived += 1
             self.arrivals += 1
             self._bytes_arrived += message.size
-            self.last_offset = max(self.last_offset, told.offset() or -1)
+            offset = told.offset()
+            if offset is not None:
+                self.last_offset = max(self.last_offset, offset)
 
         while True:
             try:

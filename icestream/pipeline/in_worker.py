@@ -29,9 +29,9 @@ class InWorkerRunner:
         self._kafka = kafka
         self._records = records
         self._most_bytes = most_bytes
-        self._reader = SliceReader(kafka)
         self._path = record_path_from(records)
         self._cancelled = threading.Event()
+        self._reader = SliceReader(kafka, refuse=self.refuse_cancelled)
 
     def run(self, batch: Batch, sink: SinkPlan, *, stages: bool = True) -> BatchResult:
         self.refuse_cancelled()
@@ -48,7 +48,8 @@ class InWorkerRunner:
             raise Cancelled("the batch was given up")
 
     def cancel(self) -> None:
-        """Give up the batch under way as soon as it is read, and every later one until `allow`."""
+        """Give up the batch under way once Kafka is silent or all is read, and every later one until
+        `allow`."""
         self._cancelled.set()
 
     def allow(self) -> None:

@@ -118,7 +118,7 @@ class TargetCounts:
             self.counts[partition] = self.counts.get(partition, Counts()) + found
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, eq=False)
 class _TakenChunk:
     """What became of the rows of a chunk."""
 

@@ -15,7 +15,7 @@ from icestream.records.rows import Flags, Indexes
 from icestream.records.schema import ConnectSchema, Kind
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Column:
     """Values of one Java type.
 

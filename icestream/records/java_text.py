@@ -19,13 +19,8 @@ class Verbatim:
 
 def java_text(value: Any) -> str:
     """`String.valueOf(value)` of a value that JSON without a schema yields."""
-    try:
-        return _text(value)
-    except RecursionError:  # JSON may be nested more deeply than Python's calls
-        return _deep_text(value)
-
-
-def _text(value: Any) -> str:
+    if isinstance(value, Mapping | list):
+        return _nested_text(value)
     if isinstance(value, str):
         return value
     if value is None:
@@ -36,15 +31,12 @@ def _text(value: Any) -> str:
         return str(java_long(value))
     if isinstance(value, float):
         return java_double(value)
-    if isinstance(value, Verbatim):
-        return value.text
-    if isinstance(value, Mapping):
-        return "{" + ", ".join(f"{key}={_text(item)}" for key, item in value.items()) + "}"
-    return "[" + ", ".join(_text(item) for item in value) + "]"
+    text: str = value.text
+    return text
 
 
-def _deep_text(value: Any) -> str:
-    """The same without recursion: what is left to write is on a stack."""
+def _nested_text(value: Any) -> str:
+    """Without recursion: what is left to write is on a stack."""
     parts: list[str] = []
     left: list[Any] = [value]
     while left:
@@ -57,7 +49,7 @@ def _deep_text(value: Any) -> str:
             items = [part for item in one for part in (Verbatim(", "), item)]
             left += reversed([Verbatim("["), *items[1:], Verbatim("]")])
         else:
-            parts.append(_text(one))
+            parts.append(java_text(one))
     return "".join(parts)
 
 

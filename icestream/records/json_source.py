@@ -18,6 +18,7 @@ from typing import Any, Final
 
 import msgspec
 
+from icestream.api.nesting import NestedTooDeeply, read_json
 from icestream.records.payloads import Payloads
 
 Path = tuple[str, ...]
@@ -33,8 +34,8 @@ def parsed(text: bytes, number: Callable[[str], Any] = float) -> Any:
     Raises ValueError with a reason.
     """
     try:
-        return json.loads(text, parse_float=number, parse_constant=_refuse)
-    except RecursionError:
+        return read_json(text, parse_float=number, parse_constant=_refuse)
+    except NestedTooDeeply:
         raise ValueError("the value is nested too deeply") from None
     except UnicodeDecodeError as error:
         raise ValueError(f"the value is not UTF-8: {error}") from None
@@ -96,7 +97,7 @@ def object_type(kinds: Mapping[str, Any], *, closed: bool = False) -> Any:
 
 @dataclass(frozen=True, eq=False)
 class JsonSource:
-    """The values of a chunk: one JSON object each, known to be valid."""
+    """The values of a chunk: one JSON object each, known to be valid and within the limit of levels."""
 
     values: Sequence[bytes]
     learned: Learned = field(default_factory=Learned)
@@ -141,14 +142,14 @@ class JsonSource:
     def _whole(self) -> list[Any]:
         try:
             return list(map(msgspec.json.decode, self.values))
-        except (ValueError, RecursionError):
+        except ValueError:  # msgspec's errors are ValueErrors
             return [_decoded_alone(value, msgspec.json.decode) for value in self.values]
 
     def _project(self) -> None:
         decode = self.learned.projection().decode
         try:
             projected: list[Any] = list(map(decode, self.values))
-        except (ValueError, RecursionError):  # msgspec's errors are ValueErrors
+        except ValueError:
             projected = [_decoded_alone(value, decode) for value in self.values]
         self._keep(projected)
 
@@ -161,7 +162,7 @@ def _decoded_alone(value: bytes, decode: Any) -> Any:
     """The projection, or the whole value where it has another shape than the projection expects."""
     try:
         return decode(value)
-    except (ValueError, RecursionError):
+    except ValueError:
         return parsed(value)
 
 

@@ -11,7 +11,7 @@ from icestream.api.offsets import Offsets, Partition
 from icestream.records.rows import Flags, Indexes
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class RowOrigins:
     """Where each of some rows is from: `codes` tell which of the partitions, `offsets` where in it."""
 

@@ -15,7 +15,7 @@ from icestream.records.rows import Flags, Indexes
 _QUOTE, _BACKSLASH = ord('"'), ord("\\")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Payloads:
     """Byte strings, back to back in one buffer."""
 

@@ -27,7 +27,7 @@ class Header:
         return replace(self, values=self.values.take(rows))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Records:
     """Some records of a chunk, alike: same topic, same Java type of key and of value, same
     header names.
@@ -86,7 +86,7 @@ class Predicate(Protocol):
     def test(self, records: Records) -> Flags: ...
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Converted:
     """The keys or values of a chunk: groups of rows with their value, and the rows that do not convert."""
 

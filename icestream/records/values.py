@@ -18,7 +18,7 @@ from icestream.records.json_source import ABSENT, JsonSource, Learned, Path
 from icestream.records.rows import Flags, Indexes
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Text:
     """JSON at a path of each value, not looked at yet: its type may differ from row to row."""
 
@@ -29,6 +29,15 @@ class Text:
 
     def __len__(self) -> int:
         return len(self.source) if self.rows is None else len(self.rows)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Text):
+            return NotImplemented
+        if self.rows is None or other.rows is None:
+            same_rows = self.rows is other.rows
+        else:
+            same_rows = np.array_equal(self.rows, other.rows)
+        return self.source is other.source and self.path == other.path and same_rows
 
     def child(self, name: str) -> Text:
         return replace(self, path=(*self.path, name))
@@ -113,7 +122,7 @@ Value = Typed | None
 """None: null without a schema in every row."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Part:
     """Those rows whose values have one Java type."""
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import threading
 from collections.abc import Callable, Mapping
@@ -11,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from icestream.api.errors import NotFoundError
+from icestream.api.nesting import NestedTooDeeply, read_json
 from icestream.cluster.service import ConnectorService
 from icestream.rest.errors import BadRequest, MalformedBody
 
@@ -133,11 +133,11 @@ def _parsed(body: bytes) -> Any:
 
 def _loaded(body: bytes) -> Any:
     try:
-        return json.loads(body, parse_int=Number, parse_float=Number, parse_constant=_refuse)
-    except (ValueError, UnicodeDecodeError) as error:
-        raise MalformedBody(f"The body is not valid JSON: {error}") from None
-    except RecursionError:
+        return read_json(body, parse_int=Number, parse_float=Number, parse_constant=_refuse)
+    except NestedTooDeeply:
         raise MalformedBody("The body is not valid JSON: its objects and lists are nested too deep") from None
+    except ValueError as error:
+        raise MalformedBody(f"The body is not valid JSON: {error}") from None
 
 
 def _refuse(constant: str) -> Any:

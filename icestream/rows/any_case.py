@@ -38,7 +38,7 @@ class Ambiguous(ValueError):
     """Several names that are one without their case."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Respelled:
     """A value in the table's spelling, without the rows that fail."""
 
@@ -208,7 +208,7 @@ class _Respeller:
                 assert self._each is not None
                 return _ENCODE([msgspec.Raw(self._each(raw)) for raw in _LIST.decode(text)])
             members = _OBJECT.decode(text)
-        except (msgspec.DecodeError, RecursionError):
+        except msgspec.DecodeError:
             return bytes(text)
         if self._each is not None:
             return _ENCODE({key: msgspec.Raw(self._each(raw)) for key, raw in members.items()})

@@ -80,7 +80,7 @@ class RecordShape:
             try:
                 # As fast as C can: the iterator stands behind the one that was refused.
                 deque(map(self._decoder().decode, left), maxlen=0)
-            except (ValueError, RecursionError):  # msgspec's errors are ValueErrors
+            except ValueError:  # msgspec's errors are ValueErrors
                 self._look_at_one(texts[len(texts) - length_hint(left) - 1])
 
     def _look_at_one(self, text: bytes) -> None:

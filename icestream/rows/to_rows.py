@@ -34,7 +34,7 @@ from icestream.rows.schema_drift import SchemaDrift
 _WRAPPER: Final = "value"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Rows:
     """Rows, each with its position in the group; the records that make none, by position."""
 

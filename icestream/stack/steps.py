@@ -146,7 +146,8 @@ class _Work:
         from pyiceberg.exceptions import NamespaceAlreadyExistsError
 
         try:
-            self._catalog().create_namespace(self.settings.namespace)
+            with self._catalog() as catalog:
+                catalog.create_namespace(self.settings.namespace)
         except NamespaceAlreadyExistsError:
             return f"{self.settings.namespace} exists"
         return f"{self.settings.namespace} created"
@@ -156,15 +157,16 @@ class _Work:
 
         from icestream.embedded.minio_tables import LOG_TABLES
 
-        catalog, by_kind = self._catalog(), {log.kind: log for log in LOG_TABLES}
+        by_kind = {log.kind: log for log in LOG_TABLES}
         said = []
-        for log in logs(self.settings):
-            made = by_kind[log.kind]
-            try:
-                catalog.create_table(log.table, made.schema, partition_spec=made.spec)
-                said.append(f"{log.table} created")
-            except TableAlreadyExistsError:
-                said.append(f"{log.table} exists")
+        with self._catalog() as catalog:
+            for log in logs(self.settings):
+                made = by_kind[log.kind]
+                try:
+                    catalog.create_table(log.table, made.schema, partition_spec=made.spec)
+                    said.append(f"{log.table} created")
+                except TableAlreadyExistsError:
+                    said.append(f"{log.table} exists")
         return ", ".join(said)
 
     def connectors(self) -> str:

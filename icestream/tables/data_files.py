@@ -34,7 +34,7 @@ _OPEN_REMOTE = 24
 """An open file of an object store holds a part of itself in memory until the part is sent."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Group(Generic[_Key]):
     """Rows of one partition. `order` tells their places in the table that was split; None: all of it."""
 

@@ -52,7 +52,7 @@ class RowStage(Protocol):
     def discard(self) -> None: ...
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class TableRows:
     """Rows of one table, with the row of the chunk that each is from; failures by row of the chunk."""
 

@@ -63,7 +63,7 @@ class BatchTracer:
         from opentelemetry.sdk.trace.export import BatchSpanProcessor
         from opentelemetry.sdk.util.instrumentation import InstrumentationScope
 
-        words = _LastWords()
+        self._words = _LastWords()
         # OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES come last, and win.
         own = {"service.name": _SERVICE, "service.version": __version__, "service.instance.id": worker}
         self._resource = Resource(own).merge(_of_environment())
@@ -71,7 +71,7 @@ class BatchTracer:
         self._sampler = TracerProvider(shutdown_on_exit=False).sampler
         self._scope = InstrumentationScope(_SERVICE, __version__)
         self._draw_id = draw_id
-        exporter = _told_once(OTLPSpanExporter(endpoint=address), masked_value(address), words)
+        exporter = _told_once(OTLPSpanExporter(endpoint=address), masked_value(address), self._words)
         self._processor = BatchSpanProcessor(exporter, max_queue_size=_MOST_SPANS)
         _LOG.info("traces of batches go to %s", masked_value(address))
 
@@ -88,6 +88,7 @@ class BatchTracer:
     def close(self) -> None:
         try:
             within(_CLOSE_SECONDS, self._processor.shutdown, "the collector of traces")
+            self._words.close()
         except Overdue:
             _LOG.info("the last traces were not sent")
 
@@ -133,12 +134,17 @@ class _LastWords(logging.Handler):
     def __init__(self) -> None:
         super().__init__()
         self.text = ""
-        own = logging.getLogger("opentelemetry")
-        own.addHandler(self)
-        own.propagate = False
+        self._own = logging.getLogger("opentelemetry")
+        self._own.addHandler(self)
+        self._own.propagate = False
 
     def emit(self, record: logging.LogRecord) -> None:
         self.text = record.getMessage()
+
+    def close(self) -> None:
+        self._own.removeHandler(self)
+        self._own.propagate = True
+        super().close()
 
 
 def _told_once(exporter: SpanExporter, address: str, words: _LastWords) -> SpanExporter:

@@ -67,7 +67,7 @@ class DateFormat:
         return self._parser.parse(texts)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class _Fields:
     """What the calendar says of some moments."""
 

@@ -59,7 +59,7 @@ class LearnedShape:
         decode = self._decoder.decode
         try:
             found: list[Any] = list(map(decode, values))
-        except (ValueError, RecursionError):  # msgspec's errors are ValueErrors
+        except ValueError:  # msgspec's errors are ValueErrors
             found = [_or_none(decode, value) for value in values]
         inner = at_path(found, self.path)
         return [one if isinstance(one, msgspec.Struct) else None for one in inner]
@@ -104,11 +104,11 @@ def _within(path: Path, kind: Any) -> Any:
 def _or_none(decode: Callable[[bytes], Any], value: bytes) -> Any:
     try:
         return decode(value)
-    except (ValueError, RecursionError):
+    except ValueError:
         return None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Leaves:
     """Where the leaves of alike objects are: paths below the objects. A nested object that is null in some
     rows is a leaf there, too."""
@@ -173,8 +173,7 @@ class Scattered:
 
 
 def flat_text(scattered: Sequence[Scattered], row: int, join: Join) -> bytes:
-    """One flat JSON object of everything that a row has in several texts. Raises RecursionError if it is
-    nested too deeply."""
+    """One flat JSON object of everything that a row has in several texts."""
     flat: dict[str, msgspec.Raw] = {}
     for one in scattered:
         value = one.raw(row)
@@ -194,7 +193,6 @@ def flat_text(scattered: Sequence[Scattered], row: int, join: Join) -> bytes:
 def _flatten(
     value: msgspec.Raw | bytes, prefix: str, skip: Collection[str], join: Join, flat: dict[str, msgspec.Raw]
 ) -> None:
-    # Without recursion: objects may be nested more deeply than Python's stack is.
     levels = [(prefix, iter([one for one in _fields(value).items() if one[0] not in skip]))]
     while levels:
         prefix, fields = levels[-1]

@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.types as pt
 
+from icestream.api.nesting import too_deep_ones
 from icestream.records.column import Column, children
 from icestream.records.java_classes import java_class
 from icestream.records.json_source import ABSENT, JsonSource, Learned, Path
@@ -60,6 +61,7 @@ class Flatten:
     def _flatten_maps(self, records: Records, value: Fields) -> Applied:
         found = _Found(self._join)
         found.gather(value, "")
+        found.refuse_what_is_too_deep()
         if found.failed:
             outcome = without_failed(records, found.failed)
             return merged([Applied([], outcome.failed), *map(self.apply, outcome.records)])
@@ -98,15 +100,9 @@ class Flatten:
     def _by_text(self, records: Records, found: _Found, structs: Sequence[list[Any]]) -> Applied:
         """Objects of any shape, rewritten one by one."""
         columns, texts = _apart(found)
-        flat, failed = [], {}
-        for row in range(len(records)):
-            try:
-                flat.append(flat_text(texts, row, self._join))
-            except RecursionError:
-                flat.append(b"{}")
-                failed[row] = _TOO_DEEP
+        flat = [flat_text(texts, row, self._join) for row in range(len(records))]
         fields = Fields(columns, Text(JsonSource(flat, self._learned)), len(records))
-        return without_failed(self.side.put(records, fields), failed)
+        return Applied([self.side.put(records, fields)])
 
     def _join(self, prefix: str, name: str) -> str:
         return f"{prefix}{self.delimiter}{name}" if prefix else name
@@ -133,6 +129,10 @@ class _Found:
             elif node is not None:
                 self.columns[path] = node
                 self.failed.update(_unsupported(node))
+
+    def refuse_what_is_too_deep(self) -> None:
+        for one in self.texts:
+            self.failed.update(dict.fromkeys(too_deep_ones(_values(one.text)), _TOO_DEEP))
 
     def take(self, rows: Indexes) -> _Found:
         columns = {name: node.take(rows) for name, node in self.columns.items()}

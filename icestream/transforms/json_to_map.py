@@ -35,7 +35,6 @@ from icestream.transforms.groups import Side, all_failed
 
 _EXCEPTION: Final = "org.apache.iceberg.connect.transforms.JsonToMapException"
 _NO_STRING: Final = Failure("record value is not a string, use StringConverter", _EXCEPTION)
-_TOO_DEEP: Final = Failure("The value is nested too deeply")
 _ROOT: Final = (("payload", "m"),)
 
 Shape = tuple[tuple[str, str], ...]
@@ -89,8 +88,6 @@ class JsonToMapTransform:
                 shapes.setdefault(shape, {})[position] = row
             except GroupFailed as refused:
                 failed[int(records.rows[position])] = refused.failure
-            except RecursionError:
-                failed[int(records.rows[position])] = _TOO_DEEP
         return Applied([_group(records, shape, rows) for shape, rows in shapes.items()], failed)
 
     def _shaped(self, value: Mapping[str, Any]) -> tuple[Shape, Row]:

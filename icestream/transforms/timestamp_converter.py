@@ -112,6 +112,8 @@ class TimestampConverter:
 
     def _of_null(self, records: Records) -> Records:
         value = self.side.get(records)
+        if value is None:
+            return records
         if not has_schema(value):
             return self.side.put(records, None)
         assert isinstance(value, Column) and value.schema is not None

@@ -6,7 +6,6 @@ fetched.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
@@ -14,11 +13,15 @@ from typing import Any, Final
 
 import jsonschema_rs
 
+from icestream.api.nesting import NestedTooDeeply, read_json
+
 Retrieve = Callable[[str], Any]
 """Other documents by their address; raises LookupError with a reason."""
 
 DRAFT_7: Final = "http://json-schema.org/draft-07/schema"
 DRAFT_2020: Final = "https://json-schema.org/draft/2020-12/schema"
+MOST_LEVELS: Final = 255
+"""Of a schema: jsonschema-rs takes no more."""
 _RETRIEVING: Final = "retrieving it failed: "
 _NO_BASE: Final = "No base URI is available"
 _NOT_FETCHED: Final = "nothing is fetched, so put it into this document; a file may refer to files beside it"
@@ -67,7 +70,7 @@ def document(source: SchemaText) -> Document:
     others = dict(source.others)
 
     def retrieve(address: str) -> Any:
-        return json.loads(others[address]) if address in others else _nothing_else(address)
+        return read_json(others[address], MOST_LEVELS) if address in others else _nothing_else(address)
 
     return checked(source.text, source.address, retrieve)
 
@@ -75,8 +78,8 @@ def document(source: SchemaText) -> Document:
 def checked(text: str, address: str | None, retrieve: Retrieve) -> Document:
     """The same with other documents wherever they are; only those that it needs are asked for."""
     try:
-        schema = json.loads(text)
-    except RecursionError:
+        schema = read_json(text, MOST_LEVELS)
+    except NestedTooDeeply:
         raise BadSchema("it is nested too deeply") from None
     except ValueError as error:
         raise BadSchema(f"it is not JSON: {error}") from None

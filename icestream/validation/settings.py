@@ -6,7 +6,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
@@ -14,7 +13,8 @@ from urllib.parse import unquote, urlsplit
 
 from icestream.api.config import Config, ConfigDef, Setting, Type, trimmed
 from icestream.api.errors import ConfigError, Problem
-from icestream.validation.schema import BadSchema, SchemaText, checked, document
+from icestream.api.nesting import NestedTooDeeply, read_json
+from icestream.validation.schema import MOST_LEVELS, BadSchema, SchemaText, checked, document
 from icestream.validation.validator import TopicSchemas
 
 PREFIX: Final = "value.schema."
@@ -109,7 +109,7 @@ def _source_in(path: str) -> SchemaText:
 
     def retrieve(address: str) -> Any:
         others[address] = _referred(address)
-        return json.loads(others[address])
+        return read_json(others[address], MOST_LEVELS)
 
     text = _text_of(file)
     checked(text, file.as_uri(), retrieve)
@@ -122,11 +122,11 @@ def _referred(address: str) -> str:
         raise LookupError("nothing is fetched, so put it into a file beside this one")
     try:
         text = _text_of(Path(unquote(parts.path)))
-        json.loads(text)
-    except json.JSONDecodeError as error:
-        raise LookupError(f"it is not JSON: {error}") from None
-    except (BadSchema, RecursionError) as error:
+        read_json(text, MOST_LEVELS)
+    except (BadSchema, NestedTooDeeply) as error:
         raise LookupError(str(error)) from None
+    except ValueError as error:
+        raise LookupError(f"it is not JSON: {error}") from None
     return text
 
 

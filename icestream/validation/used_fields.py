@@ -24,6 +24,8 @@ _REBASING: Final = frozenset(
 )
 _MOST_FIELDS: Final = 5_000
 """References may unfold to any size."""
+_MOST_LEVELS: Final = 50
+"""And to any depth, of which msgspec compiles so much."""
 
 
 def used_fields(document: Document) -> UsedFields | None:
@@ -31,8 +33,8 @@ def used_fields(document: Document) -> UsedFields | None:
     try:
         if document.draft not in (DRAFT_7, DRAFT_2020) or not _refers_to_itself(document.schema):
             return None
-        return _used(document.schema, [document.schema], count())
-    except (_TooMany, RecursionError):
+        return _used(document.schema, [document.schema], count(), _MOST_LEVELS)
+    except _TooMany:
         return None
 
 
@@ -72,7 +74,7 @@ def _objects_in(value: Any) -> Iterator[Mapping[str, Any]]:
             yield from _objects_in(inner)
 
 
-def _used(root: Any, schemas: Sequence[Any], fields: Iterator[int]) -> UsedFields | None:
+def _used(root: Any, schemas: Sequence[Any], fields: Iterator[int], levels: int) -> UsedFields | None:
     """What some schemas of the same value use together."""
     found: dict[str, list[Any]] = {}
     reader = _Reader(root)
@@ -82,9 +84,9 @@ def _used(root: Any, schemas: Sequence[Any], fields: Iterator[int]) -> UsedField
                 found.setdefault(name, []).append(inner)
     except _AllFields:
         return None
-    if next(fields) > _MOST_FIELDS:
+    if next(fields) > _MOST_FIELDS or not levels:
         raise _TooMany
-    return {name: _used(root, inner, fields) for name, inner in found.items()}
+    return {name: _used(root, inner, fields, levels - 1) for name, inner in found.items()}
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,7 @@ import jsonschema_rs
 import msgspec
 import numpy as np
 
+from icestream.api.nesting import is_too_deep
 from icestream.records.column import Column
 from icestream.records.json_source import parsed
 from icestream.records.records import Applied, Failure, Records
@@ -75,10 +76,7 @@ class Rules:
 
     @functools.cached_property
     def _decoder(self) -> msgspec.json.Decoder[Any]:
-        try:
-            return msgspec.json.Decoder(type_with(self.used))
-        except RecursionError:
-            return msgspec.json.Decoder()
+        return msgspec.json.Decoder(type_with(self.used))
 
     def broken_by_text(self, values: Sequence[bytes]) -> dict[int, str]:
         """Reasons by position, of JSON texts."""
@@ -86,9 +84,9 @@ class Rules:
         found = {}
         for at, text in enumerate(values):
             try:
-                if is_valid(decode(text)):
+                if not is_too_deep(text) and is_valid(decode(text)):
                     continue
-            except (ValueError, RecursionError):  # numbers that no float holds, for example
+            except ValueError:  # numbers that no float holds, for example
                 pass
             if reason := self._reason_of_text(text):
                 found[at] = reason

@@ -9,6 +9,7 @@ import importlib
 import json
 import uuid
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -325,7 +326,13 @@ IN_AWS: Mapping[str, str] = {
         pytest.param("iceberg-glue", marks=pytest.mark.long),
     ]
 )
-def subject(request: pytest.FixtureRequest, tmp_path: Path, toys: None) -> Subject:
+def subject(request: pytest.FixtureRequest, tmp_path: Path, toys: None) -> Iterator[Subject]:
+    made = asked_for(request, tmp_path)
+    with ExitStack() as opened:
+        yield replace(made, open=lambda job: opened.enter_context(closing(made.open(job))))
+
+
+def asked_for(request: pytest.FixtureRequest, tmp_path: Path) -> Subject:
     if request.param in IN_AWS:
         return in_aws(IN_AWS[request.param], request.getfixturevalue("s3"))
     if request.param == "delta-s3":

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
@@ -17,13 +16,11 @@ from urllib.parse import urlsplit
 import pytest
 
 from tests.console.world import World, running_world
+from tests.kit.programs import require_program
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, BrowserContext, Page
 
-_CHROMIUM: Final = next(
-    filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
-)
 _PATIENCE_MS: Final = 60_000
 _TELL_VIOLATIONS: Final = """
 document.addEventListener("securitypolicyviolation", (event) =>
@@ -34,15 +31,14 @@ document.addEventListener("securitypolicyviolation", (event) =>
 @pytest.fixture(scope="package")
 def browser() -> Iterator[Browser]:
     """Of the package, not of the run: while Playwright lives, nobody else may run an event loop here."""
-    if _CHROMIUM is None:
-        pytest.skip("no Chromium on this machine; on Debian: apt-get install chromium")
+    chromium = require_program("chromium")
     from playwright.sync_api import expect, sync_playwright
 
     expect.set_options(timeout=_PATIENCE_MS)
     # Chromium's sandbox does not start for root, as whom CI runs.
     arguments = ["--no-sandbox"] if os.geteuid() == 0 else []
     with sync_playwright() as playwright:
-        started = playwright.chromium.launch(executable_path=_CHROMIUM, args=arguments)
+        started = playwright.chromium.launch(executable_path=chromium, args=arguments)
         yield started
         started.close()
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Locator, Page, expect
+from playwright.sync_api import Locator, Page, Route, expect
 
 from icestream.api.config import Config
 from icestream.api.errors import Problem
@@ -45,6 +46,10 @@ def editor(world: World, pages: Pages, name: str = "sink") -> Page:
     page = pages.open(f"{world.url}#/c/{name}/config")
     expect(setting(page, "connector.class")).to_be_visible()
     return page
+
+
+def section(page: Page, title: str) -> Locator:
+    return page.locator("details.section").filter(has=page.get_by_role("heading", name=title))
 
 
 def shown(page: Page, key: str) -> Locator:
@@ -220,6 +225,60 @@ def test_text_and_form_are_one_model(world: World, pages: Pages) -> None:
     shown(page, "topics")
     expect(box(page, "topics")).to_have_value("from-the-text")
     expect(page.get_by_role("button", name="Save 1 change…")).to_be_visible()
+
+
+class Checks:
+    """The checks of a config that a page asks for; the test answers them."""
+
+    def __init__(self, page: Page) -> None:
+        self._page, self._held, self._taken = page, list[Route](), 0
+        page.route("**/console/api/validate*", lambda route: self._held.append(route))
+
+    def next(self) -> Route:
+        while len(self._held) == self._taken:
+            self._page.wait_for_timeout(10)
+        self._taken += 1
+        return self._held[self._taken - 1]
+
+
+def test_there_is_no_form_before_it_is_known_where_its_fields_stand(world: World, pages: Pages) -> None:
+    world.add("sink")
+    page = pages.open(world.url)
+    checks = Checks(page)
+    page.goto(f"{world.url}#/c/sink/config")
+    expect(page.get_by_text("Loading the settings")).to_be_visible()
+    expect(setting(page, "topics")).to_have_count(0)
+    page.get_by_role("button", name="Text").click()
+    expect(page.get_by_label("The config as text")).to_have_value(re.compile('"topics": "sink"'))
+    page.get_by_role("button", name="Form").click()
+    checks.next().continue_()
+    expect(setting(page, "topics")).to_be_visible()
+    expect(section(page, "Other keys").locator(setting(page, "topics"))).to_have_count(0)
+
+
+def test_nothing_that_is_typed_is_lost_when_a_check_says_where_the_fields_stand(
+    world: World, pages: Pages
+) -> None:
+    world.add("sink")
+    pages.allow("503")
+    page = pages.open(world.url)
+    checks = Checks(page)
+    page.goto(f"{world.url}#/c/sink/config")
+    checks.next().fulfill(status=503, json={"message": "not now"})
+    expect(page.get_by_text("not now")).to_be_visible()
+    box(page, "topics").focus()
+    page.keyboard.press("Control+A")
+    page.keyboard.insert_text("from-")
+    checks.next().continue_()
+    expect(page.get_by_text("not now")).to_have_count(0)
+    expect(setting(page, "topics")).to_contain_text("The topics to read")
+    page.keyboard.insert_text("the-form")
+    expect(box(page, "topics")).to_have_value("from-the-form")
+    checks.next().continue_()
+    page.get_by_role("button", name="Text").click()
+    expect(page.get_by_label("The config as text")).to_have_value(re.compile('"topics": "from-the-form"'))
+    page.get_by_role("button", name="Form").click()
+    expect(section(page, "Required and changed").locator(setting(page, "topics"))).to_be_visible()
 
 
 @pytest.mark.parametrize("kind", ["JSON", ".properties"])

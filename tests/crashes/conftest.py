@@ -11,6 +11,7 @@ import pytest
 from icestream.embedded.kafka import Broker
 from tests.crashes.pipeline import Pipeline
 from tests.crashes.processes import Fault, Halt, ManagerProcess
+from tests.kit import forked
 
 MakePipeline = Callable[..., Pipeline]
 StartManager = Callable[..., ManagerProcess]
@@ -19,11 +20,17 @@ _NUMBERS = itertools.count(1)
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
-        if Path(__file__).parent in item.path.parents:
+        if item.nodeid.startswith("tests/crashes/"):
             item.add_marker("crashes")
             # Sockets that py4j leaves to the garbage collector.
             item.add_marker(pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning"))
             item.add_marker(pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"))
+
+
+@pytest.fixture(scope="session", autouse=True)
+def fork_server() -> None:
+    """Where the processes of these tests come from."""
+    forked.start_server()
 
 
 @pytest.fixture

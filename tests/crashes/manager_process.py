@@ -21,7 +21,7 @@ from confluent_kafka import Producer
 
 from icestream import logs
 from icestream.api.errors import FatalError, SinkUnavailable
-from icestream.connectors.iceberg.catalogs.opening import open_catalog
+from icestream.connectors.iceberg.catalogs.sharing import SharedCatalog
 from icestream.jobs.sinks.build import batch_runner, sink_manager
 from icestream.kafka import transactions
 from icestream.pipeline import spark_runner
@@ -93,11 +93,11 @@ def halting(where: str, folder: str, tasks: Any, plan: Any, batches: Iterator[pa
 
 
 def opened(config: dict[str, str]) -> Any:
-    """The catalog, which may be away this moment."""
+    """The catalog of the job, which may be away this moment; open for as long as this process lives."""
     deadline = time.monotonic() + PATIENCE
     while True:
         try:
-            return open_catalog(config)
+            return SharedCatalog(config).catalog
         except SinkUnavailable:
             if time.monotonic() > deadline:
                 raise

@@ -20,6 +20,7 @@ import httpx
 from icestream.embedded import launch
 from tests.crashes.faults import Fault
 from tests.crashes.pipeline import PATIENCE, Pipeline
+from tests.kit.forked import ForkedProcess
 
 _T = TypeVar("_T")
 ROOT = Path(__file__).parents[2]
@@ -63,6 +64,11 @@ class JobProcess:
 
     def __init__(self, log: Path, command: Sequence[str], *, with_input: bool = False) -> None:
         self.log = log
+        self.process: subprocess.Popen[bytes] | ForkedProcess
+        if command[0] == "-m" and not with_input:
+            log.write_bytes(b"")
+            self.process = ForkedProcess(command[1], command[2:], log, ROOT)
+            return
         with log.open("wb") as output:
             self.process = subprocess.Popen(
                 [sys.executable, launch.__file__, str(os.getpid()), sys.executable, *command],

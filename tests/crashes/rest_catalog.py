@@ -14,9 +14,11 @@ from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-from pyiceberg.catalog import Catalog, load_catalog
+from pyiceberg.catalog import Catalog
 from pyiceberg.exceptions import CommitFailedException
 from pyiceberg.table import CommitTableRequest
+
+from icestream.connectors.iceberg.catalogs.opening import open_catalog
 
 
 class SilentCatalog:
@@ -95,10 +97,13 @@ class SilentCatalog:
 
 
 def main(port: int, folder: str) -> None:
-    behind = load_catalog(
-        "crashes", type="sql", uri=f"sqlite:///{folder}/catalog.db", warehouse=f"file://{folder}/warehouse"
-    )
-    with SilentCatalog(behind).serve(port):
+    config = {
+        "iceberg.catalog": "crashes",
+        "iceberg.catalog.type": "jdbc",
+        "iceberg.catalog.uri": f"jdbc:sqlite:{folder}/catalog.db",
+        "iceberg.catalog.warehouse": f"file://{folder}/warehouse",
+    }
+    with open_catalog(config) as behind, SilentCatalog(behind).serve(port):
         print("serving", flush=True)
         threading.Event().wait()
 

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from pyiceberg.catalog import Catalog, load_catalog
+from pyiceberg.catalog import Catalog
 from pyiceberg.exceptions import ValidationException
 
 from icestream.api.batch import Batch, Counts, Staged
@@ -23,7 +23,7 @@ from icestream.api.checkpoint import Checkpoint, TopicIds, checkpoint_after
 from icestream.api.errors import CommitConflict, CommitUnknown
 from icestream.api.offsets import NOTHING, Offsets, Partition
 from icestream.api.sink import Commit, Receipt
-from icestream.connectors.iceberg.catalogs.opening import new_catalog
+from icestream.connectors.iceberg.catalogs.opening import open_catalog
 from icestream.connectors.iceberg.files.stage import StagedFile, StageWriter
 from icestream.connectors.iceberg.table import IcebergTable
 from icestream.records.origins import RowOrigins
@@ -77,8 +77,12 @@ class Writer:
 @pytest.fixture
 def make_writer(tmp_path: Path) -> Callable[[str], Writer]:
     def make(job: str = "job") -> Writer:
-        catalog = load_catalog(
-            "crashes", type="sql", uri=f"sqlite:///{tmp_path}/catalog.db", warehouse=f"file://{tmp_path}"
+        catalog = open_catalog(
+            {
+                "iceberg.catalog.type": "jdbc",
+                "iceberg.catalog.uri": f"jdbc:sqlite:{tmp_path}/catalog.db",
+                "iceberg.catalog.warehouse": f"file://{tmp_path}",
+            }
         )
         catalog.create_namespace_if_not_exists("db")
         catalog.create_table_if_not_exists("db.t", SCHEMA, partition_spec=SPEC)
@@ -211,7 +215,7 @@ def test_a_commit_that_a_rest_catalog_takes_and_never_answers_is_unknown_and_lan
     behind = make_writer()
     server = SilentCatalog(behind.catalog)
     with server.serve() as address:
-        catalog = new_catalog(
+        catalog = open_catalog(
             {
                 "iceberg.catalog.type": "rest",
                 "iceberg.catalog.uri": address,

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 from pyiceberg.types import StringType
 
+from icestream.connectors.iceberg.catalogs.sharing import SharedCatalog
 from icestream.pipeline.spark_runner import SparkPlane
 from tests.crashes.pipeline import Pipeline
 
@@ -89,13 +90,14 @@ def test_a_table_changed_between_our_check_and_the_catalogs_takes_the_batch_once
     pipeline.produce(range(500), spoil=range(2))
     pipeline.drain(spark)
     pipeline.produce(range(500, 1000), spoil=range(2, 4))
-    commit_table = pipeline.catalog.commit_table
+    with SharedCatalog(pipeline.config) as catalog:
+        commit_table = catalog.commit_table
 
-    def late(*arguments: object) -> object:
-        monkeypatch.undo()
-        change(pipeline)
-        return commit_table(*arguments)  # type: ignore[arg-type]
+        def late(*arguments: object) -> object:
+            monkeypatch.undo()
+            change(pipeline)
+            return commit_table(*arguments)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(pipeline.catalog, "commit_table", late)
-    pipeline.drain(spark)
+        monkeypatch.setattr(catalog, "commit_table", late)
+        pipeline.drain(spark)
     pipeline.check()

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from icestream.api.errors import CommitConflict, CommitUnknown, SinkUnavailable
-from icestream.connectors.iceberg.catalogs.opening import new_catalog as rest_catalog
+from icestream.connectors.iceberg.catalogs.opening import open_catalog as rest_catalog
 from icestream.connectors.iceberg.maintenance.compaction import CompactionLimits, compact
 from icestream.connectors.iceberg.maintenance.expiry import ExpiryLimits, expire
 from tests.crashes.faults import Faults

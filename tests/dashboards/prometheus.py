@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import shutil
 import subprocess
 import time
 from collections.abc import Iterator, Mapping
@@ -15,14 +14,10 @@ import httpx
 import yaml
 
 from icestream.embedded.ports import free_port
+from tests.kit.programs import require_program
 
 CONFIGS: Final = Path(__file__).parents[2] / "monitoring" / "prometheus"
-MISSING: Final = "Prometheus is not here: apt-get install prometheus"
 _PATIENCE_S: Final = 60.0
-
-
-def program() -> str | None:
-    return shutil.which("prometheus")
 
 
 def shipped_config(name: str, target: str, pod: Mapping[str, str] | None = None) -> dict[str, Any]:
@@ -86,8 +81,7 @@ class Prometheus:
 
 @contextmanager
 def running_prometheus(config: Mapping[str, Any], folder: Path) -> Iterator[Prometheus]:
-    command = program()
-    assert command is not None, MISSING
+    command = require_program("prometheus")
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "prometheus.yaml").write_text(yaml.safe_dump(dict(config)))
     port = free_port()

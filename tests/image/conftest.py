@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.image import container
+from tests.kit.programs import PATH
 from tests.kubernetes.conftest import api_server, namespace  # noqa: F401  # fixtures, for Spark's executors
 
 TOP = Path(__file__).parents[2]
@@ -19,13 +20,10 @@ TOP = Path(__file__).parents[2]
 
 @pytest.fixture(scope="session")
 def archive() -> Path:
-    reason = container.missing()
-    if reason:
-        pytest.skip(reason)
-    path = f"{os.environ['PATH']}:/usr/sbin"
+    container.require()
     built = subprocess.run(
         [TOP / "deploy" / "image" / "build"],
-        env={**os.environ, "PYTHON": sys.executable, "PATH": path},
+        env={**os.environ, "PYTHON": sys.executable, "PATH": PATH},
         capture_output=True,
         text=True,
         timeout=1700,

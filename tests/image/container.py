@@ -17,30 +17,25 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import psutil
+import pytest
+
+from tests.kit.programs import require_programs
 
 PATIENCE = 240.0
 
 
-def missing() -> str | None:
-    """Why no image can be built and run here; None if it can."""
+def require() -> None:
+    """Skip the test that asks where no image can be built and run."""
     if os.getuid() != 0:
-        return "building a base and changing the root directory need root"
-    tools = {
-        "buildah": "buildah",
-        "debootstrap": "debootstrap",
-        "unshare": "util-linux",
-        "java": "default-jre",
-    }
-    lacking = [package for tool, package in tools.items() if shutil.which(tool, path=_PATH) is None]
-    if lacking:
-        return f"tools are missing; on Debian: apt-get install {' '.join(lacking)}"
+        pytest.skip("building a base and changing the root directory need root")
+    require_programs("buildah", "debootstrap", "unshare", "java")
     tried = subprocess.run(["unshare", "--mount", "--pid", "--fork", "true"], capture_output=True)
-    return None if tried.returncode == 0 else "this machine lets nobody make namespaces"
+    if tried.returncode != 0:
+        pytest.skip("namespaces cannot be made on this machine")
 
 
 _OF_THE_MACHINE = ("etc/hosts", "etc/resolv.conf")
 """Files that every engine puts into a container: without them it does not know its own name."""
-_PATH = f"{os.environ['PATH']}:/usr/sbin"
 
 
 @dataclass(frozen=True)

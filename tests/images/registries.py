@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import base64
 import json
-import shutil
 import signal
 import subprocess
 import threading
@@ -18,27 +17,19 @@ from pathlib import Path
 from typing import Any
 
 import httpx
-import pytest
 
 from icestream.embedded import ports
 from icestream.embedded.process import spawn
+from tests.kit.programs import require_program
 
 USER, PASSWORD = "someone", "a-pass:word"
 _READY_S = 120.0
 
 
-def require(program: str) -> str:
-    found = shutil.which(program)
-    if found is None:
-        package = {"htpasswd": "apache2-utils"}.get(program, program)
-        pytest.skip(f"there is no {program}; on Debian: apt-get install {package}")
-    return found
-
-
 @contextmanager
 def running_registry(folder: Path, auth: dict[str, Any] | None = None) -> Iterator[str]:
     """Its host and port."""
-    program = require("docker-registry")
+    program = require_program("docker-registry")
     folder.mkdir(parents=True, exist_ok=True)
     port = ports.free_port()
     config: dict[str, Any] = {
@@ -75,7 +66,10 @@ def _answers(port: int) -> bool:
 def password_file(folder: Path) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     made = subprocess.run(
-        [require("htpasswd"), "-Bbn", "-C", "4", USER, PASSWORD], capture_output=True, check=True, timeout=60
+        [require_program("htpasswd"), "-Bbn", "-C", "4", USER, PASSWORD],
+        capture_output=True,
+        check=True,
+        timeout=60,
     )
     file = folder / "htpasswd"
     file.write_bytes(made.stdout)

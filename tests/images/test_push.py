@@ -32,10 +32,10 @@ from tests.images.registries import (
     USER,
     docker_config,
     password_file,
-    require,
     running_registry,
     scripted,
 )
+from tests.kit.programs import require_program
 
 
 @pytest.fixture(scope="module")
@@ -200,7 +200,7 @@ def test_large_blobs_are_sent_in_chunks(open_registry: str) -> None:
 
 
 def test_skopeo_reads_what_was_pushed(open_registry: str, tmp_path: Path) -> None:
-    skopeo = require("skopeo")
+    skopeo = require_program("skopeo")
     archive = made.written(tmp_path / "image.tar.gz", DOCKER_KINDS["gzipped"])
     pushed = push_archive(archive, target_at(open_registry, "seen:1"))
     told = subprocess.run(
@@ -229,7 +229,7 @@ def test_skopeo_reads_what_was_pushed(open_registry: str, tmp_path: Path) -> Non
 
 @pytest.mark.parametrize("kind", ["docker-archive", "oci-archive"])
 def test_what_skopeo_writes_is_taken(kind: str, open_registry: str, tmp_path: Path) -> None:
-    skopeo = require("skopeo")
+    skopeo = require_program("skopeo")
     first = push_archive(
         made.written(tmp_path / "one.tar", DOCKER_KINDS["pax"]), target_at(open_registry, "origin")
     )
@@ -255,7 +255,7 @@ def test_what_skopeo_writes_is_taken(kind: str, open_registry: str, tmp_path: Pa
 
 
 def test_what_buildah_writes_is_taken(open_registry: str, tmp_path: Path) -> None:
-    buildah = require("buildah")
+    buildah = require_program("buildah")
     policy = made.written(tmp_path / "policy.json", b'{"default": [{"type": "insecureAcceptAnything"}]}')
     common = ["--storage-driver", "vfs", "--root", str(tmp_path / "root"), "--runroot", str(tmp_path / "run")]
 

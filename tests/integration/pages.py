@@ -17,6 +17,7 @@ import httpx
 
 from icestream.embedded.kafka import Broker
 from icestream.embedded.ports import free_port
+from tests.kit.programs import require_programs
 
 PATIENCE: Final = 180.0
 _DOCS: Final = Path(__file__).parents[2] / "docs"
@@ -92,6 +93,8 @@ class Terminal:
 
     def _until_it_works(self, command: str) -> str:
         """Run it until it succeeds: a group that has just got a member may still be rebalancing."""
+        if command.startswith("curl "):
+            require_programs("curl")
         deadline = time.monotonic() + PATIENCE
         while True:
             done = subprocess.run(

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
 import subprocess
 from collections.abc import Mapping
 from pathlib import Path
@@ -17,6 +16,7 @@ import pytest
 from icestream.kafka.topics import Topics
 from tests.behaviours.test_sinks import bucket_config
 from tests.integration.worker_world import World, eventually
+from tests.kit.programs import require_programs
 
 PAGE = (Path(__file__).parents[2] / "docs" / "observability.md").read_text()
 NAME = "user-events"
@@ -76,8 +76,7 @@ def test_counts_are_those_of_the_bucket_and_the_pages_commands_work(world: World
 
 
 def the_pages_commands_work(world: World) -> None:
-    if shutil.which("jq") is None or shutil.which("curl") is None:
-        pytest.skip("the commands of the page need curl and jq; on Debian: apt-get install curl jq")
+    require_programs("curl", "jq")
     commands = re.findall(r"^curl .*localhost:8081/.*$", PAGE, re.MULTILINE)
     assert len(commands) >= 5
     for command in commands:

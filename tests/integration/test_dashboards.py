@@ -23,17 +23,16 @@ from icestream.embedded.minio_tables import sqlite_catalog
 from icestream.embedded.topics import ensure_topic
 from tests.cluster.workers import WorkerProcess, call, cluster_properties, eventually, ours
 from tests.dashboards.prometheus import (
-    MISSING,
     Prometheus,
-    program,
     running_prometheus,
     shipped_config,
 )
 from tests.dashboards.queries import CONFLUENT, CONFLUENT_OLD, QUERIES, REPORTER, STRIMZI, Query
 from tests.integration.worker_world import SCHEMA
+from tests.kit.programs import needs_program
 from tests.spark_settings import with_iceberg
 
-pytestmark = [pytest.mark.slow, pytest.mark.skipif(program() is None, reason=MISSING)]
+pytestmark = [pytest.mark.slow, needs_program("prometheus")]
 
 _VARIABLES: Final = {
     "kubernetes_namespace": "data",

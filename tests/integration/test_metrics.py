@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import shutil
 import subprocess
 import threading
 from collections.abc import Iterable
 
 import httpx
-import pytest
 from prometheus_client import Metric
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as openmetrics
 from prometheus_client.parser import text_string_to_metric_families
 
 from tests.integration.worker_world import World, eventually
+from tests.kit.programs import require_program
 
 NAME = 'busy "orders" {x}'
 READ, WRITTEN = "icestream_records_read_total", "icestream_records_written_total"
@@ -120,9 +119,7 @@ def _tells_of_worker_and_jvm(families: dict[str, Metric]) -> None:
 
 
 def _is_taken_by_prometheus(text: str) -> None:
-    promtool = shutil.which("promtool")
-    if promtool is None:
-        pytest.skip("promtool is missing; on Debian: apt-get install prometheus")
+    promtool = require_program("promtool")
     checked = subprocess.run(
         [promtool, "check", "metrics"], input=text, capture_output=True, text=True, timeout=60
     )

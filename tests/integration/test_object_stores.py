@@ -33,6 +33,7 @@ from tests.behaviours.test_sinks import BUCKETS, Subject, iceberg_subject
 from tests.catalog_examples import example
 from tests.http_proxy import Answer, PassOn, Request, proxy
 from tests.integration.s3_faults import Faults
+from tests.kit.programs import skip_without
 from tests.running import RunningConnector, StartConnector
 
 Config = dict[str, str]
@@ -142,7 +143,7 @@ def test_a_role_is_assumed(sqlite_catalog: Config, s3: Config, monkeypatch: pyte
 def minio(tmp_path: Path) -> Iterator[Config]:
     program = os.environ.get("MINIO")
     if not program:
-        pytest.skip("there is no MinIO (go install github.com/minio/minio@latest); set MINIO to its program")
+        skip_without("MinIO", "go install github.com/minio/minio@latest, then set MINIO to its program")
     with _running_minio(program, tmp_path) as store:
         yield store
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -30,6 +31,10 @@ def terminal(tmp_path: Path) -> Iterator[Terminal]:
         yield terminal
 
 
+@pytest.mark.skipif(
+    shutil.which("curl") is None,
+    reason="the commands of the page need curl; on Debian: apt-get install curl",
+)
 def test_both_modes_as_the_page_shows_them(terminal: Terminal, tmp_path: Path) -> None:
     standalone = section(PAGE, "Standalone")
     for name, text in files(standalone).items():

@@ -13,13 +13,14 @@ import pytest
 from icestream.kafka.topics import Topics
 from scripts.monitoring.alerts import ALERTS, PODS
 from scripts.monitoring.grafana import expressions
-from tests.dashboards.prometheus import MISSING, Prometheus, program, running_prometheus, shipped_config
+from tests.dashboards.prometheus import Prometheus, running_prometheus, shipped_config
 from tests.integration.worker_world import World, eventually
+from tests.kit.programs import needs_program
 
 TOP = Path(__file__).parents[2]
 NAME = "watched"
 WINDOW = "20s"
-pytestmark = pytest.mark.skipif(program() is None, reason=MISSING)
+pytestmark = needs_program("prometheus")
 
 EMPTY: dict[str, set[str]] = {
     "icestream-overview": set(),

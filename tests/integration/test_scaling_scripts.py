@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -13,9 +12,10 @@ import pytest
 from icestream.embedded import ports
 from icestream.embedded.kafka import Broker
 from tests import long_form
+from tests.kit.programs import needs_program
 
 ROOT = Path(__file__).parents[2]
-_NO_JQ = pytest.mark.skipif(shutil.which("jq") is None, reason="jq is not here: apt-get install jq")
+_NEEDS_JQ = needs_program("jq")
 
 
 def run(script: str, *arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
@@ -26,7 +26,7 @@ def run(script: str, *arguments: str, **variables: str) -> subprocess.CompletedP
     return subprocess.run(command, env=environ, capture_output=True, text=True, timeout=850)
 
 
-@_NO_JQ
+@_NEEDS_JQ
 @pytest.mark.slow
 @pytest.mark.parametrize("workers", long_form.sized(2, 4))
 def test_workers_share_connectors_and_take_those_of_one_that_is_killed(workers: int) -> None:
@@ -52,7 +52,7 @@ def test_a_load_that_is_no_number_is_refused(wrong: str) -> None:
     assert "is no number of records" in ran.stderr
 
 
-@_NO_JQ
+@_NEEDS_JQ
 def test_nothing_is_proved_where_no_worker_is() -> None:
     ran = run("verify-data-integrity.sh", ICESTREAM_URL=f"http://127.0.0.1:{ports.free_port()}")
     assert ran.returncode != 0

@@ -16,12 +16,13 @@ from typing import Any
 
 import pytest
 
-from icestream.embedded import minio, nginx, ports, trino
+from icestream.embedded import minio, ports, trino
 from icestream.embedded.process import Process
 from icestream.stack.processes import ProcessBackend
 from icestream.stack.settings import settings_from
 from icestream.stack.steps import catalog_settings, connector_configs
 from icestream.stack.trino_client import Trino
+from tests.kit.programs import needs_program, skip_without
 
 RECORDS = 334
 PASSWORD = "only-of-this-test"
@@ -154,11 +155,13 @@ def _counts(answer: Any) -> list[int]:
 
 @pytest.mark.long
 @pytest.mark.network
-@pytest.mark.skipif(minio.minio() is None, reason=f"there is no MinIO: {minio.HOW_TO_GET_IT}")
-@pytest.mark.skipif(nginx.nginx() is None, reason=f"there is no nginx; {nginx.HOW_TO_GET_IT}")
-@pytest.mark.skipif(trino.trino_java() is None, reason=f"no Java for Trino: {trino.HOW_TO_GET_JAVA}")
+@needs_program("nginx")
 def test_trino_spark_and_pyiceberg_count_the_same(stack: Stack) -> None:
-    from icestream.connectors.iceberg.catalogs.opening import new_catalog
+    if minio.minio() is None:
+        skip_without("MinIO", minio.HOW_TO_GET_IT)
+    if trino.trino_java() is None:
+        skip_without("Java for Trino", trino.HOW_TO_GET_JAVA)
+    from icestream.connectors.iceberg.catalogs.opening import open_catalog
 
     said = stack.run("stack", "start", "--load", "5000")
     assert "trino> SHOW CATALOGS" in said and "20 rows" in said
@@ -171,8 +174,8 @@ def test_trino_spark_and_pyiceberg_count_the_same(stack: Stack) -> None:
     by_trino = Trino(endpoints.trino).run(counting.format("kafkawarehouse.")).rows[0]
     answer = stack.run("sql", "--url", endpoints.worker, "-o", "json", counting.format(""))
     spark = json.loads(next(line for line in answer.splitlines() if line.startswith("{")))["rows"][0]
-    catalog = new_catalog(catalog_settings(stack.settings, endpoints))
-    by_pyiceberg = [catalog.load_table(name).scan().count() for name in names]
+    with open_catalog(catalog_settings(stack.settings, endpoints)) as catalog:
+        by_pyiceberg = [catalog.load_table(name).scan().count() for name in names]
     assert _counts(by_trino) == _counts(spark.values()) == by_pyiceberg == [5000, 5000, 5000]
 
     start, status, stop, clean, *asking = commands_of_the_page()

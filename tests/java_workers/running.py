@@ -17,13 +17,13 @@ from typing import Any, Final, TypeVar
 import httpx
 import pyarrow.compute as pc
 from confluent_kafka import Producer
-from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.partitioning import PartitionField, PartitionSpec
 from pyiceberg.schema import Schema
 from pyiceberg.table import Table
 from pyiceberg.transforms import IdentityTransform
 from pyiceberg.types import LongType, NestedField, StringType
 
+from icestream.connectors.iceberg.catalogs.opening import open_catalog
 from icestream.embedded import ports
 from icestream.embedded.java import java
 from icestream.embedded.process import Process, spawn
@@ -70,8 +70,13 @@ class Job:
 
     def __post_init__(self) -> None:
         (self.folder / "warehouse").mkdir(parents=True)
-        self.catalog = SqlCatalog(
-            CATALOG, uri=f"sqlite:///{self.folder}/catalog.db", warehouse=f"file://{self.folder}/warehouse"
+        self.catalog = open_catalog(
+            {
+                "iceberg.catalog": CATALOG,
+                "iceberg.catalog.type": "jdbc",
+                "iceberg.catalog.uri": self.catalog_uri,
+                "iceberg.catalog.warehouse": f"file://{self.folder}/warehouse",
+            }
         )
         self.catalog.create_namespace("db")
         for name in self.tables:

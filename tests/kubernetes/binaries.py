@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Final
 
 from icestream.embedded.home import home
+from tests.kit.programs import require_program, skip_without
 
 KUBERNETES: Final = "1.34.4"
 KWOK: Final = "0.7.0"
@@ -28,8 +29,7 @@ _LIBRARIES: Final = f"v0.{KUBERNETES.partition('.')[2]}"
 
 _COMMANDS: Final = ("kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubectl")
 _READY: Final = "complete"
-_ETCD: Final = "etcd is not here: apt-get install etcd-server"
-_NOT_BUILT: Final = "Kubernetes is not built: run `make kubernetes` (needs Go 1.24, ten minutes once)"
+_BUILD: Final = "run make kubernetes (needs Go 1.24 and ten minutes, once)"
 
 
 @dataclass(frozen=True)
@@ -51,19 +51,13 @@ class Binaries:
         return self.folder / "kwok-stages"
 
 
-@dataclass(frozen=True)
-class Missing:
-    """Why there is no API server here, with the way to have one."""
-
-    reason: str
-
-
-def find() -> Binaries | Missing:
-    etcd = shutil.which("etcd")
-    if etcd is None:
-        return Missing(_ETCD)
+def require() -> Binaries:
+    """Skips the test that asks where there is no API server."""
+    etcd = require_program("etcd")
     folder = _folder()
-    return Binaries(folder, Path(etcd)) if (folder / _READY).exists() else Missing(_NOT_BUILT)
+    if not (folder / _READY).exists():
+        skip_without("the Kubernetes API server", _BUILD)
+    return Binaries(folder, Path(etcd))
 
 
 def build() -> Path:

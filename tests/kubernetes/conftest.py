@@ -15,10 +15,7 @@ from tests.kubernetes.cluster import Cluster, running_cluster
 @pytest.fixture(scope="session")
 def api_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     """One for a whole run: etcd, API server, controllers, scheduler, and kwok with one node."""
-    found = binaries.find()
-    if isinstance(found, binaries.Missing):
-        pytest.skip(found.reason)
-    with running_cluster(found, tmp_path_factory.mktemp("kubernetes")) as cluster:
+    with running_cluster(binaries.require(), tmp_path_factory.mktemp("kubernetes")) as cluster:
         yield cluster
 
 

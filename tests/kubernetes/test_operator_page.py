@@ -21,6 +21,7 @@ import pytest
 from icestream.embedded import ports
 from icestream.embedded.kafka import Broker
 from tests.integration.test_file_stream import ours
+from tests.kit.programs import require_programs
 from tests.kubernetes import operators
 from tests.kubernetes.cluster import Cluster
 
@@ -112,8 +113,7 @@ class Shell:
 def test_the_verification_commands_print_what_the_page_says(
     api_server: Cluster, account: Path, home: str, broker: Broker, tmp_path: Path
 ) -> None:
-    if shutil.which("curl") is None:
-        pytest.skip("the commands of the page need curl; on Debian: apt-get install curl")
+    require_programs("curl")
     with (
         ours(tmp_path, broker).running() as rest,
         operators.running(api_server, account, home, tmp_path),

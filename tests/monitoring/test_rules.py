@@ -3,24 +3,21 @@
 from __future__ import annotations
 
 import re
-import shutil
 import subprocess
 from pathlib import Path
 from typing import Any
 
-import pytest
 import yaml
 
 from scripts.monitoring.alerts import ALERTS, COMMIT_INTERVAL, PODS
 from scripts.monitoring.rules import pod_rules_file, rule_resource, rules_file, runbooks
+from tests.kit.programs import needs_program
 from tests.monitoring.alert_cases import CASES, Series
 
 TOP = Path(__file__).parents[2]
 RULES = TOP / "monitoring" / "rules.yaml"
 POD_RULES = TOP / "monitoring" / "rules-pods.yaml"
-needs_promtool = pytest.mark.skipif(
-    shutil.which("promtool") is None, reason="needs promtool; on Debian: apt-get install prometheus"
-)
+needs_promtool = needs_program("promtool")
 
 
 def promtool(*arguments: str) -> str:

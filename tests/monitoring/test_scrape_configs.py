@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import shutil
 import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
+
+from tests.kit.programs import needs_program
 
 FOLDER = Path(__file__).parents[2] / "monitoring" / "prometheus"
 CONFIGS = ("icestream", "confluent", "strimzi")
@@ -18,9 +19,7 @@ def loaded(name: str) -> Any:
     return yaml.safe_load((FOLDER / f"{name}.yaml").read_text())
 
 
-@pytest.mark.skipif(
-    shutil.which("promtool") is None, reason="needs promtool; on Debian: apt-get install prometheus"
-)
+@needs_program("promtool")
 @pytest.mark.parametrize("name", CONFIGS)
 def test_prometheus_takes_a_config_with_its_rules(name: str, tmp_path: Path) -> None:
     config = loaded(name)

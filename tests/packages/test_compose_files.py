@@ -21,6 +21,7 @@ import yaml
 from icestream.stack.compose import INIT, PARTS
 from icestream.stack.settings import read_env, settings_from, variables
 from tests.docs_commands import ROOT
+from tests.kit.programs import find_program, needs_program
 
 FOLDER: Final = ROOT / "deploy" / "compose"
 STACK: Final[dict[str, Any]] = yaml.safe_load((FOLDER / "docker-compose.yaml").read_text())
@@ -154,17 +155,14 @@ def test_nginx_balances_four_nodes_and_keeps_a_session_of_the_console_on_one(sid
     assert f"./nginx-{side}.conf:/etc/nginx/nginx.conf:ro" in SERVICES[f"nginx-{side}"]["volumes"]
 
 
-@pytest.mark.skipif(
-    shutil.which("nginx", path=f"{os.environ['PATH']}:/usr/sbin") is None,
-    reason="nginx is missing; on Debian: apt-get install nginx-light",
-)
+@needs_program("nginx")
 @pytest.mark.parametrize("side", ["source", "dest"])
 def test_nginx_takes_its_config(side: str, tmp_path: Path) -> None:
     text = (FOLDER / f"nginx-{side}.conf").read_text()
     # Names of containers are known in their network only.
     own = re.sub(rf"minio-{side}\d", "127.0.0.1", text).replace("/tmp/nginx.pid", f"{tmp_path}/nginx.pid")
     (tmp_path / "nginx.conf").write_text(own)
-    nginx = shutil.which("nginx", path=f"{os.environ['PATH']}:/usr/sbin")
+    nginx = find_program("nginx")
     ran = subprocess.run(
         [str(nginx), "-t", "-p", str(tmp_path), "-c", "nginx.conf", "-e", f"{tmp_path}/error.log"],
         capture_output=True,
@@ -257,9 +255,7 @@ def test_an_unknown_verb_shows_the_usage(stack: Path) -> None:
     assert "start | stop | status | logs [-f] [SERVICE…] | clean" in ran.stderr
 
 
-@pytest.mark.skipif(
-    shutil.which("shellcheck") is None, reason="shellcheck is missing; on Debian: apt-get install shellcheck"
-)
+@needs_program("shellcheck")
 def test_shellcheck_has_nothing_to_say_of_the_script() -> None:
     ran = subprocess.run(
         ["shellcheck", str(FOLDER / SCRIPT)], capture_output=True, text=True, timeout=60, check=False

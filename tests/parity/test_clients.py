@@ -112,10 +112,14 @@ def wait_for(check: Callable[[], Any], seconds: float = 120) -> None:
 
 def test_kafka_connect_cli(ours: Side) -> None:
     # Its own requirements are pinned to what it was built with; of these it uses requests.
-    library = from_pypi("kafka-connect-cli-0.2.5", "--no-deps", "kafka-connect-cli==0.2.5")
-    path = os.pathsep.join(
-        [str(library), str(from_pypi("kafka-connect-py-1.0.0", "kafka-connect-py==1.0.0"))]
-    )
+    libraries = [
+        from_pypi("kafka-connect-cli-0.2.5", "--no-deps", "kafka-connect-cli==0.2.5"),
+        from_pypi("kafka-connect-py-1.0.0", "kafka-connect-py==1.0.0"),
+    ]
+    if sys.version_info >= (3, 13):
+        # It imports `cgi`, which Python no longer has.
+        libraries.append(from_pypi("legacy-cgi-2.6.4", "legacy-cgi==2.6.4"))
+    path = os.pathsep.join(map(str, libraries))
 
     def cli(*arguments: str) -> Any:
         command = [

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing
+from typing import TypeAlias
 
 import pytest
 
@@ -10,6 +13,7 @@ from icestream.api.history import BatchRecord, Event, Outcome
 from icestream.observers import Observers
 
 _PATIENCE = 60.0
+Observing: TypeAlias = Callable[..., Observers]
 
 
 class Keeps:
@@ -44,9 +48,15 @@ def record(number: int, note: str = "") -> BatchRecord:
     return BatchRecord(f"b{number}", 0, Outcome.COMMITTED, note=note)
 
 
-def test_all_hear_everything_in_order() -> None:
+@pytest.fixture
+def observing() -> Iterator[Observing]:
+    with ExitStack() as made:
+        yield lambda *given, **named: made.enter_context(closing(Observers(*given, **named)))
+
+
+def test_all_hear_everything_in_order(observing: Observing) -> None:
     first, second = Keeps(), Keeps()
-    observers = Observers(first)
+    observers = observing(first)
     observers.add(second)
     observers.batch("a", record(1))
     observers.event("a", Event(0, "state", "RUNNING"))
@@ -55,9 +65,9 @@ def test_all_hear_everything_in_order() -> None:
     assert first.heard == second.heard == ["a b1", "a RUNNING", "a gone"]
 
 
-def test_one_that_raises_or_hangs_harms_neither_the_job_nor_the_others() -> None:
+def test_one_that_raises_or_hangs_harms_neither_the_job_nor_the_others(observing: Observing) -> None:
     hangs, raises, keeps = Hangs(), Raises(), Keeps()
-    observers = Observers(hangs, raises)
+    observers = observing(hangs, raises)
     observers.add(keeps)
     bell = threading.Event()
     for number in range(20_000):
@@ -70,9 +80,11 @@ def test_one_that_raises_or_hangs_harms_neither_the_job_nor_the_others() -> None
     assert keeps.heard[:2] == ["a b0", "a b1"]
 
 
-def test_what_is_lost_by_one_that_is_too_slow_is_said_once(caplog: pytest.LogCaptureFixture) -> None:
+def test_what_is_lost_by_one_that_is_too_slow_is_said_once(
+    observing: Observing, caplog: pytest.LogCaptureFixture
+) -> None:
     hangs = Hangs()
-    observers = Observers(hangs)
+    observers = observing(hangs)
     for number in range(10_100):
         observers.batch("a", record(number))
     hangs.may_go_on.set()
@@ -82,22 +94,24 @@ def test_what_is_lost_by_one_that_is_too_slow_is_said_once(caplog: pytest.LogCap
     ]
 
 
-def test_secrets_are_taken_out_of_what_is_said() -> None:
+def test_secrets_are_taken_out_of_what_is_said(observing: Observing) -> None:
     keeps = Keeps()
-    observers = Observers(keeps, discreet=lambda text: text.replace("s3cret", "[hidden]"))
+    observers = observing(keeps, discreet=lambda text: text.replace("s3cret", "[hidden]"))
     observers.batch("a", record(1, "refused with s3cret"))
     observers.event("a", Event(0, "retry", "s3cret is wrong"))
     assert observers.settle(_PATIENCE)
     assert keeps.heard == ["a b1 refused with [hidden]", "a [hidden] is wrong"]
 
 
-def test_whoever_tells_goes_on_if_nobody_can_be_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_whoever_tells_goes_on_if_nobody_can_be_told(
+    observing: Observing, monkeypatch: pytest.MonkeyPatch
+) -> None:
     keeps = Keeps()
 
     def broken(text: str) -> str:
         raise RecursionError(text)
 
-    observers = Observers(keeps, discreet=broken)
+    observers = observing(keeps, discreet=broken)
     start = threading.Thread.start
 
     def refused(thread: threading.Thread) -> None:
@@ -112,3 +126,22 @@ def test_whoever_tells_goes_on_if_nobody_can_be_told(monkeypatch: pytest.MonkeyP
     assert observers.settle(_PATIENCE), "the thread starts when it can"
     assert keeps.heard[-1] == "a b2"
     assert "s3cret" not in "".join(keeps.heard)
+
+
+def test_one_that_is_closed_has_heard_what_was_told_before_and_has_no_thread(observing: Observing) -> None:
+    keeps = Keeps()
+    observers = observing(keeps)
+    observers.forget("a")
+    observers.close()
+    (thread,) = [it for it in threading.enumerate() if it.name == "observer-Keeps"]
+    thread.join(_PATIENCE)
+    assert not thread.is_alive()
+    observers.forget("b")
+    assert keeps.heard == ["a gone"]
+
+
+def test_one_that_is_closed_starts_no_thread(observing: Observing) -> None:
+    observers = observing(Keeps())
+    observers.close()
+    observers.forget("a")
+    assert "observer-Keeps" not in [it.name for it in threading.enumerate()]

@@ -6,7 +6,6 @@ For config providers only. Outside of a pod, the kubeconfig of whoever runs the 
 from __future__ import annotations
 
 import base64
-import json
 import os
 import ssl
 import tempfile
@@ -18,6 +17,8 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import yaml
 
+from icestream.api.nesting import read_json
+from icestream.bounded_yaml import BoundedLoader
 from icestream.named_files import content
 
 if TYPE_CHECKING:
@@ -83,8 +84,8 @@ class HttpsApi:
                 f"cannot reach the Kubernetes API server at {self._access.url} ({why}); check it"
             ) from None
         try:
-            return ApiAnswer(status, json.loads(text))
-        except (ValueError, RecursionError):
+            return ApiAnswer(status, read_json(text))
+        except ValueError:
             return ApiAnswer(status, None)
 
     def _body(self, answer: httpx.Response) -> bytes:
@@ -133,7 +134,7 @@ def _of_pod(host: str, port: str, account: Path) -> Access:
 
 def _of_kubeconfig(file: Path) -> Access:
     try:
-        config = yaml.safe_load(_text_of(file))
+        config = yaml.load(_text_of(file), Loader=BoundedLoader)
         context = _named(config["contexts"], config["current-context"])["context"]
         cluster = _named(config["clusters"], context["cluster"])["cluster"]
         user = _named(config["users"], context["user"])["user"]

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from icestream.api.errors import ConfigError, Problem
+from icestream.api.nesting import NestedTooDeeply, read_json
 
 _BLANK: Final = " \t\f"
 _LINE_END: Final = re.compile(r"\r\n|\n|\r")
@@ -129,10 +130,10 @@ def decoded(raw: bytes) -> str:
 
 def _connector_from_json(text: str, source: str, default_name: str | None) -> ConnectorFile:
     try:
-        document = json.loads(text, parse_int=str, parse_float=str)
+        document = read_json(text, parse_int=str, parse_float=str)
     except json.JSONDecodeError as error:
         raise _error(f"{source}, line {error.lineno}: not valid JSON ({error.msg}); mend that line") from None
-    except RecursionError:
+    except NestedTooDeeply:
         raise _error(f"{source}: not valid JSON (nested too deep); a connector is a flat object") from None
     if not isinstance(document, dict):
         raise _error(f"{source}: a connector is a JSON object, not a {_kind(document)}")

@@ -18,6 +18,7 @@ from typing import Any, Final
 
 from icestream.api.checkpoint import Checkpoint, from_json, to_json
 from icestream.api.errors import FatalError, SinkUnavailable
+from icestream.api.nesting import read_json
 from icestream.connectors.file.storage_errors import told
 from icestream.named_files import content
 
@@ -119,7 +120,7 @@ class Journal:
 
     def _load(self) -> dict[str, Any]:
         try:
-            document = json.loads(content(self._path, _MOST_BYTES))
+            document = read_json(content(self._path, _MOST_BYTES))
             if document["format"] == _WITHOUT_CHECKPOINTS and not (document["writing"] or document["landed"]):
                 # Of a build before 16 November 2026, which left the offsets to the consumer group, and whose
                 # last batch the group has.
@@ -131,7 +132,7 @@ class Journal:
             return {**_EMPTY, "checkpoints": {}}
         except OSError as error:
             raise SinkUnavailable(f"cannot read {self._path}: {error.strerror}; allow it") from error
-        except (ValueError, KeyError, TypeError, RecursionError) as error:
+        except (ValueError, KeyError, TypeError) as error:
             raise self._strange(error) from error
 
     def _strange(self, error: Exception) -> FatalError:

@@ -112,16 +112,18 @@ class IcebergPlugin(SinkPlugin):
         )
 
     def maintainer(self, name: str, config: Config, target: str) -> Maintainer:
-        from icestream.connectors.iceberg.catalogs.opening import open_catalog
+        from icestream.connectors.iceberg.catalogs.sharing import SharedCatalog
         from icestream.connectors.iceberg.maintenance.steps import TableMaintainer
 
-        catalog = open_catalog(config)
+        chosen, write_props = maintenance_of(config, target), settings.write_props(config)
+        shared = SharedCatalog(config)
         return TableMaintainer(
-            lambda: catalog.load_table(target),
+            lambda: shared.catalog.load_table(target),
             target,
             name,
-            maintenance_of(config, target),
-            write_props=settings.write_props(config),
+            chosen,
+            write_props=write_props,
+            close=shared.close,
             branch=config.get(f"iceberg.table.{target}.commit-branch")
             or config.get("iceberg.tables.default-commit-branch")
             or "main",

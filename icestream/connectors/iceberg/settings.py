@@ -234,7 +234,7 @@ _TABLE_SETTINGS: Final = (
 
 _TABLE_KEY: Final = re.compile(rf"iceberg\.table\.(.+)\.(?:{'|'.join(name for name, _ in _TABLE_SETTINGS)})")
 
-_WITHOUT_EFFECT: Final[Mapping[str, str]] = {
+WITHOUT_EFFECT: Final[Mapping[str, str]] = {
     "iceberg.catalog.name": "the catalog's name is that of 'iceberg.catalog', as in the Java sink",
     "iceberg.control.group-id-prefix": "tasks do not read the control topic, so they have no groups there",
     "iceberg.coordinator-executor-keep-alive-timeout-ms": "threads that commit end with their commit",
@@ -324,7 +324,7 @@ def problems(config: Config) -> list[Problem]:
 
 def warnings(config: Config) -> list[str]:
     return [
-        *(f"'{key}' has no effect: {reason}" for key, reason in _WITHOUT_EFFECT.items() if config.get(key)),
+        *(f"'{key}' has no effect: {reason}" for key, reason in WITHOUT_EFFECT.items() if config.get(key)),
         *_group_warnings(config),
         *key_warnings(likely_kind(subset(config, "iceberg.catalog.")), config),
         *hadoop_warnings(config),

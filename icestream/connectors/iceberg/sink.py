@@ -14,7 +14,7 @@ from icestream.api.config import Config
 from icestream.api.queries import SparkQueries
 from icestream.api.sink import Inheritance, LeftBehind, Message, OpenWriter, Receipt, Routing, Sink
 from icestream.connectors.iceberg.catalogs.java_catalogs import java_catalog
-from icestream.connectors.iceberg.catalogs.opening import open_catalog
+from icestream.connectors.iceberg.catalogs.sharing import SharedCatalog
 from icestream.connectors.iceberg.coordinator.events import (
     CommitComplete,
     CommitToTable,
@@ -105,7 +105,6 @@ def upserts_of(config: Config, table: str, queries: SparkQueries | None) -> Upse
 class IcebergSink(Sink):
     def __init__(self, name: str, config: Config, queries: SparkQueries | None = None) -> None:
         settings = ICEBERG_SINK.parse(config)
-        catalog = open_catalog(config)
         tables = settings["iceberg.tables"]
         plan = ROUTES.plan(config, tables)
         self.writer: OpenWriter = IcebergWriter if plan is None else IcebergRoutedWriter
@@ -114,15 +113,7 @@ class IcebergSink(Sink):
             most = settings[ROUTES.most_tables]
             grows = ROUTES.names_come_from_records(config)
             self.routing = Routing(plan, grows, most, ROUTES.most_tables)
-
-        def opened(table: str) -> IcebergTable:
-            return table_from(catalog, table, name, config, queries)
-
-        self._open = opened
-        self._catalog_of_tables = catalog
         self._job = name
-        self._tables = [opened(table) for table in tables]
-        self._named = LastUsed(opened, _MOST_OPEN)
         if is_upsert(config):
             self.commit_seconds = COMMIT_SECONDS
         self._catalog = settings["iceberg.catalog"] or "iceberg"
@@ -130,13 +121,25 @@ class IcebergSink(Sink):
         self._group = group_of(name, config)
         self._producer = str(uuid.uuid4()).encode()
         self._java_job = java_job_of(name, self._group, self._control_topic, config)
-        self._open_catalog = catalog
+        self._shared = SharedCatalog(config)
+        catalog = self._shared.catalog
+
+        def opened(table: str) -> IcebergTable:
+            return table_from(catalog, table, name, config, queries)
+
+        self._open = opened
+        self._named = LastUsed(opened, _MOST_OPEN)
+        try:
+            self._tables = [opened(table) for table in tables]
+        except BaseException:
+            self.close()
+            raise
 
     def inheritance(self) -> Inheritance:
         return Inheritance(self._control_topic, f"{self._group}-coord")
 
     def inherit(self, left: LeftBehind) -> None:
-        commit_left_behind(self._open_catalog, self._java_job, left)
+        commit_left_behind(self._shared.catalog, self._java_job, left)
 
     def targets(self) -> Sequence[IcebergTable]:
         return self._tables
@@ -148,7 +151,7 @@ class IcebergSink(Sink):
     def known_targets(self) -> Sequence[IcebergTable]:
         if self.routing is None or not self.routing.grows:
             return self._tables
-        return [self._open(name) for name in tables_of_job(self._catalog_of_tables, self._job)]
+        return [self._open(name) for name in tables_of_job(self._shared.catalog, self._job)]
 
     def event_topics(self) -> Sequence[str]:
         return [self._control_topic]
@@ -174,6 +177,9 @@ class IcebergSink(Sink):
             )
             for payload in payloads
         ]
+
+    def close(self) -> None:
+        self._shared.close()
 
     def _reference(self, table: IcebergTable) -> TableReference:
         *namespace, name = table.name.split(".")

@@ -31,7 +31,7 @@ from icestream.records.schema import ConnectSchema
 from icestream.records.values import Typed, Value
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class ObjectPart:
     """Bytes to append to one object; the first part of a key begins it."""
 
@@ -58,7 +58,7 @@ class Taken:
     skipped: Sequence[int] = ()
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class _Gathered:
     """Groups that have a place, and for their rows, in the order of the source: which group, which position
     in it, which folder."""
@@ -81,7 +81,7 @@ class _File:
     view: _View
 
 
-@dataclass
+@dataclass(eq=False)
 class _Open:
     """An object under way, with those of its keys and headers. Of a tombstone there are only these."""
 

@@ -29,7 +29,7 @@ class RotationRules:
     """Whether, with an interval, another folder than that of the record before closes all."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class RowFacts:
     """What the rules look at, of rows of one topic partition in their order."""
 
@@ -143,7 +143,7 @@ class Rotation:
             self._schemas.setdefault(folder, schema)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class _Look:
     """Questions about the rows of a chunk, answered by search."""
 

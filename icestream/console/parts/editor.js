@@ -9,7 +9,7 @@ import { visible } from "../format.js";
 import { download } from "./download.js";
 import { Icon } from "./icons.js";
 import { SettingsForm, fieldsOf } from "./form.js";
-import { Note } from "./states.js";
+import { Loading, Note } from "./states.js";
 import { say } from "./toast.js";
 
 /** Milliseconds without a key pressed, after which what is there is checked. */
@@ -58,6 +58,8 @@ export function useEditing({ connector, base, masked = [], initial = {} }) {
     setChanges,
     report,
     problem,
+    /** Nobody knows yet which settings there are, and where they stand. */
+    isAwaited: !report && !problem && !Object.keys(refused).length,
     fields,
     errorCount: fields.reduce((sum, field) => sum + field.errors.length, 0),
     secrets: new Set(report?.secrets ?? []),
@@ -99,10 +101,10 @@ export function Editor({ editing, tools, only }) {
     </div>
     ${problem && html`<${Note} tone="bad" title="Not checked">${visible(problem)}<//>`}
     ${warnings.length > 0 && html`<${Note} tone="warn" title="Warnings"><ul class="plain-list">${warnings.map((warning) => html`<li>${visible(warning)}</li>`)}</ul><//>`}
-    ${tab === "form"
-      ? html`<${SettingsForm} fields=${only ? fields.filter((field) => only(field.key)) : fields} groups=${report?.groups ?? []}
-          onChange=${editing.change} onUndo=${editing.undo} onRename=${editing.rename} />`
-      : html`<${TextTab} editing=${editing} />`}
+    ${tab === "form" && editing.isAwaited && html`<${Loading} what="the settings" />`}
+    ${tab === "form" && !editing.isAwaited && html`<${SettingsForm} fields=${only ? fields.filter((field) => only(field.key)) : fields} groups=${report?.groups ?? []}
+          onChange=${editing.change} onUndo=${editing.undo} onRename=${editing.rename} />`}
+    ${tab === "text" && html`<${TextTab} editing=${editing} />`}
   </div>`;
 }
 

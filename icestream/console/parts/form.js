@@ -1,5 +1,5 @@
 /** A form over a connector's config, made from what `validate` tells: groups, documentation, choices, errors. */
-import { html, useEffect, useId, useState } from "../dom.js";
+import { html, useId, useRef, useState } from "../dom.js";
 import { visible, visibleLine } from "../format.js";
 import { Icon } from "./icons.js";
 
@@ -41,24 +41,45 @@ export function fieldsOf({ report, base, changes, masked, errors = {} }) {
   });
 }
 
+const FIRST = "Required and changed";
+const MORE = "More settings";
+const OTHER = "Other keys";
+
 /**
- * Fields in the order of the page: what must be looked at first, then the groups, then keys that nobody knows.
- * @param {Field[]} fields @param {string[]} groups @param {Set<string>} pinned keys that were on top and stay there
+ * Under which title each key stands, in the order of the page: what must be looked at first, then the groups, then
+ * keys that nobody knows.
+ * @param {Field[]} fields @param {string[]} groups
+ * @returns {Map<string, string>}
  */
-export function sectionsOf(fields, groups, pinned) {
-  const isFirst = (field) => field.definition?.required || pinned.has(field.key);
-  const byOrder = (one, other) => one.definition.order_in_group - other.definition.order_in_group;
-  const first = fields.filter(isFirst);
-  const rest = fields.filter((field) => !isFirst(field));
-  const sections = [{ title: "Required and changed", fields: first, isOpen: true }];
-  for (const group of groups) {
-    const members = rest.filter((field) => field.definition?.group === group).sort(byOrder);
-    sections.push({ title: group, fields: members, isOpen: members.some((field) => field.value !== undefined) });
+export function placesOf(fields, groups) {
+  const titles = [FIRST, ...groups, MORE, OTHER];
+  const titleOf = ({ definition, isChanged, errors }) => {
+    if (definition?.required || isChanged || errors.length) return FIRST;
+    if (!definition) return OTHER;
+    return groups.includes(definition.group) ? definition.group : MORE;
+  };
+  const found = fields.map((field) => ({ field, title: titleOf(field) }));
+  return new Map(
+    titles.flatMap((title) => {
+      const members = found.filter((one) => one.title === title);
+      if (groups.includes(title)) members.sort((one, other) => one.field.definition.order_in_group - other.field.definition.order_in_group);
+      return members.map(({ field }) => [field.key, title]);
+    }),
+  );
+}
+
+/** @param {Field[]} fields @param {Map<string, string>} places */
+function sectionsOf(fields, places) {
+  const byKey = new Map(fields.map((field) => [field.key, field]));
+  const sections = new Map();
+  for (const [key, title] of places) {
+    if (byKey.has(key)) sections.set(title, [...(sections.get(title) ?? []), byKey.get(key)]);
   }
-  const loose = rest.filter((field) => field.definition && !groups.includes(field.definition.group));
-  sections.push({ title: "More settings", fields: loose, isOpen: loose.some((field) => field.value !== undefined) });
-  sections.push({ title: "Other keys", fields: rest.filter((field) => !field.definition), isOpen: true });
-  return sections.filter((section) => section.fields.length);
+  return [...sections].map(([title, members]) => ({
+    title,
+    fields: members,
+    isOpen: title === FIRST || title === OTHER || members.some((field) => field.value !== undefined),
+  }));
 }
 
 /** @param {Field} field @param {string} text */
@@ -81,11 +102,11 @@ export function isFound(field, text) {
 export function SettingsForm({ fields, groups, onChange, onUndo, onRename, hasSearch = true }) {
   const [search, setSearch] = useState("");
   const [isOnlySet, setOnlySet] = useState(false);
-  const { pinned, left } = usePinned(fields);
+  const { form, places, left } = usePlaces(fields, groups);
   const found = fields.filter((field) => isFound(field, search) && (!isOnlySet || field.value !== undefined || field.errors.length));
-  const sections = sectionsOf(found, groups, pinned);
+  const sections = sectionsOf(found, places);
   const isNarrow = Boolean(search.trim()) || isOnlySet;
-  return html`<div class="settings" onFocusOut=${left}>
+  return html`<div class="settings" ref=${form} onFocusOut=${left}>
     ${hasSearch && html`<div class="row settings-tools">
       <input type="search" aria-label="Search settings" placeholder="Search keys and their documentation" value=${search} onInput=${(event) => setSearch(event.target.value)} />
       <label class="field"><input type="checkbox" checked=${isOnlySet} onChange=${(event) => setOnlySet(event.target.checked)} />Only what is set</label>
@@ -97,21 +118,18 @@ export function SettingsForm({ fields, groups, onChange, onUndo, onRename, hasSe
 }
 
 /**
- * Keys that stand on top: what is changed or wrong. Nothing moves while somebody is in the form, or a field would
- * run away from whoever types in it.
- * @param {Field[]} fields
+ * Where each field stands. Nothing moves while somebody is in the form: a field that moves to another section is
+ * another element, without the focus of whoever types in it.
+ * @param {Field[]} fields @param {string[]} groups
  */
-function usePinned(fields) {
-  const [pinned, setPinned] = useState(/** @type {Set<string> | null} */ (null));
-  const urgent = fields.filter((field) => field.isChanged || field.errors.length).map((field) => field.key);
-  const isReported = fields.some((field) => field.definition);
-  useEffect(() => {
-    if (pinned === null && isReported) setPinned(new Set(urgent));
-  });
-  const left = (event) => {
-    if (!event.currentTarget.contains(event.relatedTarget)) setPinned(new Set(urgent));
-  };
-  return { pinned: pinned ?? new Set(), left };
+function usePlaces(fields, groups) {
+  const form = useRef(/** @type {HTMLElement | null} */ (null));
+  const places = useRef(/** @type {Map<string, string>} */ (new Map()));
+  const [, setTurn] = useState(0);
+  const wanted = placesOf(fields, groups);
+  const isInside = form.current?.contains(document.activeElement);
+  places.current = isInside ? new Map([...places.current, ...[...wanted].filter(([key]) => !places.current.has(key))]) : wanted;
+  return { form, places: places.current, left: () => setTurn((before) => before + 1) };
 }
 
 function Section({ section, isOpen, ...handlers }) {

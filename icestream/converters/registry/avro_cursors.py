@@ -113,7 +113,7 @@ def block(text: bytes, at: int) -> tuple[int, int]:
     return -count, _varint_end(text, at)
 
 
-@dataclass
+@dataclass(eq=False)
 class Cursors:
     """Where each of some rows is being read."""
 
@@ -125,7 +125,7 @@ class Cursors:
         return Cursors(self.row[chosen], self.at[chosen], self.end[chosen])
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Slots:
     """Where in a column the values of cursors go; every other place is null."""
 

@@ -42,7 +42,7 @@ _DAY_MS: Final = 86_400_000
 _TOO_WIDE: Final = "the decimal has more than 76 digits, which no column can hold"
 
 
-@dataclass
+@dataclass(eq=False)
 class Items:
     """Items of lists, read one of each list at a time."""
 
@@ -142,7 +142,7 @@ def _block(reader: Reading, cursors: Cursors, smallest: int) -> Indexes:
     return np.where(wrong, 0, count)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Decoded:
     column: pa.Array
     failed: Mapping[int, str]

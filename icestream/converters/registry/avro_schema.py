@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
+
+from icestream.api.nesting import NestedTooDeeply, has_more_levels, read_json
 
 PRIMITIVES: Final = ("null", "boolean", "int", "long", "float", "double", "bytes", "string")
 _RESERVED: Final = frozenset(
@@ -13,6 +14,9 @@ _RESERVED: Final = frozenset(
 )
 
 _DEEPEST: Final = 100
+_JSON_LEVELS: Final = 4
+"""Of one level of a schema at most: a record, the list of its fields, a field, the union in it."""
+_TOO_DEEP: Final = "the Avro schema is nested too deeply"
 
 
 class BadSchema(ValueError):
@@ -73,23 +77,22 @@ def parse(text: str, references: Sequence[str] = ()) -> AvroType:
         for reference in references:
             _Parser(names).type(_loaded(reference), "")
         made = _Parser(names).type(_loaded(text), "")
-        if _depth(made) > _DEEPEST:
-            raise RecursionError
-        return made
     except (KeyError, TypeError, AttributeError) as error:
         raise BadSchema(f"the Avro schema is not valid: {error!r}") from None
-    except RecursionError:
-        raise BadSchema("the Avro schema is nested too deeply") from None
+    if has_more_levels(made, _DEEPEST, _inside):
+        raise BadSchema(_TOO_DEEP)
+    return made
 
 
-def _depth(kind: AvroType) -> int:
-    inner = (*(one.type for one in kind.fields), *kind.branches, *((kind.item,) if kind.item else ()))
-    return 1 + max(map(_depth, inner), default=0)
+def _inside(kind: AvroType) -> tuple[AvroType, ...]:
+    return (*(one.type for one in kind.fields), *kind.branches, *((kind.item,) if kind.item else ()))
 
 
 def _loaded(text: str) -> Any:
     try:
-        return json.loads(text)
+        return read_json(text, _DEEPEST * _JSON_LEVELS)
+    except NestedTooDeeply:
+        raise BadSchema(_TOO_DEEP) from None
     except ValueError as error:
         if text.strip() in PRIMITIVES:
             return text.strip()

@@ -44,7 +44,7 @@ def registry_converter(class_name: str, settings: Mapping[str, str], is_key: boo
     return RegistryConverter(made, registry, is_key)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Read:
     """Messages of one schema: columns of some rows each, and why rows failed."""
 

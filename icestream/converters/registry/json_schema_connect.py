@@ -9,6 +9,7 @@ from decimal import Decimal
 from typing import Any, Final
 from urllib.parse import unquote
 
+from icestream.api.nesting import NestedTooDeeply, has_more_levels, read_json
 from icestream.converters.registry.avro_from_connect import json_default
 from icestream.converters.registry.client import Reference, UnusableSchema
 from icestream.jsontext.connect_values import connect_value
@@ -32,6 +33,9 @@ _ARRAY_WORDS: Final = ("items", "minItems", "maxItems", "uniqueItems")
 _NUMBER_WORDS: Final = ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf")
 _STRING_WORDS: Final = ("minLength", "maxLength", "pattern", "format")
 _DEEPEST: Final = 100
+_MOST_JSON_LEVELS: Final = 4 * _DEEPEST
+_MOST_STEPS: Final = 3 * _DEEPEST
+"""To one level of a schema lead its property, a reference and one of several alternatives."""
 _COMBINED: Final = ("oneOf", "anyOf", "allOf")
 _WORDS: Final = (
     ("object", _OBJECT_WORDS),
@@ -62,25 +66,27 @@ class JsonSchemaOptions:
 def connect_schema(text: str, references: Sequence[Reference], options: JsonSchemaOptions) -> ConnectSchema:
     """Raises UnusableSchema."""
     try:
-        root = json.loads(text)
-        others = {one.name: json.loads(one.text) for one in references}
+        root = read_json(text, _MOST_JSON_LEVELS)
+        others = {one.name: read_json(one.text, _MOST_JSON_LEVELS) for one in references}
+    except NestedTooDeeply:
+        raise _too_deep() from None
     except ValueError as error:
         raise UnusableSchema(f"the JSON Schema is no JSON: {error}") from None
     try:
         made = _Translation(options, others).schema(_Place(root, root))
-        if _depth(made) > _DEEPEST:
-            raise RecursionError
     except (TypeError, ValueError, AttributeError) as error:
         raise UnusableSchema(f"the JSON Schema is not valid: {error!r}") from None
-    except RecursionError:
-        raise UnusableSchema("the JSON Schema is nested too deeply") from None
+    if has_more_levels(made, _DEEPEST, _inside):
+        raise _too_deep()
     return made
 
 
-def _depth(schema: ConnectSchema) -> int:
-    inner = [one.schema for one in schema.fields]
-    inner += [] if schema.value is None else [schema.value]
-    return 1 + max(map(_depth, inner), default=0)
+def _inside(schema: ConnectSchema) -> list[ConnectSchema]:
+    return [one.schema for one in schema.fields] + ([] if schema.value is None else [schema.value])
+
+
+def _too_deep() -> UnusableSchema:
+    return UnusableSchema("the JSON Schema is nested too deeply")
 
 
 @dataclass(frozen=True)
@@ -91,9 +97,15 @@ class _Place:
     root: Any
     above: tuple[str, ...] = ()
     """References that led here."""
+    steps: int = 0
+    """From the root, through schemas and references."""
+
+    def __post_init__(self) -> None:
+        if self.steps > _MOST_STEPS:
+            raise _too_deep()
 
     def inner(self, node: Any) -> _Place:
-        return replace(self, node=node)
+        return replace(self, node=node, steps=self.steps + 1)
 
     def get(self, word: str) -> Any:
         return self.node.get(word) if isinstance(self.node, dict) else None
@@ -141,7 +153,7 @@ class _Translation:
                 node = node[int(name)] if isinstance(node, list) else node[name]
             except (KeyError, IndexError, ValueError, TypeError):
                 raise UnusableSchema(f"the JSON Schema refers to {reference}, which is not there") from None
-        return _Place(node, root, (*place.above, key))
+        return _Place(node, root, (*place.above, key), place.steps + 1)
 
     def _document(self, name: str) -> Any:
         if name in self.others:

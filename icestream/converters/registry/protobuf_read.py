@@ -54,7 +54,7 @@ _WIRE: Final[Mapping[str, int]] = {
 _BAD_UTF8: Final = "Protocol message had invalid UTF-8."
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class _Pieces:
     """Occurrences of one field: which message has each, and its bits, or where its bytes are."""
 
@@ -80,7 +80,7 @@ def decode(message: ProtoMessage, bodies: Bodies) -> tuple[pa.Array, dict[int, s
     return _Reader(scanner).message(message, cursors), scanner.failed
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class _Made:
     column: pa.Array
     places: Indexes = field(default_factory=lambda: np.empty(0, np.int64))

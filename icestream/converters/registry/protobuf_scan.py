@@ -100,7 +100,7 @@ class FieldReader:
         return begin
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Unpacked:
     pieces: Indexes
     """Of each number: the piece it is from."""
@@ -145,7 +145,7 @@ def _varints(
     return np.bincount(pieces, minlength=len(sizes)), values.view(np.int64), pieces[endless]
 
 
-@dataclass
+@dataclass(eq=False)
 class Cursors:
     """Messages in a buffer, in its order."""
 
@@ -158,7 +158,7 @@ class Cursors:
         return len(self.at)
 
 
-@dataclass
+@dataclass(eq=False)
 class FieldOccurrences:
     """Occurrences of one field with one wire type, in order for each message."""
 

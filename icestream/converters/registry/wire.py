@@ -18,7 +18,7 @@ HEAD: Final = 5
 UNKNOWN_MAGIC: Final = "Unknown magic byte!"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Bodies:
     """What follows the heads of some messages, in one buffer."""
 
@@ -44,7 +44,7 @@ class Bodies:
         return [self.text[low:high] for low, high in bounds]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Split:
     """The messages of a chunk by the schema that they name. Rows are those of the chunk."""
 

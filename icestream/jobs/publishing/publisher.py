@@ -22,6 +22,7 @@ from icestream.jobs.sinks.batches import planning
 from icestream.jobs.sinks.batches.staging import BatchRunner
 from icestream.jobs.sinks.job import DeadLetterSettings, SinkJob
 from icestream.jobs.sinks.resuming.resume import NOTE_PREFIX
+from icestream.kafka.clients import ANSWER_SECONDS
 from icestream.kafka.topics import Topics
 from icestream.kafka.transactions import Outgoing, Purged, TooLarge, Transactions
 
@@ -29,8 +30,8 @@ _log = logging.getLogger(__name__)
 
 _TOPIC_CONFIG: Final = {"max.message.bytes": str(100 * 1024 * 1024)}
 """A dead letter is the record and its headers: it must fit where the record did."""
-_LONGEST_SILENCE: Final = 60.0
-"""Seconds: four requests of a transaction may take 15 each."""
+_LONGEST_SILENCE: Final = ANSWER_SECONDS + 3.0
+"""A little more than one request of a transaction may take."""
 _SMALL: Final = 4_096
 """Keys and headers up to this many bytes stay even in a dead letter without its value."""
 _SHORT_REASON: Final = 500

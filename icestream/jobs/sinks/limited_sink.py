@@ -8,7 +8,9 @@ sink; if it wakes and commits after all, the compare-and-set has decided by then
 from __future__ import annotations
 
 import datetime as dt
+import threading
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
 from typing import Any, TypeVar
 
 from icestream.api.batch import Staged
@@ -41,6 +43,7 @@ class LimitedSink(Sink):
         self._seconds = seconds
         self._commit_seconds = commit_seconds
         self._sink = open_sink()
+        self._replacing = threading.Lock()
         self.writer: OpenWriter = self._sink.writer
         self.commit_seconds = self._sink.commit_seconds
         self.routing = self._sink.routing
@@ -88,21 +91,29 @@ class LimitedSink(Sink):
     def asked_within(
         self, seconds: float | None, target: str, call: Callable[[Target], _T], doing: str
     ) -> _T:
-        mine = self._sink.target(target)
+        sink = self._sink
+        mine = sink.target(target)
         if seconds is None:
             return call(mine)
         try:
-            return within(seconds, lambda: call(mine), f"catalog or object store: {doing} {target}")
+            # A sink that does not answer is in the hands of the thread that hangs.
+            told = f"catalog or object store: {doing} {target}"
+            return within(seconds, lambda: call(mine), told, too_late=sink.close)
         except Overdue:
-            # The old one is in the hands of the thread that hangs.
-            self._sink = self._open()
+            self._replace(sink)
             raise _NoAnswer(
                 f"{doing} {target}: no answer of its catalog or object store in {seconds:g} s"
             ) from None
 
-    def another(self, target: str) -> Target:
-        """The target of a sink of its own, for a thread of its own."""
-        return self._open().target(target)
+    def _replace(self, sink: Sink) -> None:
+        """Once, if several threads have waited for it."""
+        with self._replacing:
+            if self._sink is sink:
+                self._sink = self._open()
+
+    def another(self) -> Sink:
+        """A sink of its own, for a thread of its own; to be closed after use."""
+        return self._open()
 
 
 class _LimitedTarget(Target):
@@ -138,7 +149,8 @@ class _LimitedTarget(Target):
 
     def sweep(self, landed: str, now: dt.datetime) -> int:
         """May take long, and has a thread of its own."""
-        return self._sink.another(self.name).sweep(landed, now)
+        with closing(self._sink.another()) as sink:
+            return sink.target(self.name).sweep(landed, now)
 
     def commits(self, most: int) -> Sequence[TableCommit]:
         return self._sink.asked(self.name, lambda target: target.commits(most), "reading")

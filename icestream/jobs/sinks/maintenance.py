@@ -11,6 +11,7 @@ import datetime as dt
 import logging
 import threading
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import closing
 from dataclasses import dataclass
 from typing import Final
 
@@ -129,10 +130,7 @@ class MaintenanceSchedule:
     def _run(self, name: str, *, is_thorough: bool) -> None:
         at = self._wall()
         try:
-            maintainer = self._maintainer(name)
-            done = (
-                maintainer.run(at, thorough=is_thorough, turn=self.turn) if maintainer is not None else None
-            )
+            done = self._maintained(name, at, is_thorough=is_thorough)
         except Exception as error:  # the edge of its thread; nothing depends on it, and it is tried again
             _log.warning("%s was not maintained: %s", name, error, extra=self._context)
             done = MaintenanceRun(name, at, [MaintenanceStep("start", "", error=str(error))])
@@ -147,3 +145,10 @@ class MaintenanceSchedule:
         if done is not None and done.did_something:
             _log.info("maintained %s in %.2f s", name, done.seconds, extra=self._context)
         self._wake()
+
+    def _maintained(self, name: str, at: dt.datetime, *, is_thorough: bool) -> MaintenanceRun | None:
+        maintainer = self._maintainer(name)
+        if maintainer is None:
+            return None
+        with closing(maintainer):
+            return maintainer.run(at, thorough=is_thorough, turn=self.turn)

@@ -13,7 +13,7 @@ import logging
 import threading
 import uuid
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import replace
 
 from icestream.api.batch import Batch, Counts, Rejected
@@ -192,10 +192,10 @@ class SinkManager:
         self._runner.allow()
 
     def close(self) -> None:
-        self._idle_schedule.close()
-        self._publisher.close()
-        self._runner.close()
-        self._sink.close()
+        with ExitStack() as last_to_first:
+            for close in (self._sink.close, self._runner.close, self._publisher.close):
+                last_to_first.callback(close)
+            self._idle_schedule.close()
 
     # -- one turn --
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from icestream.api.errors import IcestreamError
+from icestream.api.nesting import read_json
 from icestream.operator.connectors.borders import ConnectorObjects, ConnectorRest
 from icestream.operator.connectors.facts import ConnectorSpec
 
@@ -43,8 +44,8 @@ def _entries(spec: ConnectorSpec, objects: ConnectorObjects) -> list[Mapping[str
     if text is None:
         raise IcestreamError(f"ConfigMap '{name}' has no key '{KEY}'; write the offsets there")
     try:
-        entries = json.loads(text)["offsets"]
-    except (ValueError, RecursionError, KeyError, TypeError):
+        entries = read_json(text)["offsets"]
+    except (ValueError, KeyError, TypeError):
         entries = None
     if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
         raise IcestreamError(

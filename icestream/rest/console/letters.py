@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import base64
 import binascii
-import json
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, Final, TypeVar
 
 from icestream.api.errors import PreconditionError
+from icestream.api.nesting import read_json
 from icestream.cluster.configs.masking import Masks
 from icestream.cluster.settings.console_settings import Level
 from icestream.jobs.letters.desk import LetterGroup, LetterPage, ReplayProgress
@@ -213,8 +213,8 @@ def _utf8(content: bytes, *, is_cut: bool) -> str | None:
 
 def _is_json(text: str) -> bool:
     try:
-        json.loads(text)
-    except (ValueError, RecursionError):
+        read_json(text)
+    except ValueError:
         return False
     return True
 

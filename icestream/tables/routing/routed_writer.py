@@ -28,7 +28,7 @@ from icestream.tables.unrouted_writer import BUFFER_BYTES
 _SHARES = 8
 
 
-@dataclass
+@dataclass(eq=False)
 class _Chunk:
     """What becomes of the rows of a chunk, by row."""
 

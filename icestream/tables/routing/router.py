@@ -33,7 +33,7 @@ _REMEMBERED: Final = 10_000
 """Values whose tables a task remembers."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Routed:
     """The records of one group, by position: those of each table, those that fail, those that match none."""
 
@@ -139,7 +139,7 @@ class Router:
         return joined, failed, missing
 
 
-@dataclass
+@dataclass(eq=False)
 class _Groups:
     tables: dict[tuple[str, ...], Indexes]
     failed: dict[int, Failure]

@@ -16,6 +16,7 @@ import uuid
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
+from icestream.api.nesting import has_more_levels, is_too_deep
 from icestream.jsontext.one_value import encodable
 from icestream.transforms.failures import GroupFailed
 
@@ -24,6 +25,10 @@ _EPOCH: Final = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 _OBJECT_ID: Final = re.compile("[0-9a-fA-F]{24}")
 _MOST_DIGITS: Final = 34
 _DEEPEST: Final = 100
+"""MongoDB takes no deeper documents either."""
+_LEVELS_OF_A_VALUE: Final = 3
+"""At most, as `{"$dbPointer": {"$id": {"$oid": …}}}` has."""
+_TOO_DEEP: Final = f"The document is nested in more than {_DEEPEST} levels"
 Document = dict[str, Any]
 
 
@@ -41,25 +46,25 @@ class Other:
 
 def parse(text: str) -> Document:
     """The document at the start of a text. Raises GroupFailed."""
+    encoded = text.encode(errors="surrogatepass")
+    if is_too_deep(encoded):
+        raise GroupFailed("The value is no Extended JSON: it is nested too deeply", _PARSE_EXCEPTION)
+    if is_too_deep(encoded, _DEEPEST + _LEVELS_OF_A_VALUE):
+        raise GroupFailed(_TOO_DEEP)
     try:
         value = _DECODER.raw_decode(text.lstrip())[0]
-    except (ValueError, KeyError, TypeError, RecursionError, decimal.InvalidOperation) as error:
+    except (ValueError, KeyError, TypeError, decimal.InvalidOperation) as error:
         raise GroupFailed(f"The value is no Extended JSON: {error}", _PARSE_EXCEPTION) from None
     if type(value) is not dict:
         raise GroupFailed("The value is no document of Extended JSON", _PARSE_EXCEPTION)
-    _check_depth(value)
+    if has_more_levels(value, _DEEPEST, _inside):
+        raise GroupFailed(_TOO_DEEP)
     return value
 
 
-def _check_depth(document: Document) -> None:
-    """MongoDB takes no deeper documents either."""
-    level: list[Any] = [document]
-    for _ in range(_DEEPEST):
-        inner = [item for one in level for item in (one.values() if type(one) is dict else one)]
-        level = [item for item in inner if type(item) in (dict, list)]
-        if not level:
-            return
-    raise GroupFailed(f"The document is nested in more than {_DEEPEST} levels")
+def _inside(value: Any) -> list[Any]:
+    items = value.values() if type(value) is dict else value
+    return [item for item in items if type(item) in (dict, list)]
 
 
 def _integer(text: str) -> int:

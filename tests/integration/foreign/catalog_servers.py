@@ -13,9 +13,9 @@ from icestream.embedded import ports
 from icestream.embedded.jars import fetch
 from icestream.embedded.java import java
 from tests import databases
-from tests.databases import PASSWORD, mariadb
+from tests.databases import PASSWORD
 
-__all__ = ["PASSWORD", "mariadb"]
+__all__ = ["PASSWORD"]
 
 JDBC_CATALOG: Final = "org.apache.iceberg.jdbc.JdbcCatalog"
 _PATIENCE: Final = 90

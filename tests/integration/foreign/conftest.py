@@ -10,7 +10,6 @@ import pytest
 
 from icestream.cli.sql import jar_settings
 from icestream.pipeline.sql import Result, run_sql, split_statements
-from tests.integration.foreign import catalog_servers
 from tests.integration.foreign.catalog_servers import (
     running_hive_metastore,
     running_mariadb,
@@ -87,8 +86,6 @@ def postgresql() -> Iterator[dict[str, str]]:
 
 @pytest.fixture(scope="session")
 def mariadb(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
-    if catalog_servers.mariadb() is None:
-        pytest.skip("there is no MariaDB; on Debian: apt-get install mariadb-server-core")
     with running_mariadb(tmp_path_factory.mktemp("mariadb")) as settings:
         yield settings
 

@@ -3,12 +3,13 @@ real MariaDB, a Hive metastore, Iceberg's own REST server with S3, and Glue and 
 
 import uuid
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 from pyiceberg import types as ty
+from pyiceberg.catalog import Catalog
 from pyiceberg.partitioning import PartitionField, PartitionSpec
 from pyiceberg.schema import Schema
 from pyiceberg.transforms import BucketTransform
@@ -29,6 +30,12 @@ Produce = Callable[[str, Sequence[Mapping[str, Any]]], None]
 ON_PAGE = {"postgresql": "PostgreSQL", "mariadb": "MySQL and MariaDB", "hive": "Hive"}
 IN_AWS = {"glue": "Glue", "dynamodb": "DynamoDB"}
 Drained = Callable[[RunningConnector, int], None]
+
+
+@pytest.fixture
+def opened(catalog: dict[str, str]) -> Iterator[Catalog]:
+    with open_catalog(catalog) as its_own:
+        yield its_own
 
 
 @pytest.fixture(params=["postgresql", "postgresql on s3", "mariadb", "hive", "rest", "glue", "dynamodb"])
@@ -57,6 +64,7 @@ def catalog(request: pytest.FixtureRequest, tmp_path: Path) -> dict[str, str]:
 
 def test_a_connector_lands_every_record_once_and_spark_finds_them_there(
     catalog: dict[str, str],
+    opened: Catalog,
     broker: Broker,
     produce: Produce,
     start_job: StartConnector,
@@ -74,7 +82,6 @@ def test_a_connector_lands_every_record_once_and_spark_finds_them_there(
         "iceberg.control.commit.interval-ms": "500",
         **catalog,
     }
-    opened = open_catalog(config)
     opened.create_namespace("ns")
     id_field = ty.NestedField(1, "id", ty.LongType(), required=True)
     spec = PartitionSpec(PartitionField(source_id=1, field_id=1000, transform=BucketTransform(2), name="b"))

@@ -17,7 +17,7 @@ from pyiceberg.io.pyarrow import PyArrowFileIO
 from pyiceberg.partitioning import UNPARTITIONED_PARTITION_SPEC, PartitionSpec
 
 from icestream.api.errors import ConfigError, SinkUnavailable
-from icestream.connectors.iceberg.catalogs.opening import new_catalog, open_catalog
+from icestream.connectors.iceberg.catalogs.opening import open_catalog
 from icestream.connectors.iceberg.catalogs.remote_signing import SignatureRefused, SignedFileIO
 from icestream.connectors.iceberg.maintenance.orphans import remove_orphans
 from icestream.connectors.iceberg.plugin import IcebergPlugin
@@ -214,7 +214,7 @@ def test_the_service_is_asked_where_the_login_may_go(signing: Signing, broker: B
     assert "iceberg.catalog.s3.signer.uri" in [problem.key for problem in problems]
     # The connector's own word is enough.
     chosen = {**signing.config, "iceberg.catalog.s3.signer.uri": elsewhere}
-    table = new_catalog(chosen).load_table(chosen["iceberg.tables"])
+    table = open_catalog(chosen).load_table(chosen["iceberg.tables"])
     assert isinstance(table.io, SignedFileIO)
     with pytest.raises(OSError, match="the signing service cannot be reached"):
         table.io.new_input(table.metadata_location).open()

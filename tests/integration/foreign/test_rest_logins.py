@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from icestream.api.errors import ConfigError
-from icestream.connectors.iceberg.catalogs.opening import new_catalog
+from icestream.connectors.iceberg.catalogs.opening import open_catalog
 from icestream.connectors.iceberg.plugin import IcebergPlugin
 from icestream.embedded.kafka import Broker
 from icestream.jobs.probes import probe_connector
@@ -100,7 +100,7 @@ def test_the_workers_own_login_signs_when_the_config_has_none(
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "s3cret/+")
     guard = SignatureGuard("signer", "s3cret/+", "us-east-1", "s3tables")
     with proxy(config["iceberg.catalog.uri"], guard) as address:
-        new_catalog({**config, **SEED_002, "iceberg.catalog.uri": address}).close()
+        open_catalog({**config, **SEED_002, "iceberg.catalog.uri": address}).close()
     assert (guard.passed, guard.refused) == (1, [])
 
 
@@ -172,7 +172,7 @@ def test_a_user_and_a_password(config: Config) -> None:
         }
         works(config, address, login)
     with pytest.raises(ConfigError, match="'kerberos' is not known"):
-        new_catalog({**config, "iceberg.catalog.rest.auth.type": "kerberos"})
+        open_catalog({**config, "iceberg.catalog.rest.auth.type": "kerberos"})
 
 
 # -- what the server lends --

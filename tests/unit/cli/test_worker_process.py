@@ -28,7 +28,7 @@ def test_the_cluster_id_is_asked_for_until_kafka_tells_it(monkeypatch: pytest.Mo
 
     monkeypatch.setattr("icestream.kafka.topics.Topics", Topics)
     waits: list[float] = []
-    asked = ClusterId({"bootstrap.servers": "localhost:9092"}, sleep=waits.append)
+    asked = ClusterId({"bootstrap.servers": "localhost:9092"}, wait=waits.append)
     assert asked() is None
     asked._ask()
     assert asked() == "the-id" and len(waits) == 2

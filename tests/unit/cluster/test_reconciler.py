@@ -20,6 +20,8 @@ from icestream.cluster.reconciler import Reconciler
 from icestream.cluster.restarts import Policy
 from icestream.cluster.settings.retry_settings import RetrySettings
 from icestream.cluster.stores.connector_store import TargetState
+from icestream.jobs.publishing import publisher
+from icestream.kafka import clients, topics, transactions
 from icestream.resilience.backoff import RetryLimits
 from icestream.waits import waiting_for
 
@@ -335,14 +337,15 @@ def test_a_thread_that_never_returns_is_given_up(running: Running, monkeypatch: 
 
 
 def test_a_manager_that_does_not_end_is_left_behind(
-    running: Running, monkeypatch: pytest.MonkeyPatch
+    running: Running, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(module, "_STOP_SECONDS", 0.1)
     monkeypatch.setattr(module, "_AGAIN_SECONDS", 0.05)
     go_on = threading.Event()
 
     def stuck() -> float:
-        go_on.wait()
+        with waiting_for("the catalog"):
+            go_on.wait()
         return 0.0
 
     lost, second = ScriptedManager(stuck), ScriptedManager(rest)
@@ -351,10 +354,22 @@ def test_a_manager_that_does_not_end_is_left_behind(
     connector.want(AGAIN)
     assert connector.state is State.RESTARTING
     assert eventually(lambda: second.ticks > 0)
+    assert "did not end within 0 s and is left behind, still waiting for the catalog since 20" in caplog.text
     go_on.set()
     assert lost.closed.wait(60)
     assert lost.ticks == 1
     assert connector.state is State.RUNNING
+
+
+def test_a_call_to_kafka_ends_before_its_manager_is_left_behind() -> None:
+    """When Kafka hangs, the first call that fails ends the turn."""
+    limits = {
+        "a question": clients.ANSWER_SECONDS + topics._REFRESH_SECONDS,
+        "the offsets of a group": topics._STABLE_SECONDS + topics._UNSTABLE_SECONDS,
+        "a transaction": publisher._LONGEST_SILENCE,
+        "closing": transactions._CLOSE_SECONDS,
+    }
+    assert {name for name, seconds in limits.items() if seconds >= module._STOP_SECONDS} == set()
 
 
 def test_an_outage_before_a_pause_does_not_count_after_it(

@@ -8,12 +8,14 @@ import json
 import posixpath
 import re
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
 import pytest
 
 from icestream.rest.console.assets import TYPES, Assets, imports_of, modules_of
+from tests.kit.faults import assert_no_faults
 
 ROOT: Final = Path(__file__).parents[3]
 CONSOLE: Final = ROOT / "icestream" / "console"
@@ -33,6 +35,7 @@ FORBIDDEN: Final = (
     r"set(?:Timeout|Interval)\(\s*[\"'`]",
     r"\bimportScripts\b|new\s+Worker\b",
 )
+MOST_LINES: Final = 400
 MOST_GZIP: Final = 150_000
 MOST_WITHOUT_PLOTS: Final = 110_000
 """Measured: 97.7 KB, of which 27 KB are the pages that change something (decision 046)."""
@@ -61,30 +64,56 @@ def test_vendored_files_are_those_of_the_list() -> None:
         assert any(file["to"].startswith("LICENSE") for file in package["files"]), package["name"]
 
 
-@pytest.mark.parametrize("path", SOURCES, ids=name)
-def test_a_source_makes_no_markup_and_runs_no_text(path: Path) -> None:
-    text = path.read_text()
-    assert [pattern for pattern in FORBIDDEN if re.search(pattern, text)] == []
+def test_every_file_keeps_the_rules() -> None:
+    texts = {name(path): path.read_text() for path in OURS if path.suffix in (".js", ".html", ".css")}
+    assert_no_faults(fault for file, text in texts.items() for fault in faults_of(file, text))
 
 
-@pytest.mark.parametrize("path", SOURCES, ids=name)
-def test_addresses_come_from_the_route_function(path: Path) -> None:
-    """Preact does not stop `javascript:`; the policy of the page does, and no address is made elsewhere."""
-    made = re.findall(r"""\b(?:href|src|action|formaction)=(?!\$\{href\()(\S{0,30})""", path.read_text())
-    assert [one for one in made if not one.startswith('"#main"')] == []
+def test_a_file_that_breaks_the_rules_is_found() -> None:
+    """Each rule finds what breaks it, and nothing else does."""
+    good = "/** A page. */\nimport { href } from './routes.js';\nhtml`<a href=${href('x')}>x</a>`;\n"
+    assert list(faults_of("good.js", good)) == []
+    markup = (
+        "a.innerHTML = b",
+        "a.outerHTML = b",
+        "h('p', { dangerouslySetInnerHTML: b })",
+        "a.insertAdjacentHTML('beforeend', b)",
+        "document.write(a)",
+        "eval (a)",
+        "new  Function(a)",
+        "a.setAttribute('href', b)",
+        "new DOMParser()",
+        "setTimeout('a()', 1)",
+        "new Worker(a)",
+    )
+    assert len(markup) == len(FORBIDDEN)
+    faults = {line: [*faults_of("bad.js", f"{good}{line};\n")] for line in markup}
+    assert {line: len(found) for line, found in faults.items()} == dict.fromkeys(markup, 1)
+    for line in ("html`<a href=${url}>`", 'html`<form action="/x">`', "html`<img src=${a}>`"):
+        assert any("route function" in fault for fault in faults_of("bad.js", f"{good}{line}")), line
+    for file in ("bad.js", "bad.css", "bad.html"):
+        assert any(
+            "elsewhere" in fault for fault in faults_of(file, f"{good}// https://cdn.example.com/x.js")
+        )
+    assert [*faults_of("bad.js", good.removeprefix("/**"))] and [*faults_of("bad.js", good + "\n" * 400)]
 
 
-@pytest.mark.parametrize("path", [path for path in OURS if path.suffix in (".js", ".html", ".css")], ids=name)
-def test_nothing_is_loaded_from_elsewhere(path: Path) -> None:
-    outside = re.findall(r"""(?:https?:)?//[a-z0-9.-]+\.[a-z]{2,}[^\s"'`]*""", path.read_text())
-    assert outside == []
-
-
-@pytest.mark.parametrize("path", SOURCES, ids=name)
-def test_a_source_is_a_short_module_that_says_what_it_is_for(path: Path) -> None:
-    text = path.read_text()
-    assert text.startswith("/**"), "begin with a comment that says what the module is for"
-    assert text.count("\n") <= 400
+def faults_of(file: str, text: str) -> Iterator[str]:
+    for address in re.findall(r"""(?:https?:)?//[a-z0-9.-]+\.[a-z]{2,}[^\s"'`]*""", text):
+        yield f"{file} loads from elsewhere: {address}"
+    if not file.endswith(".js"):
+        return
+    for pattern in FORBIDDEN:
+        if found := re.search(pattern, text):
+            yield f"{file} makes markup or runs text: {found[0]}"
+    # Preact does not stop `javascript:`; the policy of the page does, and no address is made elsewhere.
+    for made in re.findall(r"""\b(?:href|src|action|formaction)=(?!\$\{href\()(\S{0,30})""", text):
+        if not made.startswith('"#main"'):
+            yield f"{file} has an address that does not come from the route function: {made}"
+    if not text.startswith("/**"):
+        yield f"{file} does not begin with a comment that says what the module is for"
+    if (lines := text.count("\n")) > MOST_LINES:
+        yield f"{file} has {lines} lines; at most {MOST_LINES} are allowed"
 
 
 def test_all_imports_resolve_and_the_page_preloads_them() -> None:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import base64
 import errno
-import multiprocessing
 import os
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -319,20 +319,12 @@ def test_a_proxy_of_an_unknown_kind_is_refused_without_its_login(
 # -- several processes --
 
 
-def _fetch(path: Path, answers: Any) -> None:
-    answers.put(jars.fetch("things", path).name)
-
-
 def test_two_processes_fetch_a_file_once(repository: Repository, tmp_path: Path) -> None:
-    fork = multiprocessing.get_context("spawn")
-    answers = fork.Queue()
-    processes = [fork.Process(target=_fetch, args=(lock(tmp_path), answers)) for _ in range(2)]
-    for process in processes:
-        process.start()
-    names = {answers.get(timeout=120) for _ in processes}
-    for process in processes:
-        process.join()
-    answers.close()
-    answers.join_thread()
-    assert len(names) == 1
+    code = "import sys, pathlib; from icestream.embedded import jars"
+    code += "; print(jars.fetch('things', pathlib.Path(sys.argv[1])).name)"
+    command = [sys.executable, "-c", code, str(lock(tmp_path))]
+    both = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(2)]
+    said = {process.communicate(timeout=120)[0] for process in both}
+    assert [process.returncode for process in both] == [0, 0]
+    assert len(said) == 1
     assert len(repository.asked) == len(NAMES)

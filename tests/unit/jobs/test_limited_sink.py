@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import os
 import threading
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
@@ -14,6 +16,8 @@ from icestream.api.checkpoint import Checkpoint, TopicIds
 from icestream.api.errors import CommitUnknown, SinkUnavailable
 from icestream.api.sink import Commit, Sink, Target
 from icestream.connectors.file.plugin import FileSinkPlugin
+from icestream.deadlines import Overdue
+from icestream.jobs.sinks import limited_sink
 from icestream.jobs.sinks.limited_sink import LimitedSink
 
 
@@ -37,6 +41,10 @@ class StuckSink(Sink):
 
     def __init__(self, target: StuckTarget) -> None:
         self._stuck = target
+        self.is_closed = threading.Event()
+
+    def close(self) -> None:
+        self.is_closed.set()
 
     def targets(self) -> Any:
         return [self._stuck]
@@ -65,6 +73,60 @@ def test_a_table_that_does_not_answer_is_away_and_another_is_asked_next(
     assert cast(Any, target.found()) == "found"
     assert len(made) == 2
     made[0].answers.set()
+
+
+def test_a_sink_that_was_left_behind_is_closed_when_it_answers_after_all() -> None:
+    opened: list[StuckSink] = []
+
+    def open_sink() -> Sink:
+        opened.append(StuckSink(StuckTarget()))
+        return opened[-1]
+
+    limited = LimitedSink(open_sink, seconds=0.05)
+    with pytest.raises(SinkUnavailable):
+        limited.targets()[0].found()
+    left, current = opened
+    assert not left.is_closed.is_set()
+    left.targets()[0].answers.set()
+    assert left.is_closed.wait(60)
+    assert not current.is_closed.is_set()
+    limited.close()
+    assert current.is_closed.is_set()
+
+
+def test_of_two_that_wait_for_a_sink_one_opens_another(monkeypatch: pytest.MonkeyPatch) -> None:
+    opened: list[Sink] = []
+    waiting: list[str] = []
+
+    def open_sink() -> Sink:
+        opened.append(StuckSink(StuckTarget()))
+        return opened[-1]
+
+    target = LimitedSink(open_sink, seconds=60).targets()[0]
+
+    def no_answer(seconds: float, call: Any, name: str, too_late: Any) -> Any:
+        waiting.append(name)
+        if len(waiting) == 1:
+            with pytest.raises(SinkUnavailable):
+                target.found()
+        raise Overdue
+
+    monkeypatch.setattr(limited_sink, "within", no_answer)
+    with pytest.raises(SinkUnavailable):
+        target.found()
+    assert (len(waiting), len(opened)) == (2, 2)
+
+
+def test_a_sweep_closes_the_sink_that_it_has_opened() -> None:
+    opened: list[StuckSink] = []
+
+    def open_sink() -> Sink:
+        opened.append(StuckSink(cast(Any, SimpleNamespace(name="db.t", sweep=lambda landed, now: 3))))
+        return opened[-1]
+
+    target = LimitedSink(open_sink, seconds=60).targets()[0]
+    assert target.sweep("landed", dt.datetime.now(dt.UTC)) == 3
+    assert [sink.is_closed.is_set() for sink in opened] == [False, True]
 
 
 def test_a_commit_without_an_answer_may_have_landed(target: Target, made: list[StuckTarget]) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -82,3 +84,82 @@ def test_a_producer_that_was_replaced_between_two_messages_is_told_so(
     monkeypatch.setattr(transactions, "Consumer", Member)
     with pytest.raises(Fenced, match="another manager of this job is alive"):
         Transactions({}, "connect-cluster", "group").write([Outgoing("t", b"k", b"v")], NOTHING, "")
+
+
+class Accepted(Refused):
+    """A producer whose broker takes all that it is given, as the first records of their topics."""
+
+    def produce(self, topic: str, *, on_delivery: Callable[..., None], **_: Any) -> None:
+        self._reports.append(on_delivery)
+
+    def flush(self, seconds: float) -> int:
+        while self._reports:
+            self._reports.pop()(None, First())
+        return 0
+
+    def commit_transaction(self, seconds: float) -> None: ...
+
+
+class First:
+    def offset(self) -> int:
+        return 0
+
+
+def test_the_first_record_of_a_topic_has_offset_0(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever waits for it to come back would not wait for offset -1."""
+    monkeypatch.setattr(transactions, "Producer", Accepted)
+    monkeypatch.setattr(transactions, "Consumer", Member)
+    opened = Transactions({}, "connect-cluster", "group")
+    assert opened.write([Outgoing("configs", b"k", b"v")], NOTHING, "") == 0
+    assert opened.write([], NOTHING, "") == -1
+
+
+class Throttled(Accepted):
+    """A producer whose broker tells of a quota when it is asked to."""
+
+    throttle: Callable[[Any], None]
+
+    def __init__(self, settings: Any) -> None:
+        super().__init__(settings)
+        Throttled.throttle = settings["throttle_cb"]
+
+
+def test_a_quota_that_keeps_kafka_silent_is_no_silence(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever waits for progress waits for as long as the broker said, and no longer."""
+    monkeypatch.setattr(transactions, "Producer", Throttled)
+    monkeypatch.setattr(transactions, "Consumer", Member)
+    clock = SimpleNamespace(now=100.0)
+    opened = Transactions({}, "id", "group", clock=lambda: clock.now)
+    before = opened.progress
+    clock.now = 110.0
+    assert opened.progress == before, "time alone is no progress"
+    Throttled.throttle(SimpleNamespace(throttle_time=30.0))
+    told = []
+    for clock.now in (110.0, 120.0, 139.0, 140.0, 141.0, 200.0):
+        told.append(opened.progress)
+    assert told == sorted(told)
+    assert len(set(told[:4])) == 4
+    assert len(set(told[3:])) == 1
+
+
+class Hangs(Accepted):
+    """A producer with an open transaction, whose broker is away."""
+
+    go_on = threading.Event()
+    closed = threading.Event()
+
+    def purge(self) -> None: ...
+
+    def close(self) -> None:
+        self.go_on.wait()
+        self.closed.set()
+
+
+def test_one_that_cannot_be_closed_keeps_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(transactions, "Producer", Hangs)
+    monkeypatch.setattr(transactions, "Consumer", Member)
+    monkeypatch.setattr(transactions, "_CLOSE_SECONDS", 0.05)
+    Transactions({}, "id", "group").close()
+    assert not Hangs.closed.is_set()
+    Hangs.go_on.set()
+    assert Hangs.closed.wait(60)

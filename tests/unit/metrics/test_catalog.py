@@ -3,25 +3,54 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from dataclasses import replace
 from itertools import chain
-
-import pytest
 
 from icestream.metrics import catalog
 from icestream.metrics.catalog import LABELS, METRICS, Kind, Metric
 from icestream.metrics.job_families import BY_VALUE, CIRCUITS, HISTOGRAMS, NUMBERS
+from tests.kit.faults import assert_no_faults
 
 _FORBIDDEN = ("partition", "offset", "file", "path", "snapshot", "commit", "error", "exception", "key")
 
 
-@pytest.mark.parametrize("metric", METRICS, ids=lambda metric: metric.name)
-def test_a_metric_has_allowed_labels_only_and_is_named_by_its_kind(metric: Metric) -> None:
-    assert set(metric.labels) <= set(LABELS)
-    assert re.fullmatch(r"(icestream|process|jvm)_[a-z_]+", metric.name)
-    assert metric.name.endswith("_total") is (metric.kind is Kind.COUNTER)
-    assert bool(metric.buckets) is (metric.kind is Kind.HISTOGRAM)
-    assert metric.help.endswith(".") and not metric.name.endswith(("_avg", "_rate"))
-    assert list(metric.buckets) == sorted(metric.buckets)
+def test_metrics_have_allowed_labels_and_names_of_their_kind() -> None:
+    assert_no_faults(f"{metric.name}: {fault}" for metric in METRICS for fault in faults_of(metric))
+
+
+def test_a_metric_that_breaks_the_rules_is_found() -> None:
+    good = Metric("icestream_batches_total", Kind.COUNTER, METRICS[0].part, "Total batches.", ("connector",))
+    assert list(faults_of(good)) == []
+    for changed in (
+        {"labels": ("offset",)},
+        {"name": "Other_total"},
+        {"name": "icestream_batches"},
+        {"kind": Kind.GAUGE},
+        {"buckets": (1.0,)},
+        {"help": "Total batches"},
+        {"name": "icestream_batches_rate", "kind": Kind.GAUGE},
+        {"name": "icestream_seconds", "kind": Kind.HISTOGRAM, "buckets": (2.0, 1.0)},
+        {"name": "icestream_seconds", "kind": Kind.HISTOGRAM},
+    ):
+        assert len(list(faults_of(replace(good, **changed)))) == 1, changed
+
+
+def faults_of(metric: Metric) -> Iterator[str]:
+    if other := set(metric.labels) - set(LABELS):
+        yield f"the label {', '.join(sorted(other))} is not one of LABELS"
+    if not re.fullmatch(r"(icestream|process|jvm)_[a-z_]+", metric.name):
+        yield "its name is not made of small letters after icestream_, process_ or jvm_"
+    if metric.name.endswith("_total") is not (metric.kind is Kind.COUNTER):
+        yield "a counter ends with _total, and nothing else does"
+    if metric.name.endswith(("_avg", "_rate")):
+        yield "averages and rates are computed by who reads the metric"
+    if bool(metric.buckets) is not (metric.kind is Kind.HISTOGRAM):
+        yield "a histogram has buckets, and nothing else has"
+    if list(metric.buckets) != sorted(metric.buckets):
+        yield "its buckets are not in order"
+    if not metric.help.endswith("."):
+        yield "its help does not end with a full stop"
 
 
 def test_no_label_grows_with_the_records() -> None:

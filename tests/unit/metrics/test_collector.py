@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import shutil
 import subprocess
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
@@ -22,6 +21,7 @@ from icestream.metrics.counters import Counters
 from icestream.metrics.exposition import exposition
 from icestream.metrics.facts import JobFacts, WorkerFacts
 from icestream.metrics.job_families import first_topics
+from tests.kit.programs import require_program
 from tests.unit.metrics.test_counters import LANDED
 
 OPENMETRICS = "application/openmetrics-text;version=1.0.0,text/plain;version=0.0.4;q=0.5"
@@ -165,9 +165,7 @@ def test_series_are_bounded_by_connectors() -> None:
 
 
 def test_prometheus_takes_it() -> None:
-    promtool = shutil.which("promtool")
-    if promtool is None:
-        pytest.skip("promtool is missing; on Debian: apt-get install prometheus")
+    promtool = require_program("promtool")
     checked = subprocess.run(
         [promtool, "check", "metrics"], input=text_of(busy()), capture_output=True, text=True, timeout=60
     )

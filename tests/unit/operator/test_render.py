@@ -36,3 +36,6 @@ def test_a_file_without_a_cluster_and_one_that_is_no_yaml_are_told(
     file.write_text("{a: [")
     assert run(["operator", "render", "-f", str(file)]) == 1
     assert "is not YAML" in capsys.readouterr().err
+    file.write_text("[" * 60 + "]" * 60)
+    assert run(["operator", "render", "-f", str(file)]) == 1
+    assert "is not YAML (it is nested deeper than 50 levels)" in capsys.readouterr().err

@@ -11,13 +11,13 @@ from typing import Any, cast
 import pyarrow.parquet as pq
 import pytest
 from confluent_kafka import Message
-from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.partitioning import UNPARTITIONED_PARTITION_SPEC, PartitionSpec
 from pyiceberg.schema import Schema
 
 from icestream.api.batch import Batch, BatchResult, Slice
 from icestream.api.offsets import NOTHING, Offsets, Partition
 from icestream.api.sink import OpenWriter, Sink, SinkPlan
+from icestream.connectors.iceberg.catalogs.opening import open_catalog
 from icestream.connectors.iceberg.table import IcebergTable
 from icestream.connectors.iceberg.writer import IcebergWriter
 from icestream.jobs.sinks.batches.staging import StagedBatch, stage
@@ -128,8 +128,12 @@ class World:
     def table(
         self, schema: Schema, spec: PartitionSpec = UNPARTITIONED_PARTITION_SPEC, name: str = "events"
     ) -> IcebergTable:
-        catalog = SqlCatalog(
-            "test", uri=f"sqlite:///{self.folder}/catalog.db", warehouse=f"file://{self.folder}"
+        catalog = open_catalog(
+            {
+                "iceberg.catalog.type": "jdbc",
+                "iceberg.catalog.uri": f"jdbc:sqlite:{self.folder}/catalog.db",
+                "iceberg.catalog.warehouse": f"file://{self.folder}",
+            }
         )
         catalog.create_namespace_if_not_exists("ns")
         catalog.create_table(f"ns.{name}", schema, partition_spec=spec)

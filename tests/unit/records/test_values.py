@@ -9,7 +9,7 @@ import pytest
 from icestream.records.column import Column
 from icestream.records.json_source import ABSENT, JsonSource, parsed
 from icestream.records.plain import plain
-from icestream.records.values import Fields, Listing, Part, object_fields, typed
+from icestream.records.values import Fields, Listing, Part, Text, object_fields, typed
 
 TEXTS = [
     b'{"a":1,"b":{"c":"x"},"n":null}',
@@ -104,3 +104,18 @@ def test_rows_of_a_listing_can_be_taken() -> None:
 def test_what_is_no_json_is_refused_with_a_reason(text: bytes) -> None:
     with pytest.raises(ValueError):
         parsed(text)
+
+
+def test_texts_are_equal_if_they_are_the_same_rows_of_the_same_path() -> None:
+    source = JsonSource(TEXTS)
+    text = Text(source, ("a",), np.array([0, 1]))
+    assert text == Text(source, ("a",), np.array([0, 1]))
+    assert Text(source, ("a",)) == Text(source, ("a",))
+    for other in (
+        Text(source, ("a",)),
+        Text(source, ("b",), np.array([0, 1])),
+        Text(source, ("a",), np.array([0, 2])),
+        Text(JsonSource(TEXTS), ("a",), np.array([0, 1])),
+        None,
+    ):
+        assert text != other

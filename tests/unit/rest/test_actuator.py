@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -64,8 +64,19 @@ class Running:
 Start = Callable[..., Running]
 
 
+class NoKafka:
+    """What is known of topics while nobody is at the address of Kafka."""
+
+    def __init__(self, settings: Mapping[str, str]) -> None: ...
+
+    def cluster_id(self) -> str:
+        raise SourceUnavailable("nobody answers")
+
+
 @pytest.fixture
-def start(tmp_path: Path) -> Iterator[Start]:
+def start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Start]:
+    # A question to the real one is under way for 15 seconds, whoever has stopped meanwhile.
+    monkeypatch.setattr("icestream.kafka.topics.Topics", NoKafka)
     started: list[StandaloneWorker] = []
 
     def run(**settings: str) -> Running:

@@ -40,6 +40,9 @@ class GuardedGlueCatalog(LentLogin, GlueCatalog):
             _register_glue_catalog_id_with_glue_client(client, account)
         super().__init__(name, client, **properties)
 
+    def close(self) -> None:
+        self.glue.close()
+
     def _load_file_io(self, properties: Properties = EMPTY_DICT, location: str | None = None) -> FileIO:
         return load_file_io(storage_properties({**self.properties, **properties}), location)
 
@@ -55,6 +58,9 @@ class GuardedDynamoDbCatalog(LentLogin, DynamoDbCatalog):
         client = aws_client(session, "dynamodb", properties.get("dynamodb.endpoint"), attempts)
         own = {"table-name": properties.get("dynamodb.table-name") or "iceberg"}
         super().__init__(name, client, **properties, **own)
+
+    def close(self) -> None:
+        self.dynamodb.close()
 
     def _ensure_catalog_table_exists_or_create(self) -> None:
         if not self._creates and not self._dynamodb_table_exists():

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import functools
-import json
 import logging
 import re
 import sys
@@ -27,7 +25,7 @@ if TYPE_CHECKING:
     from requests import RequestException
 
 _log = logging.getLogger(__name__)
-__all__ = ["PREFIX", "catalog_kind", "catalog_name", "catalog_properties", "new_catalog", "open_catalog"]
+__all__ = ["PREFIX", "catalog_kind", "catalog_name", "catalog_properties", "open_catalog"]
 
 _WITHOUT_ADDRESS = ("glue", "dynamodb")
 _EXTRAS = {
@@ -106,12 +104,7 @@ def _problem(key: str, message: str) -> ConfigError:
 
 
 def open_catalog(config: Config) -> Catalog:
-    """The catalog of a connector config. One per process and settings: opening one costs a connection."""
-    return _opened(catalog_name(config), json.dumps(catalog_properties(config), sort_keys=True))
-
-
-def new_catalog(config: Config) -> Catalog:
-    """A catalog of one's own, to be closed after use."""
+    """The catalog of a connector config, to be closed after use. Jobs share one: `sharing.py`."""
     return _new(catalog_name(config), catalog_properties(config))
 
 
@@ -129,11 +122,6 @@ def looking_catalog(config: Config) -> Catalog:
             raise _problem("uri", f"there is no database '{path}'; create it: an empty file is enough")
         properties["uri"] = f"sqlite:///file:{quote(path)}?mode=ro&uri=true"
     return _new(catalog_name(config), properties)
-
-
-@functools.lru_cache(maxsize=64)
-def _opened(name: str, properties: str) -> Catalog:
-    return _new(name, json.loads(properties))
 
 
 def _new(name: str, properties: Mapping[str, str]) -> Catalog:

@@ -14,6 +14,7 @@ from pyiceberg.table import CommitTableResponse, Table
 from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.update import TableRequirement, TableUpdate
 from pyiceberg.typedef import EMPTY_DICT, Identifier, Properties
+from sqlalchemy import NullPool, create_engine
 from sqlalchemy.exc import OperationalError, ProgrammingError
 
 from icestream.connectors.iceberg.catalogs.keys import storage_properties
@@ -29,6 +30,17 @@ class GuardedSqlCatalog(LentLogin, SqlCatalog):
         self._read: weakref.WeakValueDictionary[str, TableMetadata] = weakref.WeakValueDictionary()
         """Metadata files that some table of this process still holds, by location: none ever changes."""
         self._texts = MetadataTexts()
+
+    def _init_catalog(self) -> None:
+        # Called by PyIceberg with the engine that it has made, before that has opened anything.
+        if self.engine.dialect.name == "sqlite":
+            # A connection to a file costs next to nothing: none stays open between two questions.
+            self.engine = create_engine(self.engine.url, poolclass=NullPool)
+        try:
+            super()._init_catalog()
+        except BaseException:
+            self.close()
+            raise
 
     def load_table(self, identifier: str | Identifier) -> Table:
         try:

@@ -30,6 +30,7 @@ class Cursor:
         self._data = data
         self.at = at
         self._values_left = 2 * len(data) + _FEW_VALUES
+        self._levels = 0
 
     @property
     def left(self) -> int:
@@ -46,6 +47,15 @@ class Cursor:
         self._values_left -= 1
         if self._values_left < 0:
             raise BadDatum(f"{len(self._data)} bytes have more values than any event of that size")
+
+    def enter(self) -> None:
+        """A record. Of a schema that refers to itself, the bytes say how deeply records are nested."""
+        self._levels += 1
+        if self._levels > _MOST_DEPTH:
+            raise BadDatum(f"its records are nested deeper than {_MOST_DEPTH} levels")
+
+    def leave(self) -> None:
+        self._levels -= 1
 
     def long(self) -> int:
         """Avro's zigzag, seven bits at a time."""
@@ -165,9 +175,11 @@ def _record(schema: Mapping[str, Any], around: str, names: _Names, depth: int) -
 
     def read(cursor: Cursor) -> dict[str, Any]:
         found = {}
+        cursor.enter()
         for name, kind in fields:
             cursor.count()
             found[name] = kind.read(cursor)
+        cursor.leave()
         return found
 
     def write(value: Mapping[str, Any]) -> bytes:

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from icestream.api.errors import FatalError
+from icestream.api.nesting import read_json
 from icestream.connectors.iceberg.coordinator import event_schemas
 from icestream.connectors.iceberg.coordinator.avro_datum import AvroType, BadDatum, Cursor, avro_type
 from icestream.connectors.iceberg.coordinator.event_schemas import MAPS, PartitionColumn
@@ -228,7 +229,7 @@ def decoded(data: bytes) -> Event | None:
             value["group_id"],
             _payload(number, value["payload"], text),
         )
-    except (KeyError, TypeError, ValueError, AttributeError, OverflowError, RecursionError) as error:
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
         raise BadDatum(f"its schema is not that of an event ({type(error).__name__}: {error})") from error
 
 
@@ -299,8 +300,8 @@ def _columns(text: bytes) -> tuple[PartitionColumn, ...]:
 
 def _parsed(text: bytes) -> Any:
     try:
-        return json.loads(_from_modified_utf8(text))
-    except (ValueError, RecursionError) as error:
+        return read_json(_from_modified_utf8(text))
+    except ValueError as error:
         raise BadDatum(f"its schema is not JSON ({type(error).__name__})") from error
 
 

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from icestream.api.errors import Cancelled
 from icestream.api.history import Observer
 from icestream.api.status import Progress
-from icestream.connectors.iceberg.catalogs.opening import open_catalog
+from icestream.connectors.iceberg.catalogs.sharing import SharedCatalog
 from icestream.connectors.iceberg.coordinator.coordinator import Coordinator, Pace
 from icestream.connectors.iceberg.coordinator.job_config import IcebergJobConfig
 from icestream.connectors.iceberg.coordinator.kafka_control import (
@@ -56,6 +56,7 @@ class IcebergJobManager:
             timeout_ms=int(config.transaction_timeout * 1000),
         )
         self._opened: KafkaControlTopic | None = None
+        self._shared = SharedCatalog(config.catalog_config)
 
         def open_control() -> KafkaControlTopic:
             self._opened = KafkaControlTopic(control, self._topics)
@@ -69,7 +70,7 @@ class IcebergJobManager:
             Pace(config.commit_interval, config.commit_timeout),
             open_control,
             self._source_state,
-            TableCommits(open_catalog(config.catalog_config), job, config.commit_threads, control_ends),
+            TableCommits(self._shared.catalog, job, config.commit_threads, control_ends),
             time.monotonic,
             lambda: dt.datetime.now(dt.UTC),
             reached,
@@ -94,7 +95,10 @@ class IcebergJobManager:
         self._cancelled.clear()
 
     def close(self) -> None:
-        self._coordinator.close()
+        try:
+            self._coordinator.close()
+        finally:
+            self._shared.close()
 
     def _source_state(self) -> SourceState:
         return self._source.state()

@@ -52,6 +52,7 @@ class TableMaintainer(Maintainer):
         *,
         write_props: Mapping[str, str],
         branch: str = MAIN_BRANCH,
+        close: Callable[[], None] = lambda: None,
         reached: Callable[[str], None] = lambda point: None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -61,6 +62,7 @@ class TableMaintainer(Maintainer):
         self._settings = settings
         self._write_props = dict(write_props)
         self._branch = branch
+        self._close = close
         self._reached = reached
         self._clock = clock
         self._steps = StepRunner(name, clock)
@@ -92,6 +94,9 @@ class TableMaintainer(Maintainer):
             age = chosen.orphans_older_than
             steps.append(self._steps.guarded("orphans", "orphans", lambda: self._orphans(age, now)))
         return MaintenanceRun(self._name, now, steps)
+
+    def close(self) -> None:
+        self._close()
 
     # -- by hand --
 

@@ -42,7 +42,7 @@ KAFKA_FIELDS = ("__connect_topic", "__connect_partition", "__connect_offset")
 _WITH_ZONE = ("timestamptz",)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Made:
     """Rows with the same columns, each with its row of the chunk; failures by row of the chunk."""
 

@@ -94,10 +94,13 @@ class Session:
 
     def _opened(self) -> Connection:
         if self._connection is None:
-            connection = connect(self._access)
-            with database_errors(self._access, "prepare a connection"):
-                self._access.dialect.prepare(connection)
-            self._connection = connection
+            self._connection = connect(self._access)
+            try:
+                with database_errors(self._access, "prepare a connection"):
+                    self._access.dialect.prepare(self._connection)
+            except BaseException:
+                self.close()
+                raise
         return self._connection
 
     def close(self) -> None:

@@ -30,7 +30,7 @@ from icestream.records.rows import Flags, Indexes
 _SQL_EXCEPTION = "java.sql.SQLException"
 
 
-@dataclass
+@dataclass(eq=False)
 class _Chunk:
     """What becomes of the rows of a chunk."""
 

@@ -15,7 +15,7 @@ from icestream.records.schema import ConnectSchema
 from icestream.records.values import Typed
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Rows:
     """Values for one object: those of some groups one after the other, brought into order."""
 

@@ -13,7 +13,7 @@ from icestream.records.records import Records
 from icestream.records.rows import Indexes
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Encoded:
     """The encoded partition of each record of a group: the part of the path after the topic."""
 

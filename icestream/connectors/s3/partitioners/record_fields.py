@@ -18,7 +18,7 @@ class NoSuchField(Exception):
     """The schema has no such field, or the value can have none; says why."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class FoundValues:
     """What some records have in the field: values of one Java type."""
 

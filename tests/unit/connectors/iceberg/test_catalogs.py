@@ -11,7 +11,6 @@ from icestream.connectors.iceberg.catalogs.java_catalogs import java_catalog
 from icestream.connectors.iceberg.catalogs.opening import (
     catalog_name,
     catalog_properties,
-    new_catalog,
     open_catalog,
 )
 from icestream.connectors.iceberg.plugin import IcebergPlugin
@@ -224,13 +223,13 @@ def test_a_rest_catalog_that_never_answers_is_away() -> None:
             "iceberg.catalog.rest.client.socket-timeout-ms": "200",
         }
         with pytest.raises(SinkUnavailable, match="opening catalog 'iceberg'"):
-            new_catalog(config)
+            open_catalog(config)
 
 
 def test_a_catalog_that_cannot_be_reached_is_named_by_its_address() -> None:
     uri = f"http://127.0.0.1:{free_port()}"
     with pytest.raises(SinkUnavailable) as refused:
-        new_catalog({"iceberg.catalog.type": "rest", "iceberg.catalog.uri": f"{uri}/some/path"})
+        open_catalog({"iceberg.catalog.type": "rest", "iceberg.catalog.uri": f"{uri}/some/path"})
     assert str(refused.value) == f"opening catalog 'iceberg': {uri} cannot be reached (Connection refused)"
 
 
@@ -259,7 +258,7 @@ def test_what_is_not_installed_is_named_with_its_extra(
             monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, module, None)
     with pytest.raises(ConfigError, match=rf"'{module}' is missing; .* 'icestream\[{extra}\]'"):
-        new_catalog({f"iceberg.catalog.{key}": value for key, value in settings.items()})
+        open_catalog({f"iceberg.catalog.{key}": value for key, value in settings.items()})
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,7 @@ from icestream.api.checkpoint import PRUNE_AFTER, TopicIds, checkpoint_after, ch
 from icestream.api.errors import FatalError
 from icestream.api.offsets import NOTHING, Offsets, Partition
 from icestream.api.sink import Commit
-from icestream.connectors.iceberg.catalogs.opening import new_catalog, open_catalog
+from icestream.connectors.iceberg.catalogs.opening import open_catalog
 from icestream.connectors.iceberg.commits.checkpoint_text import (
     TableCheckpoint,
     checkpoint_from_property,
@@ -190,7 +190,7 @@ def test_a_commit_neither_reads_its_own_metadata_again_nor_copies_the_history(
 
 def test_what_somebody_else_commits_is_read(table: IcebergTable, tmp_path: Path) -> None:
     first = commit(table, None)
-    stranger = IcebergTable(new_catalog(catalog_config(tmp_path)), "ns.t", "job", write_props={})
+    stranger = IcebergTable(open_catalog(catalog_config(tmp_path)), "ns.t", "job", write_props={})
     second = commit(stranger, first)
     assert table.found().checkpoint == second
     third = commit(table, second)

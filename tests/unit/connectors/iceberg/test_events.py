@@ -202,3 +202,12 @@ def test_a_schema_whose_values_have_no_bytes_does_not_keep_a_coordinator_busy() 
     many_blocks = b"\xfe\x3f" * 20_000  # 4,095 items each
     with pytest.raises(BadDatum, match="more values than any event"):
         decoded(with_schema(listed, many_blocks))
+
+
+def test_records_in_each_other_have_a_limit_of_levels() -> None:
+    chain = {"type": "record", "name": "r", "fields": [{"name": "next", "type": ["null", "r"]}]}
+    for levels in (100, 10_000):
+        with pytest.raises(BadDatum, match="nested deeper than 64 levels"):
+            decoded(with_schema(chain, b"\x02" * levels + b"\x00"))
+    with pytest.raises(BadDatum, match="not that of an event"):
+        decoded(with_schema(chain, b"\x02" * 60 + b"\x00"))

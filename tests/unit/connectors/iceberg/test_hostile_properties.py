@@ -18,7 +18,7 @@ from pyiceberg.types import LongType, NestedField
 from icestream.api.errors import ConfigError
 from icestream.connectors.iceberg.catalogs.aws_login import runs_out
 from icestream.connectors.iceberg.catalogs.keys import SESSION_EXPIRES
-from icestream.connectors.iceberg.catalogs.opening import catalog_properties, new_catalog
+from icestream.connectors.iceberg.catalogs.opening import catalog_properties, open_catalog
 from icestream.connectors.iceberg.files.stage import StageWriter
 from icestream.connectors.iceberg.settings import problems, warnings
 from icestream.connectors.iceberg.table import IcebergTable
@@ -50,7 +50,7 @@ def config(tmp_path: Path) -> dict[str, str]:
 
 def with_table(config: dict[str, str], folder: Path, **properties: str) -> Path:
     """A table whose metadata somebody has edited; the file with its metadata."""
-    catalog = new_catalog(config)
+    catalog = open_catalog(config)
     catalog.create_namespace("ns")
     catalog.create_table("ns.t", SCHEMA)
     catalog.close()
@@ -85,9 +85,9 @@ def test_a_connector_names_no_code_and_no_files(key: str, config: dict[str, str]
 
 def test_a_config_that_was_stored_before_loads_no_code(ran: Path, config: dict[str, str]) -> None:
     hostile = {**config, "iceberg.catalog.py-io-impl": "attack.Run"}
-    new_catalog(hostile).close()
+    open_catalog(hostile).close()
     with pytest.raises(ConfigError):
-        new_catalog({**hostile, "iceberg.catalog.uri": "attack+run://x"})
+        open_catalog({**hostile, "iceberg.catalog.uri": "attack+run://x"})
     assert not ran.exists()
 
 
@@ -121,25 +121,25 @@ def test_a_table_brings_no_code_for_its_files(
     key: str, ran: Path, tmp_path: Path, config: dict[str, str]
 ) -> None:
     with_table(config, tmp_path, **{key: "attack.Run"})
-    plan = IcebergTable(new_catalog(config), "ns.t", "job", write_props={}).plan({})
+    plan = IcebergTable(open_catalog(config), "ns.t", "job", write_props={}).plan({})
     assert key not in plan.io_properties
     assert not ran.exists()
 
 
 def test_a_table_brings_no_code_for_its_places(ran: Path, tmp_path: Path, config: dict[str, str]) -> None:
     with_table(config, tmp_path, **{"write.py-location-provider.impl": "attack.Run"})
-    table = IcebergTable(new_catalog(config), "ns.t", "job", write_props={})
+    table = IcebergTable(open_catalog(config), "ns.t", "job", write_props={})
     with pytest.raises(ConfigError, match=r"ns\.t.*'attack\.Run' is a Python class"):
         table.plan({})
     # Below all lists: PyIceberg itself asks the table at every commit.
     with pytest.raises(ConfigError, match="names a Python class"):
-        new_catalog(config).load_table("ns.t").location_provider()
+        open_catalog(config).load_table("ns.t").location_provider()
     assert not ran.exists()
 
 
 def test_a_plan_brings_no_code_to_the_pipeline(ran: Path, tmp_path: Path, config: dict[str, str]) -> None:
     with_table(config, tmp_path)
-    plan = IcebergTable(new_catalog(config), "ns.t", "job", write_props={}).plan({})
+    plan = IcebergTable(open_catalog(config), "ns.t", "job", write_props={}).plan({})
     for hostile in (
         replace(plan, properties={"write.py-location-provider.impl": "attack.Run"}),
         replace(plan, io_properties={"py-io-impl": "attack.Run"}),
@@ -194,7 +194,7 @@ def server(config: dict[str, str], tmp_path: Path) -> Iterator[str]:
 
 def test_a_server_brings_no_code(ran: Path, server: str, config: dict[str, str]) -> None:
     hostile = {**config, "iceberg.catalog.type": "rest", "iceberg.catalog.uri": server}
-    catalog = new_catalog(hostile)
+    catalog = open_catalog(hostile)
     plan = IcebergTable(catalog, "ns.t", "job", write_props={}).plan({})
     # What a server may say is taken, even so.
     assert plan.io_properties == {"s3.region": "there"}
@@ -231,7 +231,7 @@ MYSQL = {"iceberg.catalog.type": "jdbc", "iceberg.catalog.uri": "jdbc:mysql://12
 @pytest.mark.parametrize("value", ["9" * 5000, "9" * 400, "-1", "many", "²"])
 def test_a_number_that_is_none_is_told_of_its_key(config: dict[str, str], key: str, value: str) -> None:
     with pytest.raises(ConfigError) as refused:
-        new_catalog({**config, key: value})
+        open_catalog({**config, key: value})
     assert [problem.key for problem in refused.value.problems] == [key]
 
 

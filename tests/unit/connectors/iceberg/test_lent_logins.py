@@ -9,7 +9,7 @@ import pytest
 from pyiceberg.schema import Schema
 from pyiceberg.types import LongType, NestedField
 
-from icestream.connectors.iceberg.catalogs.opening import new_catalog
+from icestream.connectors.iceberg.catalogs.opening import open_catalog
 from icestream.connectors.iceberg.table import IcebergTable
 from tests.crashes.rest_catalog import SilentCatalog
 
@@ -35,7 +35,7 @@ class LendingCatalog(SilentCatalog):
 
 @pytest.fixture
 def lending(tmp_path: Path) -> LendingCatalog:
-    behind = new_catalog(
+    behind = open_catalog(
         {
             "iceberg.catalog.type": "jdbc",
             "iceberg.catalog.uri": f"jdbc:sqlite:{tmp_path}/catalog.db",
@@ -49,7 +49,7 @@ def lending(tmp_path: Path) -> LendingCatalog:
 
 def test_a_login_that_ends_soon_is_not_given_to_tasks(lending: LendingCatalog) -> None:
     with lending.serve() as address:
-        catalog = new_catalog({"iceberg.catalog.type": "rest", "iceberg.catalog.uri": address})
+        catalog = open_catalog({"iceberg.catalog.type": "rest", "iceberg.catalog.uri": address})
         table = IcebergTable(catalog, "ns.t", "job", write_props={})
 
         def key() -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import os
-from contextlib import nullcontext
+from contextlib import closing, nullcontext
 from pathlib import Path
 
 from icestream.api.maintenance import MaintenanceRun
@@ -26,8 +26,8 @@ def run(
     folder: Path, keys: dict[str, str], *, after: dt.timedelta = dt.timedelta(seconds=1)
 ) -> MaintenanceRun:
     config = {**catalog_config(folder), **keys}
-    maintainer = IcebergPlugin().maintainer("job", config, "ns.t")
-    return maintainer.run(dt.datetime.now(dt.UTC) + after, thorough=True, turn=nullcontext())
+    with closing(IcebergPlugin().maintainer("job", config, "ns.t")) as maintainer:
+        return maintainer.run(dt.datetime.now(dt.UTC) + after, thorough=True, turn=nullcontext())
 
 
 def names(done: MaintenanceRun) -> list[str]:

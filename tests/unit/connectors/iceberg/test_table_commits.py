@@ -6,7 +6,8 @@ import datetime as dt
 import decimal
 import json
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -38,10 +39,11 @@ SCHEMA = Schema(NestedField(1, "id", LongType()), NestedField(2, "name", StringT
 
 
 @pytest.fixture
-def catalog(tmp_path: Path) -> SqlCatalog:
-    made = SqlCatalog("iceberg", uri=f"sqlite:///{tmp_path}/catalog.db", warehouse=f"file://{tmp_path}")
-    made.create_namespace("db")
-    return made
+def catalog(tmp_path: Path) -> Iterator[SqlCatalog]:
+    uri = f"sqlite:///{tmp_path}/catalog.db"
+    with closing(SqlCatalog("iceberg", uri=uri, warehouse=f"file://{tmp_path}")) as made:
+        made.create_namespace("db")
+        yield made
 
 
 def table(catalog: SqlCatalog, name: str = "db.t", schema: Schema = SCHEMA, **more: Any) -> Table:

@@ -13,6 +13,7 @@ import pyarrow as pa
 from icestream.api.offsets import Partition
 from icestream.connectors.s3.layout import layout_of
 from icestream.connectors.s3.objects import ObjectPart, Taken, TopicPartitionObjects
+from icestream.connectors.s3.settings import parsed
 from icestream.converters.json_converter import JsonConverter
 from icestream.records.column import Column
 from icestream.records.records import Header, Records
@@ -95,6 +96,18 @@ class Bucket:
         return found
 
 
+def config_of(settings: Mapping[str, Any]) -> dict[str, str]:
+    """The texts of a config, with what every config has."""
+    given = {"s3.bucket.name": "lake", "format.class": JSON, "flush.size": 1000, **settings}
+    return {key: _text(value) for key, value in given.items()}
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, list):
+        return ",".join(value)
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
 def written(
     chunks: Sequence[Sequence[Records]],
     settings: Mapping[str, Any],
@@ -102,7 +115,7 @@ def written(
     partition: Partition = ORDERS,
     now_ms: int = 0,
 ) -> tuple[Bucket, list[Taken]]:
-    layout = layout_of({"format.class": JSON, "flush.size": 1000, **settings})
+    layout = layout_of(parsed(config_of(settings)))
     objects, bucket, all_taken = TopicPartitionObjects(layout, partition), Bucket(), []
     for chunk in chunks:
         taken = objects.take(chunk, now_ms)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import shutil
 import subprocess
 from collections.abc import Mapping
 
@@ -19,6 +18,7 @@ from icestream.metrics.dialects.collecting import DIALECTS, ConnectMetrics
 from icestream.metrics.dialects.confluent import confluent_shapes
 from icestream.metrics.dialects.families import Shapes
 from icestream.metrics.dialects.strimzi import strimzi_shapes
+from tests.kit.programs import require_program
 from tests.unit.metrics.dialects.examples import T0, FixedFacts, connector
 
 Series = Mapping[tuple[str, frozenset[tuple[str, str]]], float]
@@ -270,9 +270,7 @@ def test_batches_that_did_not_land_count_as_what_they_are() -> None:
 def test_both_formats_are_taken_by_their_parsers(busy: ConnectMetrics) -> None:
     text = exposition.generate_latest(registry(busy)).decode()
     assert len(list(parser.text_string_to_metric_families(text))) > 200
-    promtool = shutil.which("promtool")
-    if promtool is None:
-        pytest.skip("promtool is not here: apt-get install prometheus")
+    promtool = require_program("promtool")
     plain = generate_latest(registry(busy))
     checked = subprocess.run([promtool, "check", "metrics"], input=plain, capture_output=True, timeout=60)
     # 3: it dislikes Kafka's names (`_ms`, `_count`, a gauge `_total`); 1 would be: it cannot read them.

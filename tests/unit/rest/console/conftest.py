@@ -15,6 +15,7 @@ from icestream.cluster.settings.rest_settings import RestConfig, parse_rest
 from icestream.cluster.stores.connector_store import MemoryStore
 from icestream.rest.server import RestServer, bind, serve
 from icestream.testing import FakeManagers
+from tests.kit.leaks import shared
 
 JSON = "org.apache.kafka.connect.json.JsonConverter"
 WORKER = {"key.converter": JSON, "value.converter": JSON, "value.converter.schemas.enable": "false"}
@@ -42,7 +43,8 @@ class World:
         """Keys with `_` for `.`; the same settings give the same server."""
         key = repr(sorted(settings.items()))
         if key not in self.servers:
-            self.servers[key] = serve(self.service, bind(config_of(settings)))
+            with shared():
+                self.servers[key] = serve(self.service, bind(config_of(settings)))
         return self.servers[key]
 
     def ask(self, verb: str, path: str, *, server: RestServer | None = None, **more: Any) -> httpx.Response:
