@@ -21,6 +21,9 @@ extras: machine $(VENV)/.extras ## Install the extras: S3, Delta, databases, clo
 demo: machine $(VENV)/.run ## MinIO logs through Kafka into Iceberg on this machine, then the proof
 	@$(BIN)/icestream demo $(ARGS)
 
+# Where this is set, as in images, every process that a test starts would compile all its modules again.
+test test-long unit: export PYTHONDONTWRITEBYTECODE :=
+
 test: machine $(VENV)/.dev ## Run all tests, in four processes: they wait much of the time
 	@$(BIN)/python -m pytest -n 4 -m "not long" $(ARGS)
 

@@ -174,6 +174,7 @@ class DistributedWorker:
     def stop(self) -> None:
         """Jobs end before the group hears of it: nobody starts what still runs here."""
         self._stopping.set()
+        self._cluster_id.stop()
         self._rest.stop()
         self._metrics.stop()
         self._actuator.stop()
@@ -183,7 +184,6 @@ class DistributedWorker:
         self.service.close()
         self._traces.stop()
         self._plane.observers.close()
-        self._cluster_id.stop()
         _LOG.info("worker stopped")
 
     def _prepare(self) -> None:

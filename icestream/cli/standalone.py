@@ -143,6 +143,7 @@ class StandaloneWorker:
 
     def stop(self) -> None:
         """REST closes first, so that nobody starts what we stop."""
+        self._cluster_id.stop()
         self._rest.stop()
         self._metrics.stop()
         self._actuator.stop()
@@ -150,5 +151,4 @@ class StandaloneWorker:
         self.service.close()
         self._traces.stop()
         self._plane.observers.close()
-        self._cluster_id.stop()
         _LOG.info("worker stopped")

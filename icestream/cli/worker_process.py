@@ -120,10 +120,9 @@ def extras(config: WorkerConfig, plane: DataPlane, cluster_id: ClusterId) -> Ext
 class ClusterId:
     """The id of the Kafka cluster, asked for in the background so that REST never waits for Kafka."""
 
-    def __init__(self, worker_config: Config, wait: Callable[[float], object] | None = None) -> None:
+    def __init__(self, worker_config: Config) -> None:
         self._config = worker_config
         self._stopping = threading.Event()
-        self._wait = wait or self._stopping.wait
         self._found: str | None = None
         self._thread = threading.Thread(target=self._ask, name="cluster-id", daemon=True)
 
@@ -134,7 +133,7 @@ class ClusterId:
         self._thread.start()
 
     def stop(self) -> None:
-        """It does not ask again."""
+        """Ask no more. The question under way is not waited for."""
         self._stopping.set()
 
     def _ask(self) -> None:
@@ -146,8 +145,9 @@ class ClusterId:
             try:
                 self._found = topics.cluster_id()
             except IcestreamError as error:
-                _LOG.warning("%s", error)
-                self._wait(_CLUSTER_ID_EVERY)
+                if not self._stopping.is_set():
+                    _LOG.warning("%s", error)
+                self._stopping.wait(_CLUSTER_ID_EVERY)
 
 
 def prepare_process(config: WorkerConfig, log_level: str | None, log_format: str | None = None) -> None:

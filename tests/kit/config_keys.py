@@ -1,8 +1,10 @@
-"""A pytest plugin: which keys of each connector the tests of a run set, recorded where a config is parsed.
+"""A pytest plugin: which keys of each connector the tests of a run set.
+
+A key is set where a test has a config parsed that has it, and where a worker takes a connector with it from
+its client.
 
 At the end of a whole run (`make test`) whose tests passed, a key that no test set to a value that is accepted
-fails the run. A partial run checks nothing. Keys of workers in processes of their own are not recorded: a key
-needs a test that parses it in the process of the tests.
+fails the run. A partial run checks nothing.
 """
 
 from __future__ import annotations
@@ -23,7 +25,10 @@ import pytest
 from icestream.api.config import Config, ConfigDef, Setting
 from icestream.api.connector import ConnectorPlugin
 from icestream.api.connector_settings import SINK_CONNECTOR
+from icestream.api.errors import NotFoundError
 from icestream.api.source_settings import SOURCE_CONNECTOR
+from icestream.client import ConnectClient
+from icestream.plugins import find_connector
 
 _PROJECT: Final = Path(__file__).parents[2] / "pyproject.toml"
 _TABLES: Final = {"iceberg.tables": "ns.t", "delta.tables": "ns.t"}
@@ -114,6 +119,17 @@ class KeysSet:
             if (one.prefixes or one.of_tables) and not settings.isdisjoint(one.settings):
                 self._add(one.name, one.among(config))
 
+    def taken(self, config: Config) -> None:
+        """By a worker, for a connector of this config."""
+        try:
+            plugin = find_connector(config.get("connector.class", "")).plugin
+        except NotFoundError:
+            return  # by a worker that a test makes up
+        names = {plugin.classes[0].name, f"every {plugin.kind}"}
+        for one in declared():
+            if one.name in names:
+                self._add(one.name, {*one.keys.intersection(config), *one.among(config)})
+
     def merge(self, packed: Mapping[str, Sequence[str]]) -> None:
         """What another process of this run recorded."""
         for name, keys in packed.items():
@@ -138,6 +154,7 @@ class KeysSet:
 def recorded(record: KeysSet) -> Iterator[None]:
     """What is parsed meanwhile is in this record, and in no other."""
     parse_setting, parse_config = inspect.unwrap(Setting.parse), inspect.unwrap(ConfigDef.parse)
+    create = inspect.unwrap(ConnectClient.create)
 
     @functools.wraps(parse_setting)
     def setting_parsed(self: Setting, text: str) -> Any:
@@ -151,7 +168,14 @@ def recorded(record: KeysSet) -> Iterator[None]:
         record.read(self, config)
         return values
 
+    @functools.wraps(create)
+    def created(self: ConnectClient, name: str, config: Config, *more: Any, **others: Any) -> dict[str, Any]:
+        answer = create(self, name, config, *more, **others)
+        record.taken(config)
+        return answer
+
     with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ConnectClient, "create", created)
         patch.setattr(Setting, "parse", setting_parsed)
         patch.setattr(ConfigDef, "parse", config_parsed)
         yield

@@ -8,7 +8,9 @@ from collections.abc import Collection
 
 import pytest
 
+from icestream.api.connector_settings import SINK_CONNECTOR
 from icestream.api.errors import Problem, UnknownConnectorClass
+from icestream.cluster.configs.checks import UNKNOWN_KEYS
 from icestream.cluster.configs.validation import Validation, validate_connector, with_worker_defaults
 
 JSON = "org.apache.kafka.connect.json.JsonConverter"
@@ -243,6 +245,8 @@ def test_the_user_chooses_what_unknown_keys_mean() -> None:
     assert "Unknown configuration 'my.own.note'" in messages(strict)
     assert lenient.problems == ()
     assert "did you mean 'topics'?" in lenient.warnings[0]
+    for word in ("error", "typos", "accept"):
+        assert SINK_CONNECTOR.parse({**GOOD, UNKNOWN_KEYS: word})[UNKNOWN_KEYS] == word
 
 
 def test_a_key_without_effect_is_a_warning() -> None:

@@ -97,16 +97,16 @@ def test_both_sides_find_a_table_at_the_same_place(location: str, uri: str, path
 
 
 def test_storage_options_never_show_a_secret() -> None:
-    storage = Storage.from_config(
-        {
-            "delta.storage.s3.endpoint": "http://minio:9000",
-            "delta.storage.s3.region": "eu-west-1",
-            "delta.storage.s3.access-key-id": "me",
-            "delta.storage.s3.secret-access-key": "very secret",
-            "delta.storage.s3.session-token": "token secret",
-            "delta.storage.s3.path-style-access": "false",
-        }
-    )
+    config = {
+        "delta.storage.s3.endpoint": "http://minio:9000",
+        "delta.storage.s3.region": "eu-west-1",
+        "delta.storage.s3.access-key-id": "me",
+        "delta.storage.s3.secret-access-key": "very secret",
+        "delta.storage.s3.session-token": "token secret",
+        "delta.storage.s3.path-style-access": "false",
+    }
+    assert settings.DELTA_SINK.parse({**GOOD, **config})["delta.storage.s3.region"] == "eu-west-1"
+    storage = Storage.from_config(config)
     assert "secret" not in repr(storage).replace("secret_access_key", "")
     assert storage.for_delta("/lake") == {}
     options = storage.for_delta("s3://bucket/folder")
@@ -142,6 +142,13 @@ def test_a_bucket_without_an_endpoint_is_at_aws() -> None:
     }
     elsewhere = {**config, "delta.storage.s3.endpoint": "http://minio:9000"}
     assert not any(dict(DeltaPlugin().place_addresses(elsewhere)).values())
+
+
+def test_a_field_that_names_the_kind_of_change_makes_upserts(lake: Lake) -> None:
+    plain = lake.sink().commit_seconds
+    lake.config |= {"delta.tables.cdc-field": "op", "delta.table.ns.t.id-columns": "id"}
+    # A merge may take long, and so may a commit.
+    assert lake.sink().commit_seconds == 3600.0 != plain
 
 
 def test_commits_follow_the_config() -> None:

@@ -54,7 +54,10 @@ def test_only_files_of_the_folders_are_used(connector: dict[str, str], tmp_path:
     folder.mkdir()
     (folder / "link").symlink_to("/etc/passwd")
     worker = {**ON, "icestream.file.connectors.folders": f"/nowhere,{folder}"}
-    assert file_problems({**connector, "file": str(folder / "new.txt")}, worker) == []
+    allowed = {**connector, "file": str(folder / "new.txt")}
+    assert file_problems(allowed, worker) == []
+    plugin = find_connector(connector["connector.class"]).plugin
+    assert plugin.settings.parse(allowed)["file"] == str(folder / "new.txt")
     assert file_problems(connector, worker) == []
     for path in ("/etc/passwd", f"{folder}/../secret", f"{folder}/link", f"{folder}-2/x"):
         (problem,) = file_problems({**connector, "file": path}, worker)

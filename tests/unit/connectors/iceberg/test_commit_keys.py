@@ -69,6 +69,12 @@ def test_none_of_them_may_be_nought(key: str) -> None:
         setting.parse("0")
 
 
+def test_a_batch_has_at_most_so_many_rows_and_bytes() -> None:
+    config = {**BASE, "icestream.commit.rows": "20", "icestream.commit.bytes": "400"}
+    limits = sink_job("logs", config, IcebergPlugin().options(config)).limits
+    assert (limits.rows, limits.bytes) == (20, 400)
+
+
 def test_the_prefix_of_transactional_ids_comes_first() -> None:
     config = {**BASE, "iceberg.coordinator.transactional.prefix": "team-a."}
     job = sink_job("logs", config, IcebergPlugin().options(config))

@@ -27,6 +27,8 @@ def test_what_does_not_go_together_is_told() -> None:
 
 
 def test_other_classes_for_logins_are_refused() -> None:
+    default = "io.confluent.connect.jdbc.util.DefaultJdbcCredentialsProvider"
+    settings.of_confluent({**URL, "jdbc.credentials.provider.class": default})
     with pytest.raises(ConfigError, match="classes of Java are not loaded"):
         settings.of_confluent({**URL, "jdbc.credentials.provider.class": "com.example.Vault"})
 
@@ -68,6 +70,12 @@ def test_keys_without_effect_are_told() -> None:
 def test_a_pool_of_connections_is_taken() -> None:
     meant = settings.of_debezium({**URL, "connection.pool.min_size": "5", "connection.pool.timeout": "9"})
     assert meant.access.address.parameters == {}
+
+
+def test_tables_and_deletions_of_debezium() -> None:
+    keys = {"primary.key.mode": "record_key", "delete.enabled": "true"}
+    meant = settings.of_debezium({**URL, **keys, "table.name.format": "of_${topic}"})
+    assert (meant.names.format, meant.rules.deletes) == ("of_${topic}", True)
 
 
 def test_fields_of_debezium_may_have_their_topic() -> None:

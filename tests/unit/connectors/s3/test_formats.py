@@ -182,7 +182,8 @@ def _snappy_block(decoder: Any) -> io.BytesIO:
 
 def test_avro_without_what_connect_knows() -> None:
     """`connect.meta.data`, `enhanced.avro.schema.support`, `schemas.cache.config`."""
-    bucket, _ = written([orders()], {"format.class": AVRO, "connect.meta.data": False})
+    bare = {"connect.meta.data": False, "enhanced.avro.schema.support": False, "schemas.cache.config": 1}
+    bucket, _ = written([orders()], {"format.class": AVRO, **bare})
     schema: Any = fastavro.reader(io.BytesIO(only(bucket)[1])).writer_schema
     assert not [name for name in schema if name.startswith("connect")]
 
