@@ -121,6 +121,12 @@ lock: ## Pin the versions that pyproject.toml allows, with the hashes of their f
 	$(COMPILE) pyproject.toml $(ALL_EXTRAS:%=--extra %) -c requirements-dev.txt -o requirements-all.txt
 	$(COMPILE) --group build -c requirements-dev.txt -o requirements-build.txt
 
+.PHONY: lock-java
+lock: lock-java
+lock-java: $(VENV)/.dev ## Pin Java and its libraries, with the hashes of their files: from pyproject.toml and the two java-artifacts.lock
+	sed -n 's/^java = \["\(.*\)"\].*/\1/p' pyproject.toml | $(COMPILE) - -o requirements-java.txt
+	@$(BIN)/python -m scripts.lock_java
+
 .PHONY: image
 image: ## Build the container image with buildah, podman or docker
 	@deploy/image/build $(ARGS)

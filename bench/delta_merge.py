@@ -37,7 +37,6 @@ _SCHEMA: Final = pa.schema(
     [("id", pa.int64()), ("name", pa.string()), ("city", pa.string()), ("balance", pa.int64())]
 )
 _SIDES: Final = ("arrow", "delta-rs", "spark", "spark-vectors")
-_SPARK_JARS: Final = ("io.delta", "delta-spark_4.1_2.13", "4.4.0")
 _ROWS_A_FILE: Final = 250_000
 
 
@@ -139,10 +138,12 @@ def by_arrow(table: Path) -> Callable[[pa.Table], None]:
 def by_spark(table: Path) -> Callable[[pa.Table], None]:
     from pyspark.sql import SparkSession
 
-    from icestream.embedded.jars import fetch
+    from bench.sides import peer_jars
+    from icestream.java_runtime import java_of_spark
 
-    jars = ",".join(str(jar) for jar in sorted(fetch(*_SPARK_JARS).glob("*.jar")) if _is_missing(jar.name))
-    spark = (
+    library = sorted(peer_jars("spark-delta").glob("*.jar"))
+    jars = ",".join(str(jar) for jar in library if _is_missing(jar.name))
+    settings = (
         SparkSession.builder.master("local[2]")
         .config("spark.jars", jars)
         .config("spark.driver.memory", "4g")
@@ -151,8 +152,9 @@ def by_spark(table: Path) -> Callable[[pa.Table], None]:
         .config("spark.databricks.delta.snapshotPartitions", "1")
         .config("spark.sql.extensions", "io.delta.sql.DeltaSparkSessionExtension")
         .config("spark.sql.catalog.spark_catalog", "org.apache.spark.sql.delta.catalog.DeltaCatalog")
-        .getOrCreate()
     )
+    with java_of_spark():
+        spark = settings.getOrCreate()
     staged = table.parent / "staged.parquet"
 
     def merge(changes: pa.Table) -> None:

@@ -9,23 +9,17 @@ from pathlib import Path
 from typing import Final
 
 from bench.table import BenchTable
+from icestream.java_artifacts import read_lock
 
 TASKS: Final = 3
 HEAP: Final = "2g"
 COMMIT_INTERVAL_MS: Final = 10_000
 CONTROL_TOPIC: Final = "control-iceberg"
 
-KAFKA_VERSION: Final = "4.3.1"
-ICEBERG_VERSION: Final = "1.12.0"
-_KAFKA: Final = ("connect-runtime", "connect-json", "connect-transforms")
-_ICEBERG: Final = ("iceberg-kafka-connect", "iceberg-parquet")
-PEER_COORDINATES: Final = (
-    *(f"org.apache.kafka:{module}:{KAFKA_VERSION}" for module in _KAFKA),
-    *(f"org.apache.iceberg:{module}:{ICEBERG_VERSION}" for module in _ICEBERG),
-    "org.apache.hadoop:hadoop-client-api:3.4.2",
-    "org.apache.hadoop:hadoop-client-runtime:3.4.2",
-    "org.xerial:sqlite-jdbc:3.50.3.0",
-    "org.slf4j:slf4j-simple:2.0.18",
+PEER_LOCK: Final = Path(__file__).parents[1] / "tests" / "java-artifacts.lock"
+KAFKA_VERSION, ICEBERG_VERSION = (
+    next(root.version for root in read_lock(PEER_LOCK)["kafka-connect"].roots if root.artifact == artifact)
+    for artifact in ("connect-runtime", "iceberg-kafka-connect")
 )
 _JSON: Final = "org.apache.kafka.connect.json.JsonConverter"
 
@@ -41,6 +35,12 @@ class Side:
     connector: Mapping[str, str] = field(default_factory=dict)
 
 
+def peer_jars(name: str) -> Path:
+    from icestream.embedded.jars import fetch
+
+    return fetch(name, PEER_LOCK)
+
+
 def ours() -> Side:
     program = Path(sys.executable).with_name("icestream")
     return Side(
@@ -53,10 +53,9 @@ def ours() -> Side:
 
 def theirs() -> Side:
     """The real Kafka Connect, with larger fetches and another garbage collector than by default."""
-    from icestream.embedded.jars import fetch_all
     from icestream.embedded.java import java
 
-    library, program = fetch_all(f"kafka-connect-{KAFKA_VERSION}", PEER_COORDINATES), java()
+    library, program = peer_jars("kafka-connect"), java()
     return Side(
         name="theirs",
         title=f"Kafka Connect {KAFKA_VERSION}",

@@ -105,8 +105,7 @@ def _interrupted(number: int, frame: object) -> NoReturn:
 
 
 def _measure(chosen: str, options: Options, console: Console) -> list[Steady]:
-    with console.status("fetching the real Kafka Connect by its Maven coordinates (once)"):
-        sides = [*([ours()] if chosen != "theirs" else []), *([theirs()] if chosen != "ours" else [])]
+    sides = [*([ours()] if chosen != "theirs" else []), *([theirs()] if chosen != "ours" else [])]
     runs = []
     for rate in options.rates:
         for side in sides:

@@ -139,7 +139,7 @@ def found_in(folder: Path) -> tuple[int, int, int]:
 def ours(folder: Path, load: Load, tell: Callable[[float], None]) -> None:
     from confluent_kafka import Producer
 
-    from icestream.cli.sql import fetched_jars
+    from icestream.cli.sql import jar_settings
     from icestream.embedded import ports
     from icestream.embedded.kafka import running_broker
     from icestream.embedded.topics import ensure_topic
@@ -162,8 +162,8 @@ def ours(folder: Path, load: Load, tell: Callable[[float], None]) -> None:
     changes = Changes(load)
     with running_broker(folder / "kafka", ports.free_port()) as broker:
         ensure_topic(broker.bootstrap, "accounts", _PARTITIONS)
-        jars = ",".join(map(str, fetched_jars([config])))
-        worker = {"bootstrap.servers": broker.bootstrap, "spark.master": "local[2]", "spark.jars": jars}
+        jars = jar_settings([config])
+        worker = {"bootstrap.servers": broker.bootstrap, "spark.master": "local[2]", **jars}
         plane = SparkPlane(worker)
         runner = batch_runner("bench", config, worker, lambda: plane)
         producer = Producer(
@@ -193,15 +193,14 @@ def ours(folder: Path, load: Load, tell: Callable[[float], None]) -> None:
 
 
 def peer(folder: Path, load: Load, tell: Callable[[float], None]) -> None:
-    from icestream.cli.sql import fetched_jars
+    from icestream.cli.sql import jar_settings
     from icestream.pipeline.sql import open_sql_session
 
     config = catalog_config(folder)
-    jars = ",".join(map(str, fetched_jars([config])))
     spark = open_sql_session(
         [config],
         {
-            "spark.jars": jars,
+            **jar_settings([config]),
             "spark.master": "local[2]",
             "spark.driver.memory": "4g",
             "spark.sql.shuffle.partitions": "4",

@@ -15,8 +15,7 @@ SPARK: Mapping[str, str] = {
 @functools.cache
 def with_iceberg() -> dict[str, str]:
     """With Iceberg's runtime, for commits that are queries; downloaded once."""
-    from icestream.cli.sql import fetched_jars
+    from icestream.cli.sql import jar_settings
 
     catalog = {"iceberg.catalog.type": "jdbc", "iceberg.catalog.uri": "jdbc:sqlite:a.db"}
-    jars = fetched_jars([{"connector.class": "IcebergSink", **catalog}])
-    return {**SPARK, "spark.jars": ",".join(map(str, jars))}
+    return {**SPARK, **jar_settings([{"connector.class": "IcebergSink", **catalog}])}

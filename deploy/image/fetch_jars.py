@@ -10,23 +10,15 @@ import shutil
 import sys
 from pathlib import Path
 
-from icestream.embedded.jars import fetch_all
+from icestream.embedded.jars import fetch_files
 
-VERSION = "1.12.0"
-COORDINATES = [
-    f"org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:{VERSION}",
-    f"org.apache.iceberg:iceberg-aws-bundle:{VERSION}",
-    "org.postgresql:postgresql:42.7.8",
-]
+SETS = ["spark-iceberg", "spark-aws", "spark-postgresql"]
 
 
 def main(target: Path) -> None:
-    wanted = {coordinate.split(":")[1] for coordinate in COORDINATES}
     target.mkdir(parents=True, exist_ok=True)
-    for jar in fetch_all(f"image-{VERSION}", COORDINATES).glob("*.jar"):
-        # What they need in turn is inside of them, or among Spark's own jars.
-        if any(jar.name.startswith(f"{module}-") for module in wanted):
-            shutil.copy2(jar, target)
+    for jar in fetch_files(SETS):
+        shutil.copy2(jar, target)
 
 
 if __name__ == "__main__":

@@ -61,11 +61,14 @@ def demo(records: int, rate: float | None, bad: int, seed: int, keep: bool) -> N
 
     from icestream.cli.demo_stack import running_stack
     from icestream.cli.demo_trickle import trickle
+    from icestream.embedded.jars import fetch_files
 
     console = Console()
     loads = _loads(records, bad)
     with ExitStack() as undo:
-        with console.status("starting Kafka and a worker (the first time fetches Kafka, about a minute)"):
+        # Before the first status line: a download shows its own progress.
+        fetch_files(["kafka", "spark-iceberg", "spark-sqlite"])
+        with console.status("starting Kafka and a worker"):
             stack = undo.enter_context(running_stack())
         console.print(f"Kafka on {stack.bootstrap}, REST on {stack.url}, tables in {stack.folder}")
         console.print(f"look at it: {stack.url}/console/")
@@ -204,7 +207,7 @@ def _show_queries(console: Console, stack: Stack) -> None:
     from icestream.cli.sql import result_table, results
     from icestream.embedded.minio_tables import LOG_TABLES
 
-    with console.status("opening Spark SQL (the first time fetches Iceberg's runtime)"):
+    with console.status("opening Spark SQL"):
         answers = list(results([stack.config(LOG_TABLES[0])], ";".join(_QUERIES), {}))
     for answer in answers:
         console.print(f"\n[bold]sql>[/bold] {answer.statement}", highlight=False)

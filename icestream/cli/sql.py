@@ -59,13 +59,18 @@ def sql(
             _print(result)
 
 
-def fetched_jars(configs: Sequence[Config]) -> list[Path]:
-    """The jars that Spark needs for the catalogs of these configs; downloaded once."""
-    from icestream.embedded.jars import fetch_all
+def jar_settings(configs: Sequence[Config]) -> dict[str, str]:
+    """Spark's settings for the jars of these configs' catalogs; those that we know are downloaded once."""
+    from icestream.embedded.jars import fetch_files, set_of
     from icestream.pipeline.sql import jars_for
 
-    folders = [fetch_all(coordinate.split(":")[1], [coordinate]) for coordinate in jars_for(configs)]
-    return [jar for folder in folders for jar in sorted(folder.glob("*.jar"))]
+    names = {coordinate: set_of(coordinate) for coordinate in jars_for(configs)}
+    files = fetch_files([name for name in names.values() if name])
+    settings = {"spark.jars": ",".join(map(str, files))}
+    # Of a connector that another package brings: Spark fetches them.
+    if others := [coordinate for coordinate, name in names.items() if not name]:
+        settings["spark.jars.packages"] = ",".join(others)
+    return settings
 
 
 def as_records(result: Result) -> list[dict[str, Any]]:
@@ -95,9 +100,9 @@ def results(configs: Sequence[Config], statements: str, spark_conf: dict[str, st
     if not several:
         raise click.UsageError("there is no statement to run")
     java()
-    jars = ",".join(map(str, fetched_jars(configs)))
+    jars = jar_settings(configs)
     with _stderr_to(home() / "sql.log"):
-        spark = open_sql_session(configs, {"spark.jars": jars, **spark_conf})
+        spark = open_sql_session(configs, {**jars, **spark_conf})
     yield from run_statements(spark, several)
 
 

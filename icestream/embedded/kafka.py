@@ -31,10 +31,10 @@ from icestream.embedded.home import home, require_space
 from icestream.embedded.jars import fetch
 from icestream.embedded.java import java
 from icestream.embedded.process import Process, spawn
+from icestream.java_artifacts import root
 
-VERSION: Final = "4.3.1"
+VERSION: Final = root("kafka").version
 USUAL_PORT: Final = 9092
-_LOG4J_BINDING: Final = "org.apache.logging.log4j:log4j-slf4j-impl:2.25.4"
 _READY_S: Final = 90.0
 _STOP_S: Final = 20.0
 _NEEDED_MB: Final = 500
@@ -89,7 +89,7 @@ def default_data() -> Path:
 
 def jars() -> Path:
     """The broker's jars, downloaded at the first call on a machine."""
-    return fetch("org.apache.kafka", "kafka_2.13", VERSION, extra=[_LOG4J_BINDING])
+    return fetch("kafka")
 
 
 def start(

@@ -4,23 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final
 
-from icestream.embedded.jars import fetch_all
+from icestream.embedded.jars import fetch
 from icestream.embedded.java import java
-
-COORDINATES: Final = (
-    "org.apache.iceberg:iceberg-open-api:1.10.1:test-fixtures",
-    "org.apache.iceberg:iceberg-core:1.10.1",
-    "org.apache.iceberg:iceberg-core:1.10.1:tests",
-    "org.apache.iceberg:iceberg-aws:1.10.1",
-    "org.apache.iceberg:iceberg-aws-bundle:1.10.1",
-    "org.eclipse.jetty:jetty-servlet:11.0.25",
-    "org.apache.hadoop:hadoop-client-api:3.4.2",
-    "org.apache.hadoop:hadoop-client-runtime:3.4.2",
-    "org.xerial:sqlite-jdbc:3.50.3.0",
-    "org.slf4j:slf4j-simple:2.0.17",
-)
 
 
 @dataclass(frozen=True)
@@ -53,7 +39,7 @@ class Catalog:
 
 def command() -> list[str]:
     """The jars are downloaded at the first call on a machine."""
-    jars = fetch_all("iceberg-rest-catalog", COORDINATES)
+    jars = fetch("rest-catalog")
     server = "org.apache.iceberg.rest.RESTCatalogServer"
     # At its start it would log all of its properties, the login to the storage too.
     quiet = f"-Dorg.slf4j.simpleLogger.log.{server}=warn"

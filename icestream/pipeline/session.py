@@ -24,6 +24,7 @@ from pyspark.sql import SparkSession
 
 from icestream.deadlines import Overdue, within
 from icestream.java_properties import properties_text
+from icestream.java_runtime import java_of_spark
 from icestream.pipeline.kubernetes import as_spark_writes, driver_settings
 
 _DEFAULTS: Mapping[str, str] = {
@@ -107,7 +108,7 @@ def open_session(worker: Mapping[str, str]) -> SparkSession:
         builder = builder.remote(remote)
     elif SparkContext._gateway is None:
         # There is no JVM yet: what the builder knows would stand in the arguments of the one that starts.
-        with launched_with(settings):
+        with java_of_spark(), launched_with(settings):
             return builder.getOrCreate()
     for key, value in settings.items():
         builder = builder.config(key, value)

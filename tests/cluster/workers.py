@@ -15,9 +15,9 @@ from typing import Any
 import httpx
 
 from icestream.embedded import launch
-from icestream.embedded.jars import fetch_all
 from icestream.embedded.java import java
 from icestream.embedded.ports import free_port
+from tests.java_libraries import fetch
 
 KAFKA = "4.3.1"
 JSON = "org.apache.kafka.connect.json.JsonConverter"
@@ -178,6 +178,4 @@ def theirs(name: str, folder: Path, properties: Mapping[str, str]) -> WorkerProc
 
 
 def real_connect_jars() -> Path:
-    modules = ("connect-runtime", "connect-json", "connect-transforms", "connect-file")
-    coordinates = [f"org.apache.kafka:{module}:{KAFKA}" for module in modules]
-    return fetch_all(f"connect-parity-{KAFKA}", [*coordinates, "org.slf4j:slf4j-simple:2.0.18"])
+    return fetch("kafka-connect-files")

@@ -143,9 +143,8 @@ def running_demo(folder: Path) -> Iterator[tuple[str, str, Path]]:
     """REST's address, Kafka's, and what the demo says; it has a home of its own."""
     own, said = folder / "home", folder / "said"
     own.mkdir()
-    for cache in ("jars", "ivy"):
-        (home() / cache).mkdir(exist_ok=True)
-        (own / cache).symlink_to(home() / cache)
+    (home() / "jars").mkdir(exist_ok=True)
+    (own / "jars").symlink_to(home() / "jars")
     environment = {**os.environ, "ICESTREAM_HOME": str(own), "COLUMNS": "500"}
     # A process that a script started in the background ignores Ctrl-C, and so would its child.
     before = signal.signal(signal.SIGINT, signal.default_int_handler)

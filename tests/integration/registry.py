@@ -19,19 +19,17 @@ from typing import Final
 import httpx
 
 from icestream.embedded import ports
-from icestream.embedded.jars import fetch_archive
 from icestream.embedded.java import java
 from icestream.embedded.process import spawn
+from tests.java_libraries import fetch
 
-VERSION: Final = "2.6.13.Final"
-"""The newest whose classes run on Java 17."""
 _READY_S: Final = 240.0
 
 
 @contextmanager
 def running_registry(folder: Path) -> Iterator[str]:
     """The address of a registry that forgets everything when it stops."""
-    archive = next(fetch_archive("io.apicurio", "apicurio-registry-app", VERSION, "all", "tar.gz").iterdir())
+    archive = next(fetch("registry").iterdir())
     with tarfile.open(archive) as packed:
         packed.extractall(folder, filter="data")
     port = ports.free_port()

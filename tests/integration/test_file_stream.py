@@ -20,21 +20,14 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from icestream.api.offset_admin import OffsetEntry
 from icestream.client import ConnectClient
 from icestream.embedded import launch
-from icestream.embedded.jars import fetch_all
 from icestream.embedded.java import java
 from icestream.embedded.kafka import Broker
 from icestream.embedded.ports import free_port
 from icestream.jobs.offsets.source_offsets import OffsetFile
 from icestream.kafka.topics import Topics
+from tests.java_libraries import fetch
 
 pytestmark = [pytest.mark.slow, pytest.mark.network]
-
-VERSION = "4.3.1"
-_MODULES = ("connect-runtime", "connect-json", "connect-transforms", "connect-file")
-COORDINATES = (
-    *(f"org.apache.kafka:{module}:{VERSION}" for module in _MODULES),
-    "org.slf4j:slf4j-simple:2.0.18",
-)
 
 # The keys and values of the files that Kafka ships for its quickstart.
 WORKER = {
@@ -131,7 +124,7 @@ def ours(folder: Path, broker: Broker) -> Side:
 
 
 def theirs(folder: Path, broker: Broker) -> Side:
-    library = fetch_all(f"kafka-connect-files-{VERSION}", COORDINATES)
+    library = fetch("kafka-connect-files")
     options = ["-Xmx256m", "-XX:+UseSerialGC", "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn"]
     main = "org.apache.kafka.connect.cli.ConnectStandalone"
     return Side(folder, broker, [java(), *options, "-cp", f"{library}/*", main])

@@ -20,14 +20,13 @@ from icestream.cluster.service import ConnectorService
 from icestream.cluster.settings.rest_settings import parse_rest
 from icestream.embedded import kafka
 from icestream.embedded.certificates import certificates
-from icestream.embedded.jars import fetch_all
 from icestream.embedded.java import java
 from icestream.embedded.ports import free_port
 from icestream.rest.server import bind, serve
+from tests.java_libraries import fetch
 
 pytestmark = [pytest.mark.slow, pytest.mark.network]
 
-_MODULES: Final = ("connect-runtime", "connect-json", "connect-basic-auth-extension")
 _PREFIX: Final = "org.apache.kafka.connect.rest.basic.auth.extension"
 _READY_S: Final = 240.0
 _VOLATILE: Final = (
@@ -132,8 +131,7 @@ def free_ports(count: int) -> list[int]:
 
 @contextmanager
 def kafka_connect(file: Path, folder: Path, ports: Worker) -> Iterator[None]:
-    coordinates = [f"org.apache.kafka:{module}:4.3.1" for module in _MODULES]
-    library = fetch_all("connect-basic-auth-4.3.1", coordinates)
+    library = fetch("kafka-connect-logins")
     command = [
         *(java(), "-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"),
         f"-Djava.security.auth.login.config={folder / 'jaas.conf'}",

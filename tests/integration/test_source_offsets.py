@@ -17,7 +17,6 @@ from icestream.api.errors import BadOffsets, PreconditionError
 from icestream.api.offset_admin import OffsetEntry
 from icestream.client import ConnectClient
 from icestream.embedded import launch
-from icestream.embedded.jars import fetch_all
 from icestream.embedded.java import java
 from icestream.embedded.kafka import Broker
 from icestream.embedded.ports import free_port
@@ -25,7 +24,8 @@ from icestream.jobs.build import offset_admin
 from icestream.jobs.sources.manager import source_manager
 from icestream.kafka.topics import Topics
 from icestream.plugins import source_plugin
-from tests.integration.test_file_stream import COORDINATES, VERSION, WORKER, create, properties, values
+from tests.integration.test_file_stream import WORKER, create, properties, values
+from tests.java_libraries import fetch
 
 pytestmark = [pytest.mark.slow, pytest.mark.network]
 
@@ -170,7 +170,7 @@ def test_too_few_brokers_for_the_offsets_topic_are_told(broker: Broker, tmp_path
 @contextmanager
 def real_worker(folder: Path, settings: Mapping[str, str]) -> Iterator[ConnectClient]:
     """A distributed worker of the real Kafka Connect."""
-    library = fetch_all(f"kafka-connect-files-{VERSION}", COORDINATES)
+    library = fetch("kafka-connect-files")
     port = free_port()
     file = properties(
         folder / "distributed.properties", {**settings, "listeners": f"http://127.0.0.1:{port}"}

@@ -25,22 +25,12 @@ from pyiceberg.types import LongType, NestedField, StringType
 
 from icestream.connectors.iceberg.catalogs.opening import open_catalog
 from icestream.embedded import ports
-from icestream.embedded.jars import fetch_all
 from icestream.embedded.java import java
 from icestream.embedded.process import Process, spawn
 from icestream.embedded.topics import ensure_topic
+from tests.java_libraries import fetch
 
 PATIENCE: Final = 180.0
-KAFKA_VERSION: Final = "4.3.1"
-ICEBERG_VERSION: Final = "1.12.0"
-COORDINATES: Final = (
-    *(f"org.apache.kafka:connect-{it}:{KAFKA_VERSION}" for it in ("runtime", "json", "transforms")),
-    *(f"org.apache.iceberg:{it}:{ICEBERG_VERSION}" for it in ("iceberg-kafka-connect", "iceberg-parquet")),
-    "org.apache.hadoop:hadoop-client-api:3.4.2",
-    "org.apache.hadoop:hadoop-client-runtime:3.4.2",
-    "org.xerial:sqlite-jdbc:3.50.3.0",
-    "org.slf4j:slf4j-simple:2.0.18",
-)
 CATALOG: Final = "iceberg"
 JSON: Final = "org.apache.kafka.connect.json.JsonConverter"
 NEVER_MS: Final = "2147483647"
@@ -55,8 +45,7 @@ BY_KIND: Final = PartitionSpec(PartitionField(2, 1000, IdentityTransform(), "kin
 
 
 def jars() -> str:
-    # The same folder as that of `make bench`.
-    return f"{fetch_all(f'kafka-connect-{KAFKA_VERSION}', COORDINATES)}/*"
+    return f"{fetch('kafka-connect')}/*"
 
 
 def wait_for(look: Callable[[], _T | None], what: str, patience: float = PATIENCE) -> _T:

@@ -32,9 +32,8 @@ class Shell:
         self.port = free_port()
         own = folder / "home"
         own.mkdir()
-        for cache in ("jars", "ivy"):
-            (home() / cache).mkdir(parents=True, exist_ok=True)
-            (own / cache).symlink_to(home() / cache)
+        (home() / "jars").mkdir(parents=True, exist_ok=True)
+        (own / "jars").symlink_to(home() / "jars")
         (folder / ".venv").symlink_to(sys.prefix)
         self._environment = {
             **os.environ,

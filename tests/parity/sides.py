@@ -17,17 +17,11 @@ from urllib.parse import quote
 
 from confluent_kafka import Producer
 
-from icestream.embedded.jars import fetch_all
 from icestream.embedded.java import java
 from icestream.embedded.topics import ensure_topic
+from tests.java_libraries import fetch
 from tests.parity.sending import Side
 
-_VERSION: Final = "4.3.1"
-_MODULES: Final = ("connect-runtime", "connect-json", "connect-transforms", "connect-file")
-_COORDINATES: Final = (
-    *(f"org.apache.kafka:{module}:{_VERSION}" for module in _MODULES),
-    "org.apache.logging.log4j:log4j-slf4j-impl:2.25.4",
-)
 _JSON: Final = "org.apache.kafka.connect.json.JsonConverter"
 _READY_S: Final = 240.0
 _STOP_S: Final = 60.0
@@ -46,7 +40,7 @@ def fill(bootstrap: str) -> None:
 @contextmanager
 def kafka_connect(bootstrap: str, folder: Path) -> Iterator[Side]:
     """The real one, version 4.3.1, with the file-stream connectors."""
-    library = fetch_all(f"connect-parity-{_VERSION}", _COORDINATES)
+    library = fetch("kafka-connect-loggers")
     jmx_port = _free_port()
     jmx = {
         **dict.fromkeys(("port", "rmi.port"), jmx_port),

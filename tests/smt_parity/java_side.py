@@ -16,20 +16,11 @@ from typing import Any, Final
 from py4j.java_gateway import JavaGateway
 from py4j.protocol import Py4JJavaError
 
-from icestream.embedded.jars import fetch_all
-from icestream.embedded.kafka import VERSION
 from tests.integration.jvm import java_gateway
+from tests.java_libraries import fetch
 from tests.smt_parity.given import FIRST_OFFSET, TIMESTAMP, Data, Given, Of, json_schema, payload
 from tests.smt_parity.neutral import Dropped, Failed, Result, java_results
 
-ICEBERG_VERSION: Final = "1.12.0"
-_COORDINATES: Final = [
-    *(
-        f"org.apache.kafka:{module}:{VERSION}"
-        for module in ("connect-transforms", "connect-json", "connect-runtime")
-    ),
-    f"org.apache.iceberg:iceberg-kafka-connect-transforms:{ICEBERG_VERSION}",
-]
 _JACKSON: Final = "com.fasterxml.jackson."
 _CONNECT: Final = "org.apache.kafka.connect."
 _HIDDEN: Final = {
@@ -56,7 +47,7 @@ class JavaStep:
 
 @contextmanager
 def running_java() -> Iterator[Java]:
-    library = fetch_all(f"smt-parity-{VERSION}", _COORDINATES)
+    library = fetch("transforms")
     with java_gateway(str(library / "*"), heap="256m") as gateway:
         yield Java(gateway)
 

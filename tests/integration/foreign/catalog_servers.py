@@ -10,9 +10,8 @@ from pathlib import Path
 from typing import Final
 
 from icestream.embedded import ports
-from icestream.embedded.jars import fetch_all
+from icestream.embedded.jars import fetch
 from icestream.embedded.java import java
-from icestream.embedded.rest_catalog import COORDINATES
 from tests import databases
 from tests.databases import PASSWORD
 
@@ -61,7 +60,7 @@ def running_rest_catalog(folder: Path, s3: Mapping[str, str]) -> Iterator[str]:
         "AWS_SECRET_ACCESS_KEY": secret,
         "AWS_REGION": "us-east-1",
     }
-    jars = fetch_all("iceberg-rest-catalog", COORDINATES)
+    jars = fetch("rest-catalog")
     command = [java(), "-Xmx256m", "-cp", f"{jars}/*", "org.apache.iceberg.rest.RESTCatalogServer"]
     with _running(command, folder, environment, port):
         yield f"http://{ports.HOST}:{port}"

@@ -8,7 +8,7 @@ from concurrent.futures import ProcessPoolExecutor
 
 import pytest
 
-from icestream.cli.sql import fetched_jars
+from icestream.cli.sql import jar_settings
 from icestream.pipeline.sql import Result, run_sql, split_statements
 from tests.integration.foreign.catalog_servers import (
     running_hive_metastore,
@@ -48,7 +48,7 @@ class ForeignSpark:
         several = [{**ICEBERG, **one} for one in several]
         if not self._settings:
             self._settings = dict(FOR_SMALL_TABLES)
-            self._settings["spark.jars"] = ",".join(map(str, fetched_jars(EVERY_KIND)))
+            self._settings |= jar_settings(EVERY_KIND)
         settings = {
             **self._settings,
             "spark.sql.defaultCatalog": several[0].get("iceberg.catalog", "iceberg"),

@@ -21,7 +21,7 @@ from icestream.api.batch import Batch, Counts, Staged
 from icestream.api.checkpoint import Checkpoint, TopicIds, checkpoint_after
 from icestream.api.offsets import Offsets, Partition
 from icestream.api.sink import Commit
-from icestream.cli.sql import fetched_jars
+from icestream.cli.sql import jar_settings
 from icestream.connectors.delta.files.stage import StageWriter, TablePlan
 from icestream.connectors.delta.plugin import DeltaPlugin
 from icestream.connectors.delta.sink import table_from
@@ -85,7 +85,7 @@ class DeltaSpark:
         settings = {
             **FOR_SMALL_TABLES,
             "spark.databricks.delta.snapshotPartitions": "1",
-            "spark.jars": ",".join(map(str, fetched_jars([config]))),
+            **jar_settings([config]),
         }
         done = self._pool.submit(run_sql, [config], split_statements(text), settings).result(timeout=600)
         return list(done[-1].rows)

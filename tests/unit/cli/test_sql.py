@@ -11,7 +11,11 @@ import pytest
 from click.testing import CliRunner
 from pyspark.sql import Row
 
+from icestream.api.connector import SparkCatalog
 from icestream.cli import main, sql
+from icestream.embedded import jars
+from icestream.java_artifacts import root
+from icestream.pipeline import sql as pipeline_sql
 from icestream.pipeline.sql import Result
 
 CONFIG = {
@@ -107,3 +111,15 @@ def test_what_cannot_be_run_is_one_sentence(
 def test_a_time_is_plain_text() -> None:
     result = Result("", ("t",), ((datetime(2026, 11, 15, 10, 0),),))
     assert json.dumps(sql.as_records(result), default=str) == '[{"t": "2026-11-15 10:00:00"}]'
+
+
+def test_jars_that_the_lock_file_lacks_are_left_to_spark(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(jars, "fetch_files", lambda names: [Path("/jars") / name for name in names])
+    assert sql.jar_settings([CONFIG]) == {"spark.jars": "/jars/spark-iceberg,/jars/spark-sqlite"}
+    coordinates = [str(root("spark-iceberg")), "org.example:another-catalog:1.0"]
+    catalog = SparkCatalog("demo", "org.example.Catalog", {}, "", coordinates)
+    monkeypatch.setattr(pipeline_sql, "spark_catalogs", lambda configs: [catalog])
+    assert sql.jar_settings([CONFIG]) == {
+        "spark.jars": "/jars/spark-iceberg",
+        "spark.jars.packages": "org.example:another-catalog:1.0",
+    }

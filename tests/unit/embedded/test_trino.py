@@ -40,6 +40,7 @@ def archive(tmp_path: Path) -> Path:
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(trino, "home", lambda: tmp_path)
     monkeypatch.setattr(trino, "require_space", lambda *_: None)
+    monkeypatch.setattr(trino, "fetch_files", lambda _: [tmp_path / "download" / "trino.tar.gz"])
     return tmp_path
 
 
@@ -50,7 +51,7 @@ def unpacked(server: Path) -> dict[str, str]:
 def test_only_the_plugin_that_is_needed_is_left_and_it_has_the_jars_of_others(
     archive: Path, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(trino, "fetch_archive", lambda *_: archive.parent)
+    monkeypatch.setattr(trino, "forget", lambda _: archive.unlink())
     server = trino.install(lambda _: None)
     assert unpacked(server) == {
         "lib/server.jar": "lib/server.jar",
@@ -73,8 +74,7 @@ def test_an_archive_that_is_cut_off_leaves_nothing(
     archive: Path, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     archive.write_bytes(archive.read_bytes()[:-40])
-    monkeypatch.setattr(trino, "fetch_archive", lambda *_: archive.parent)
-    with pytest.raises(PreconditionError, match=f"could not be unpacked .*; delete {archive.parent}"):
+    with pytest.raises(PreconditionError, match=f"could not be unpacked .*; delete {archive} and"):
         trino.install(lambda _: None)
     assert trino.installed() is None
     assert not list(home.glob(".trino*"))

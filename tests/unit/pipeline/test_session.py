@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import stat
 from pathlib import Path
 
 import pytest
 
+from icestream import java_runtime
 from icestream.pipeline import session
 
 _TUNABLES = "spark.executorEnv.GLIBC_TUNABLES"
@@ -71,3 +73,19 @@ def test_a_jvm_that_gets_jars_for_queries_compiles_well(key: str) -> None:
     assert "TieredStopAtLevel" in session.spark_settings({})[name]
     assert "TieredStopAtLevel" not in session.spark_settings({key: "a"})[name]
     assert session.spark_settings({key: "a", name: "mine"})[name] == "mine"
+
+
+def test_the_jvm_is_of_the_java_that_all_use(monkeypatch: pytest.MonkeyPatch) -> None:
+    chosen = java_runtime.Java("/opt/java-21/bin/java", 21, Path("/opt/java-21"))
+    monkeypatch.setattr(java_runtime, "choose", lambda: chosen)
+    monkeypatch.setattr(session.SparkContext, "_gateway", None)
+    monkeypatch.setenv("JAVA_HOME", "/opt/java-25")
+    monkeypatch.setenv("PYSPARK_PYTHON", "python3")
+    homes: list[str] = []
+
+    def start(builder: object) -> None:
+        homes.append(os.environ["JAVA_HOME"])
+
+    monkeypatch.setattr(session.SparkSession.Builder, "getOrCreate", start)
+    session.open_session({})
+    assert homes == ["/opt/java-21"]

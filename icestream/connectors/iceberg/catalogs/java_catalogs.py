@@ -12,13 +12,14 @@ from icestream.connectors.iceberg.catalogs.database_addresses import jdbc_addres
 from icestream.connectors.iceberg.catalogs.hadoop_settings import with_hadoop
 from icestream.connectors.iceberg.catalogs.keys import SIGNER_ENDPOINTS, SIGNER_URIS, catalog_settings
 from icestream.connectors.iceberg.catalogs.opening import catalog_kind, catalog_name, catalog_properties
+from icestream.java_artifacts import root
 
-_RUNTIME: Final = "org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.12.0"
-_SQLITE: Final = "org.xerial:sqlite-jdbc:3.50.3.0"
-_POSTGRESQL: Final = "org.postgresql:postgresql:42.7.8"
-_MARIADB: Final = "org.mariadb.jdbc:mariadb-java-client:3.5.6"
-_MYSQL: Final = "com.mysql:mysql-connector-j:9.4.0"
-_AWS: Final = "org.apache.iceberg:iceberg-aws-bundle:1.12.0"
+_RUNTIME: Final = str(root("spark-iceberg"))
+_SQLITE: Final = str(root("spark-sqlite"))
+_POSTGRESQL: Final = str(root("spark-postgresql"))
+_MARIADB: Final = str(root("spark-mariadb"))
+_MYSQL: Final = str(root("spark-mysql"))
+_AWS: Final = str(root("spark-aws"))
 _EXTENSIONS: Final = "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions"
 _CATALOG_CLASS: Final = "org.apache.iceberg.spark.SparkCatalog"
 _S3_IO = "org.apache.iceberg.aws.s3.S3FileIO"
