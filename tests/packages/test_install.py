@@ -119,8 +119,9 @@ def pip_of(version: str) -> Path:
     return folder / "pip"
 
 
-def python_with(folder: Path, pip: str, uv: str) -> Path:
-    """A Python that runs these commands as its pip and its uv, and writes down what it was asked for."""
+def python_with(folder: Path, pip: str, uv: str, java: str = ":") -> Path:
+    """A Python that runs these commands as its pip, its uv and its look for Java, and writes down what it was
+    asked for."""
     python = folder / "python"
     python.write_text(
         f"""#!/bin/sh
@@ -130,6 +131,7 @@ echo "$module $*" >>"{folder}/calls"
 case $module in
     uv) {uv} ;;
     pip) {pip} ;;
+    icestream.java_runtime) {java} ;;
 esac
 """
     )
@@ -221,6 +223,17 @@ def test_uv_is_used_unless_pip_has_settings_that_uv_does_not_know(
     assert "s3cret" not in ran.stdout + ran.stderr
 
 
+def test_java_comes_from_pypi_only_where_there_is_none(index: Index, tmp_path: Path) -> None:
+    python = python_with(tmp_path, pip=":", uv=":")
+    assert install(index, "requirements.txt", python).returncode == 0
+    assert "requirements-java.txt" not in (tmp_path / "calls").read_text()
+    python = python_with(tmp_path, pip=":", uv=":", java='echo "no Java found"; exit 1')
+    ran = install(index, "requirements.txt", python)
+    assert ran.returncode == 0 and "no Java found" in ran.stdout
+    last = (tmp_path / "calls").read_text().splitlines()[-1]
+    assert last.startswith("uv pip install") and last.endswith("/requirements-java.txt")
+
+
 def test_what_cannot_be_installed_is_one_sentence(index: Index, tmp_path: Path) -> None:
     fails = python_with(tmp_path, pip='case "$*" in *requirements.txt) exit 1 ;; esac', uv="exit 2")
     ran = install(index, "requirements.txt", fails)
@@ -231,3 +244,25 @@ def test_what_cannot_be_installed_is_one_sentence(index: Index, tmp_path: Path) 
     )
     ran = install(index, "requirements.txt", python_with(tmp_path, pip="exit 1", uv="exit 1"))
     assert "has no pip; remove the folder of this virtual environment and run make again" in ran.stderr
+
+
+@pytest.mark.parametrize(
+    ("version", "said"),
+    [
+        ("(3, 10, 4)", "is Python 3.10, and Icestream runs on 3.11 to 3.14"),
+        ("(3, 11, 0)", ""),
+        ("(3, 14, 9)", ""),
+        ("(3, 15, 0)", "is Python 3.15, and Icestream runs on 3.11 to 3.14"),
+    ],
+)
+def test_a_python_that_is_too_old_or_too_new_is_refused(version: str, said: str, tmp_path: Path) -> None:
+    python = tmp_path / "python"
+    # The given code, with that version in place of its own.
+    python.write_text(
+        f"#!/bin/sh\nexec '{sys.executable}' -c \"import sys; sys.version_info = {version}; $2\"\n"
+    )
+    python.chmod(0o755)
+    command = ("sh", str(ROOT / "scripts" / "check-machine"), str(python))
+    ran = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert ran.returncode == (1 if said else 0), ran.stderr
+    assert said in ran.stderr and ("make PYTHON=" in ran.stderr) == bool(said)
