@@ -200,9 +200,10 @@ def running_world(
     service = ConnectorService(worker_id, MemoryStore(), WORKER, extras=extras)
     service.connectors.use(managers)
     service.ready()
-    server = serve(service, bind(config))
+    world = World(service, managers, history, clock, serve(service, bind(config)))
     try:
-        yield World(service, managers, history, clock, server)
+        yield world
     finally:
-        server.stop()
+        # It may be another one than at first.
+        world.server.stop()
         service.close()
