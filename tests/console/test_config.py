@@ -123,6 +123,21 @@ def test_the_typo_by_keyboard_alone(world: World, pages: Pages, deep_checks: lis
     assert world.service.config("sink")["tasks.max"] == "3"
 
 
+def test_the_key_of_the_config_works_before_it_is_known_who_asks(world: World, pages: Pages) -> None:
+    world.add("sink")
+    context = pages.context()
+    held: list[Route] = []
+    context.route("**/console/api/me*", lambda route: held.append(route))
+    page = pages.open_in(context, f"{world.url}#/c/sink")
+    expect(page.get_by_role("heading", name="sink")).to_be_visible()
+    page.keyboard.press("e")
+    expect(page.get_by_text("Loading the config")).to_be_visible()
+    while not held:
+        page.wait_for_timeout(10)
+    held[0].continue_()
+    expect(setting(page, "connector.class")).to_be_visible()
+
+
 def tab_to(page: Page, wanted: Locator, *, back: bool = False) -> None:
     for _ in range(400):
         if wanted.evaluate("element => element === document.activeElement"):

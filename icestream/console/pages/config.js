@@ -9,13 +9,14 @@ import { Diff, Value } from "../parts/diff.js";
 import { Editor, useEditing } from "../parts/editor.js";
 import { Failure, Loading, Nothing, Note } from "../parts/states.js";
 import { say } from "../parts/toast.js";
-import { can } from "../store.js";
+import { can, me } from "../store.js";
 
 /** @param {{connector: string, detail?: any, again?: () => void}} props */
 export function Config({ connector, again }) {
   const mayEdit = can("edit");
   const { data, error, again: load } = useAnswer(mayEdit ? "config" : null, { connector });
   const [stored, setStored] = useState(/** @type {any} */ (null));
+  if (!me.value) return html`<${Loading} what="the config" />`;
   if (!mayEdit) {
     return html`<${Nothing} title="Configs are not shown at this level"><p>They need the level <code>edit</code>; the worker's config sets it with <code>icestream.console</code>.</p><//>`;
   }

@@ -9,7 +9,7 @@ import { useKeys } from "../parts/keys.js";
 import { MoreActions } from "../parts/more_actions.js";
 import { Failure, Health, Loading, Note, Nothing, Time, Trace, headline } from "../parts/states.js";
 import { TABS, ask, go, href, place } from "../routes.js";
-import { can, lastEvent, rows } from "../store.js";
+import { can, lastEvent, me, rows } from "../store.js";
 import { Batches } from "./batches.js";
 import { Commits } from "./commits.js";
 import { Config } from "./config.js";
@@ -30,7 +30,8 @@ export function Connector() {
     // A batch that ended, or a state that changed, is shown at once.
     if (lastEvent.value?.data?.connector === name) again();
   }, [lastEvent.value]);
-  useKeys({ e: () => can("edit") && go("connector", { name, tab: "config" }) });
+  // Before it is known what this visitor may do, the page of the config says so.
+  useKeys({ e: () => (!me.value || can("edit")) && go("connector", { name, tab: "config" }) });
   if (!data) return error ? html`<${Missing} name=${name} error=${error} again=${again} />` : html`<${Loading} what="the connector" />`;
   const facts = factsOf(data, rows.value?.get(name));
   const Page = PAGES[tab] ?? NoSuchTab;

@@ -1,5 +1,5 @@
 /** Single keys as ways to go. They rest while somebody types, and can be switched off. */
-import { html, useEffect, useRef } from "../dom.js";
+import { html, useLayoutEffect, useRef } from "../dom.js";
 import { prefs } from "../store.js";
 import { Dialog } from "./dialog.js";
 
@@ -16,7 +16,8 @@ let firstAt = 0;
 export function useKeys(keys) {
   const current = useRef(keys);
   current.current = keys;
-  useEffect(() => {
+  // With the first picture, not after it: whoever sees the page may press a key.
+  useLayoutEffect(() => {
     listeners.add(current);
     return () => listeners.delete(current);
   }, []);
