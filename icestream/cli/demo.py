@@ -3,6 +3,7 @@ lost."""
 
 from __future__ import annotations
 
+import re
 import sys
 import threading
 import time
@@ -26,9 +27,11 @@ _QUERIES = (
     # First, because Spark lists the catalogs that it has used.
     "SHOW TABLES FROM kafkawarehouse.streaming",
     "SHOW CATALOGS",
-    "SELECT time, name, bucket, object FROM kafkawarehouse.streaming.apilogs LIMIT 10",
-    "SELECT bucket, name, time, callInfo.httpStatusCode AS status, callInfo.sourceHost AS client_ip\n"
-    "FROM kafkawarehouse.streaming.apilogs WHERE bucket IS NOT NULL ORDER BY time DESC LIMIT 20",
+    "SELECT date_format(time, 'HH:mm:ss') AS time, name, bucket, object\n"
+    "FROM kafkawarehouse.streaming.apilogs LIMIT 5",
+    "SELECT bucket, name, date_format(time, 'HH:mm:ss') AS time, callInfo.httpStatusCode AS status,\n"
+    "       callInfo.sourceHost AS client_ip\n"
+    "FROM kafkawarehouse.streaming.apilogs WHERE bucket IS NOT NULL ORDER BY time DESC LIMIT 5",
 )
 
 
@@ -59,13 +62,13 @@ def demo(records: int, rate: float | None, bad: int, seed: int, keep: bool) -> N
     """
     from rich.console import Console
 
-    from icestream.cli.demo_stack import running_stack
+    from icestream.cli.demo_stack import ended_by_signals, running_stack
     from icestream.cli.demo_trickle import trickle
     from icestream.embedded.jars import fetch_files
 
     console = Console()
     loads = _loads(records, bad)
-    with ExitStack() as undo:
+    with ended_by_signals(), ExitStack() as undo:
         # Before the first status line: a download shows its own progress.
         fetch_files(["kafka", "spark-iceberg", "spark-sqlite"])
         with console.status("starting Kafka and a worker"):
@@ -79,6 +82,8 @@ def demo(records: int, rate: float | None, bad: int, seed: int, keep: bool) -> N
         if keep:
             with trickle(stack.bootstrap, seed + 1):
                 _wait_for_ctrl_c(console, stack)
+        elif held:
+            _show_what_to_do_next(console, stack)
     raise SystemExit(0 if held else 1)
 
 
@@ -144,7 +149,9 @@ def _load_and_watch(
     )
     failed = [view for view in views if view.state == "FAILED"]
     for view in failed:
-        console.print(f"{view.name} failed: {view.trace or '(no trace)'}", markup=False, highlight=False)
+        console.print(f"{view.name} failed: {_reason(view)}", markup=False, highlight=False, soft_wrap=True)
+    if failed:
+        console.print(f"the log of the worker is {stack.kept_log()}", highlight=False, soft_wrap=True)
     if not failed:
         loader.join()
     return not failed
@@ -197,6 +204,13 @@ def _settled(view: ConnectorView) -> int:
     return view.progress.rows + view.progress.rejected if view.progress else 0
 
 
+def _reason(view: ConnectorView) -> str:
+    """The message of the error: the last line of a trace that is not indented, without its class."""
+    traces = [view.trace, *(task.trace for task in view.tasks)]
+    lines = [line for trace in traces for line in (trace or "").splitlines() if line[:1].strip()]
+    return re.sub(r"^[\w.]+: ", "", lines[-1]) if lines else "no reason is known"
+
+
 def _bar() -> Progress:
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
@@ -211,7 +225,10 @@ def _show_queries(console: Console, stack: Stack) -> None:
         answers = list(results([stack.config(LOG_TABLES[0])], ";".join(_QUERIES), {}))
     for answer in answers:
         console.print(f"\n[bold]sql>[/bold] {answer.statement}", highlight=False)
-        console.print(result_table(answer))
+        table = result_table(answer)
+        for column in table.columns:
+            column.no_wrap, column.overflow = True, "ellipsis"
+        console.print(table)
 
 
 def _verify(stack: Stack) -> bool:
@@ -225,8 +242,25 @@ def _verify(stack: Stack) -> bool:
     return all(verdicts)
 
 
-def _wait_for_ctrl_c(console: Console, stack: Stack) -> None:
+def _command() -> Path:
+    """How to call `icestream` from here."""
     command = Path(sys.executable).with_name("icestream")
+    return command.relative_to(Path.cwd()) if command.is_relative_to(Path.cwd()) else command
+
+
+def _show_what_to_do_next(console: Console, stack: Stack) -> None:
+    command = _command()
+    console.print("\nContinue with:", highlight=False)
+    for line, comment in (
+        (f"{command} demo --keep", f"the same, until Ctrl-C; the console is at {stack.url}/console/"),
+        (f"{command} kafka start", "a broker for topics of your own"),
+        (f"{command} standalone --help", "a worker for the connector configs that you have"),
+    ):
+        console.print(f"  {line}\n      {comment}", markup=False, highlight=False, soft_wrap=True)
+
+
+def _wait_for_ctrl_c(console: Console, stack: Stack) -> None:
+    command = _command()
     console.print(
         f"\nRunning until Ctrl-C, with 100 new records a second. In a browser: {stack.url}/console/. "
         "In another terminal:",

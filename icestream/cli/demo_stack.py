@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import signal
 import sys
@@ -19,7 +20,7 @@ from icestream.embedded import kafka
 from icestream.embedded.home import home
 from icestream.embedded.minio_tables import CONTROL_TOPIC, LOG_TABLES, LogTable, sqlite_catalog
 from icestream.embedded.ports import free_port, is_free
-from icestream.embedded.process import Process, spawn
+from icestream.embedded.process import Process, spawn, start_mark
 from icestream.kafka.topics import Topics
 
 _WORKER_SECONDS = 90.0
@@ -39,19 +40,21 @@ class Stack:
     def config(self, log: LogTable) -> dict[str, str]:
         return log.connector_config(self.catalog)
 
+    def kept_log(self) -> Path:
+        """A copy of the worker's log that stays when everything else is removed."""
+        return Path(shutil.copy(_log(self.folder), home() / "demo-worker.log"))
+
 
 @contextmanager
 def running_stack() -> Iterator[Stack]:
     """Everything up and ready; everything gone afterwards, whatever happens."""
     folder = home() / "demo"
-    if (running := kafka.status(folder / "kafka")) is not None:
-        raise PreconditionError(
-            f"a demo is running in {folder} (Kafka's process is {running.pid}); end it with Ctrl-C first"
-        )
+    end_leftovers(folder)
     with ExitStack() as undo:
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
         undo.callback(shutil.rmtree, folder, ignore_errors=True)
+        note_process(folder, "demo", Process(os.getpid(), start_mark(os.getpid()) or ""))
         broker = undo.enter_context(kafka.running_broker(folder / "kafka"))
         stack = Stack(folder, broker.bootstrap, f"http://127.0.0.1:{_port()}")
         _create_topics(stack)
@@ -61,6 +64,44 @@ def running_stack() -> Iterator[Stack]:
         undo.callback(_end, _start_worker(stack))
         _create_connectors(stack)
         yield stack
+
+
+def note_process(folder: Path, name: str, process: Process) -> None:
+    """Remember a process of the demo, for `end_leftovers` of the next one."""
+    (folder / f"{name}.pid").write_text(f"{process.pid} {process.started}")
+
+
+def end_leftovers(folder: Path) -> None:
+    """End what a demo left behind that was killed. One that still runs is an error."""
+    demo, worker = (_noted_process(folder, name) for name in ("demo", "worker"))
+    if demo is not None and demo.is_alive():
+        raise PreconditionError(f"a demo is running in {folder}; end it first: kill {demo.pid}")
+    if worker is not None:
+        _end(worker)
+    kafka.stop(folder / "kafka")
+
+
+def _noted_process(folder: Path, name: str) -> Process | None:
+    try:
+        pid, _, started = (folder / f"{name}.pid").read_text().partition(" ")
+        return Process(int(pid), started)
+    except (OSError, ValueError):
+        return None
+
+
+@contextmanager
+def ended_by_signals() -> Iterator[None]:
+    """A closed terminal and `kill` end the block as Ctrl-C does: everything that it started is stopped."""
+
+    def end(number: int, frame: object) -> None:
+        raise SystemExit(128 + number)
+
+    before = {number: signal.signal(number, end) for number in (signal.SIGHUP, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def _port() -> int:
@@ -86,17 +127,22 @@ def _start_worker(stack: Stack) -> Process:
     }
     properties.write_text("".join(f"{key}={value}\n" for key, value in lines.items()))
     command = [sys.executable, "-m", "icestream.cli.main", "standalone", str(properties)]
-    log = stack.folder / "worker.log"
+    log = _log(stack.folder)
     worker = spawn(command, output=log, die_with_parent=True)
+    note_process(stack.folder, "worker", worker)
     deadline = time.monotonic() + _WORKER_SECONDS
     cluster = Topics({"bootstrap.servers": stack.bootstrap}).cluster_id()
     with ConnectClient(stack.url) as client:
         while not _is_worker_of(cluster, client):
             if not worker.is_alive() or time.monotonic() > deadline:
                 _end(worker)
-                raise PreconditionError(f"the worker did not start; its last words: {_last_line(log)}")
+                raise PreconditionError(f"the worker did not start; the end of its log: {_last_line(log)}")
             time.sleep(0.1)
     return worker
+
+
+def _log(folder: Path) -> Path:
+    return folder / "worker.log"
 
 
 def _is_worker_of(cluster: str, client: ConnectClient) -> bool:

@@ -79,7 +79,7 @@ def spark_settings(worker: Mapping[str, str]) -> dict[str, str]:
     given = {as_spark_writes(key): value for key, value in worker.items() if key.startswith("spark.")}
     if "spark.remote" in given:
         return given
-    settings = {**_DEFAULTS, **_memory_of_python(), **driver_settings(given, os.environ), **given}
+    settings = {**_DEFAULTS, **_environment_of_python(), **driver_settings(given, os.environ), **given}
     if settings["spark.master"].startswith("local"):
         # Whoever brings jars has queries run here, such as upserts: these are worth compiling well.
         of_queries = _QUERYING if _JARS & given.keys() else {}
@@ -87,8 +87,12 @@ def spark_settings(worker: Mapping[str, str]) -> dict[str, str]:
     return settings
 
 
-def _memory_of_python() -> dict[str, str]:
-    """How Python workers keep memory, for who has glibc: Arrow's own allocator cannot be told so much."""
+def _environment_of_python() -> dict[str, str]:
+    """Variables of Python workers. With glibc they say how memory is kept: Arrow's own allocator has fewer
+    settings."""
+    if sys.platform == "darwin":
+        # Spark forks its Python workers, and macOS may end a fork that calls Objective-C.
+        return {"spark.executorEnv.OBJC_DISABLE_INITIALIZE_FORK_SAFETY": "YES"}
     if platform.libc_ver()[0] != "glibc":
         return {}
     tunables = ":".join(f"glibc.malloc.{name}={value}" for name, value in _MALLOC.items())

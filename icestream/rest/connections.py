@@ -28,6 +28,7 @@ from icestream.cluster.settings.rest_settings import ConnectionLimits
 
 _LOG = logging.getLogger(__name__)
 _MOST_FILES: Final = 65_536
+_OPEN_MAX_OF_MACOS: Final = 10_240
 _NO_DESCRIPTORS: Final = (errno.EMFILE, errno.ENFILE)
 _LENGTHS: Final = frozenset({b"content-length", b"transfer-encoding"})
 _MANY_CHUNKS: Final = 1_000
@@ -290,7 +291,11 @@ def raise_file_limit() -> None:
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = _MOST_FILES if hard == resource.RLIM_INFINITY else min(hard, _MOST_FILES)
     if soft != resource.RLIM_INFINITY and soft < wanted:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+        # macOS says that there is no limit and refuses more than a limit of its own.
+        for limit in (wanted, max(soft, min(wanted, _OPEN_MAX_OF_MACOS))):
+            with contextlib.suppress(ValueError, OSError):
+                resource.setrlimit(resource.RLIMIT_NOFILE, (limit, hard))
+                return
 
 
 def _share_of_descriptors() -> int:

@@ -46,6 +46,13 @@ def test_another_c_library_is_told_nothing(monkeypatch: pytest.MonkeyPatch) -> N
     assert not {_TUNABLES, _POOL} & session.spark_settings({}).keys()
 
 
+def test_forks_on_macos_may_call_objective_c(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("icestream.pipeline.session.sys.platform", "darwin")
+    settings = session.spark_settings({})
+    assert settings["spark.executorEnv.OBJC_DISABLE_INITIALIZE_FORK_SAFETY"] == "YES"
+    assert "spark.executorEnv.GLIBC_TUNABLES" not in settings
+
+
 def test_a_spark_server_has_settings_of_its_own() -> None:
     assert session.spark_settings({"spark.remote": "sc://host"}) == {"spark.remote": "sc://host"}
 

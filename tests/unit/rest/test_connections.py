@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
+import resource
 import socket
 import threading
 import time
@@ -18,6 +19,7 @@ import pytest
 
 from icestream.cluster.service import ConnectorService
 from icestream.cluster.settings.rest_settings import ConnectionLimits, Listener, RestConfig, parse_rest
+from icestream.rest import connections
 from icestream.rest.connections import Connections, GuardedListener, guarded_listener
 from icestream.rest.server import RestServer, bind, listen, serve
 
@@ -284,3 +286,29 @@ def test_a_body_that_goes_wrong_while_it_is_answered_is_no_error_of_ours(
                     received(connection)
         assert answers(server)
     assert [record.getMessage() for record in caplog.records if record.levelno >= logging.ERROR] == []
+
+
+@pytest.mark.parametrize(
+    ("most", "soft", "asked"),
+    [
+        (2**20, 256, [65_536]),
+        (10_240, 256, [65_536, 10_240]),
+        (20_000, 20_000, [65_536, 20_000]),
+        (0, 256, [65_536, 10_240]),
+    ],
+)
+def test_the_limit_of_open_files_is_raised_as_far_as_the_system_lets(
+    most: int, soft: int, asked: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """macOS says that there is no limit, and refuses more than one that it does not say."""
+    taken: list[int] = []
+
+    def set_limit(kind: int, limits: tuple[int, int]) -> None:
+        taken.append(limits[0])
+        if limits[0] > most:
+            raise ValueError("current limit exceeds maximum limit")
+
+    monkeypatch.setattr(connections.resource, "getrlimit", lambda kind: (soft, resource.RLIM_INFINITY))
+    monkeypatch.setattr(connections.resource, "setrlimit", set_limit)
+    connections.raise_file_limit()
+    assert taken == asked
