@@ -130,21 +130,21 @@ def _histogram(
 READ: Final = _counter(
     "icestream_records_read_total",
     Part.RECORDS,
-    "Records of batches that landed.",
+    "Total records read by batches that landed.",
     *_CONNECTOR,
     of_job=True,
 )
 WRITTEN: Final = _counter(
     "icestream_records_written_total",
     Part.RECORDS,
-    "Records that became rows, objects or messages.",
+    "Total records written as rows, objects or messages.",
     *_CONNECTOR,
     of_job=True,
 )
 REJECTED: Final = _counter(
     "icestream_records_rejected_total",
     Part.RECORDS,
-    "Records that were set aside, by where they failed.",
+    "Total records rejected, by the stage at which they failed.",
     *("connector", "stage"),
     values=REJECTED_STAGES,
     exemplars=True,
@@ -153,24 +153,30 @@ REJECTED: Final = _counter(
 FILTERED: Final = _counter(
     "icestream_records_filtered_total",
     Part.RECORDS,
-    "Records that a transform dropped.",
+    "Total records dropped by a transform.",
     *("connector", "transform"),
     of_job=True,
 )
 BYTES_READ: Final = _counter(
-    "icestream_bytes_read_total", Part.RECORDS, "Bytes of the keys and values that were read.", *_CONNECTOR
+    "icestream_bytes_read_total",
+    Part.RECORDS,
+    "Total bytes of the keys and values of records read.",
+    *_CONNECTOR,
 )
 DEAD_LETTERS: Final = _counter(
-    "icestream_dead_letters_total", Part.RECORDS, "Dead letters that were published.", *_CONNECTOR
+    "icestream_dead_letters_total", Part.RECORDS, "Total dead letters published.", *_CONNECTOR
 )
 REPLAYED: Final = _counter(
-    "icestream_dead_letters_replayed_total", Part.RECORDS, "Dead letters that were sent again.", *_CONNECTOR
+    "icestream_dead_letters_replayed_total",
+    Part.RECORDS,
+    "Total dead letters sent again to their topic.",
+    *_CONNECTOR,
 )
 
 BATCHES: Final = _counter(
     "icestream_batches_total",
     Part.BATCHES,
-    "Batches that ended, by what became of them.",
+    "Total batches that ended, by outcome.",
     *("connector", "outcome"),
     values=BATCH_OUTCOMES,
     of_job=True,
@@ -181,28 +187,28 @@ UNDER_WAY: Final = _gauge(
 BATCH_SECONDS: Final = _histogram(
     "icestream_batch_duration_seconds",
     Part.BATCHES,
-    "How long batches took that landed, from plan to end.",
+    "Duration of batches that landed, from plan to end, in seconds.",
     *_CONNECTOR,
     of_job=True,
 )
 STAGE_SECONDS: Final = _histogram(
     "icestream_stage_duration_seconds",
     Part.BATCHES,
-    "The same by stage; those inside tasks are summed over the tasks of a batch.",
+    "Duration of each stage of a batch, in seconds; stages inside tasks are summed over the tasks.",
     *("connector", "stage"),
     values=STAGES,
 )
 SPARK_JOB_SECONDS: Final = _histogram(
     "icestream_spark_job_duration_seconds",
     Part.BATCHES,
-    "How long the Spark job of a batch took.",
+    "Duration of the Spark job of a batch, in seconds.",
     *_CONNECTOR,
 )
 
 COMMITS: Final = _counter(
     "icestream_commits_total",
     Part.COMMITS,
-    "Commits to targets, by what became of them.",
+    "Total commits to targets, by outcome.",
     *("connector", "outcome"),
     values=COMMIT_OUTCOMES,
     of_job=True,
@@ -210,7 +216,7 @@ COMMITS: Final = _counter(
 COMMIT_SECONDS: Final = _histogram(
     "icestream_commit_duration_seconds",
     Part.COMMITS,
-    "How long a commit to one target took.",
+    "Duration of a commit to one target, in seconds.",
     *_CONNECTOR,
     exemplars=True,
     of_job=True,
@@ -218,30 +224,43 @@ COMMIT_SECONDS: Final = _histogram(
 LAST_COMMIT: Final = _gauge(
     "icestream_commit_last_success_timestamp_seconds",
     Part.COMMITS,
-    "When the last commit was, in epoch seconds.",
+    "Time of the last successful commit, in seconds since the epoch.",
     *_CONNECTOR,
     of_job=True,
 )
 NEXT_COMMIT: Final = _gauge(
     "icestream_commit_next_seconds",
     Part.COMMITS,
-    "Time until the next commit is due.",
+    "Seconds until the next commit is due.",
     *_CONNECTOR,
     of_job=True,
 )
 FILES: Final = _counter(
-    "icestream_files_written_total", Part.COMMITS, "Files that commits added.", *_CONNECTOR, of_job=True
+    "icestream_files_written_total",
+    Part.COMMITS,
+    "Total data files added by commits.",
+    *_CONNECTOR,
+    of_job=True,
 )
 FILE_BYTES: Final = _counter(
-    "icestream_file_bytes_total", Part.COMMITS, "Their bytes.", *_CONNECTOR, of_job=True
+    "icestream_file_bytes_total",
+    Part.COMMITS,
+    "Total bytes of data files added by commits.",
+    *_CONNECTOR,
+    of_job=True,
 )
 FILE_SIZES: Final = _histogram(
-    "icestream_file_size_bytes", Part.COMMITS, "Their sizes.", *_CONNECTOR, buckets=_FILE_BYTES, of_job=True
+    "icestream_file_size_bytes",
+    Part.COMMITS,
+    "Size of each data file added by commits, in bytes.",
+    *_CONNECTOR,
+    buckets=_FILE_BYTES,
+    of_job=True,
 )
 SCHEMA_CHANGES: Final = _counter(
     "icestream_schema_changes_total",
     Part.COMMITS,
-    "Changes to the schema of a target.",
+    "Total changes to the schema of a target, by kind.",
     *("connector", "change"),
     values=SCHEMA_CHANGE_KINDS,
 )
@@ -249,29 +268,32 @@ SCHEMA_CHANGES: Final = _counter(
 LAG: Final = _gauge(
     "icestream_lag_records",
     Part.LAG,
-    "Records between the end of a topic and what is in the target.",
+    "Records between the end of a topic and the records in the target.",
     *("connector", "topic"),
     of_job=True,
 )
 LAG_MAX: Final = _gauge(
-    "icestream_lag_records_max", Part.LAG, "The same of the partition that has most.", *_CONNECTOR
+    "icestream_lag_records_max",
+    Part.LAG,
+    "Largest record lag of any partition of the connector.",
+    *_CONNECTOR,
 )
 LAG_SECONDS: Final = _gauge(
     "icestream_lag_seconds",
     Part.LAG,
-    "How long the oldest record that is not in the target may have waited; 0 if all are there.",
+    "Longest time that a record may have waited outside the target, in seconds; 0 if all records are there.",
     *_CONNECTOR,
 )
 VALID_THROUGH: Final = _gauge(
     "icestream_valid_through_timestamp_seconds",
     Part.LAG,
-    "Up to which time the target has all records, in epoch seconds.",
+    "Time up to which the target has all records, in seconds since the epoch.",
     *_CONNECTOR,
 )
 END_TO_END: Final = _histogram(
     "icestream_end_to_end_seconds",
     Part.LAG,
-    "Age of the newest record of each topic when its batch had landed: how fresh the target is then.",
+    "Age of the newest record of each topic when its batch landed, in seconds.",
     *_CONNECTOR,
     exemplars=True,
 )
@@ -279,131 +301,178 @@ END_TO_END: Final = _histogram(
 RETRIES: Final = _counter(
     "icestream_retries_total",
     Part.TROUBLE,
-    "Turns that failed and are tried again, by who did not answer.",
+    "Total turns that failed and are repeated, by the system that did not answer.",
     *("connector", "target"),
     values=RETRY_TARGETS,
     of_job=True,
 )
 RESTARTS: Final = _counter(
-    "icestream_restarts_total", Part.TROUBLE, "Automatic restarts of a job that had failed.", *_CONNECTOR
+    "icestream_restarts_total", Part.TROUBLE, "Total automatic restarts of a failed job.", *_CONNECTOR
 )
 FENCED: Final = _counter(
     "icestream_fenced_total",
     Part.TROUBLE,
-    "How often another job had taken the place of this one.",
+    "Total times that another job took the place of this one.",
     *_CONNECTOR,
 )
 WAITING: Final = _gauge(
-    "icestream_job_waiting", Part.TROUBLE, "1 while somebody else's answer holds the job up.", *_CONNECTOR
+    "icestream_job_waiting",
+    Part.TROUBLE,
+    "1 while the job waits for the answer of another system.",
+    *_CONNECTOR,
 )
 CIRCUIT: Final = _gauge(
     "icestream_circuit_breaker_state",
     Part.TROUBLE,
-    "1 for the state that the circuit breaker of the destination is in.",
+    "1 for the current state of the circuit breaker of the destination.",
     *("connector", "target", "state"),
     values=CIRCUIT_STATES,
 )
 CIRCUIT_OPENED: Final = _counter(
-    "icestream_circuit_breaker_opened_total", Part.TROUBLE, "How often it has opened.", "connector", "target"
+    "icestream_circuit_breaker_opened_total",
+    Part.TROUBLE,
+    "Total times that the circuit breaker of the destination opened.",
+    "connector",
+    "target",
 )
 
 MAINTENANCE_RUNS: Final = _counter(
     "icestream_maintenance_runs_total",
     Part.MAINTENANCE,
-    "Turns of maintenance that did something or failed.",
+    "Total maintenance runs that changed something or failed, by outcome.",
     *("connector", "outcome"),
     values=MAINTENANCE_OUTCOMES,
 )
 MAINTENANCE_SECONDS: Final = _counter(
-    "icestream_maintenance_seconds_total", Part.MAINTENANCE, "How long they took.", *_CONNECTOR
+    "icestream_maintenance_seconds_total",
+    Part.MAINTENANCE,
+    "Total duration of maintenance runs, in seconds.",
+    *_CONNECTOR,
 )
 MAINTENANCE_FILES: Final = _counter(
-    "icestream_maintenance_removed_files_total", Part.MAINTENANCE, "Files that they removed.", *_CONNECTOR
+    "icestream_maintenance_removed_files_total",
+    Part.MAINTENANCE,
+    "Total files removed by maintenance.",
+    *_CONNECTOR,
 )
 MAINTENANCE_BYTES: Final = _counter(
-    "icestream_maintenance_removed_bytes_total", Part.MAINTENANCE, "Bytes of these files.", *_CONNECTOR
+    "icestream_maintenance_removed_bytes_total",
+    Part.MAINTENANCE,
+    "Total bytes of files removed by maintenance.",
+    *_CONNECTOR,
 )
 LAST_MAINTENANCE: Final = _gauge(
     "icestream_maintenance_last_timestamp_seconds",
     Part.MAINTENANCE,
-    "When the last maintenance of a target was, in epoch seconds.",
+    "Time of the last maintenance of a target, in seconds since the epoch.",
     *_CONNECTOR,
 )
 
 STATE: Final = _gauge(
     "icestream_job_state",
     Part.JOBS,
-    "1 for the state that the job is in.",
+    "1 for the current state of the job.",
     *("connector", "state"),
     values=tuple(state.lower() for state in State),
     of_job=True,
 )
-TASKS: Final = _gauge("icestream_job_tasks", Part.JOBS, "Tasks that the connector has.", *_CONNECTOR)
+TASKS: Final = _gauge("icestream_job_tasks", Part.JOBS, "Tasks of the connector.", *_CONNECTOR)
 
 INFO: Final = _gauge(
     "icestream_info",
     Part.WORKER,
-    "The versions that run.",
+    "1, with the versions of Icestream, Python and Spark as labels.",
     *("version", "python_version", "spark_version"),
     of_job=True,
 )
-HEALTHY: Final = _gauge("icestream_worker_healthy", Part.WORKER, "1 while `GET /health` says healthy.")
-LEADER: Final = _gauge("icestream_group_leader", Part.WORKER, "1 while this worker leads the group.")
-REBALANCES: Final = _counter(
-    "icestream_group_rebalances_total", Part.WORKER, "Rebalances that gave this worker its share."
+HEALTHY: Final = _gauge(
+    "icestream_worker_healthy", Part.WORKER, "1 while `GET /health` reports the worker as healthy."
 )
-SPARK_UP: Final = _gauge("icestream_spark_up", Part.WORKER, "1 while Spark answers; absent before its start.")
+LEADER: Final = _gauge("icestream_group_leader", Part.WORKER, "1 while this worker leads its group.")
+REBALANCES: Final = _counter(
+    "icestream_group_rebalances_total",
+    Part.WORKER,
+    "Total rebalances that assigned connectors to this worker.",
+)
+SPARK_UP: Final = _gauge(
+    "icestream_spark_up", Part.WORKER, "1 while Spark answers; absent before Spark starts."
+)
 SPARK_TASKS: Final = _gauge(
-    "icestream_spark_tasks", Part.WORKER, "Tasks of Spark by state.", "state", values=("active", "queued")
+    "icestream_spark_tasks", Part.WORKER, "Tasks of Spark, by state.", "state", values=("active", "queued")
 )
 SPARK_EXECUTORS: Final = _gauge(
-    "icestream_spark_executors", Part.WORKER, "Executors of Spark; 1 on this machine alone."
+    "icestream_spark_executors", Part.WORKER, "Executors of Spark; 1 in local mode."
 )
 REQUESTS: Final = _counter(
-    "icestream_rest_requests_total", Part.WORKER, "Requests to REST.", "method", "route", "code"
+    "icestream_rest_requests_total",
+    Part.WORKER,
+    "Total REST requests, by method, route and status code.",
+    "method",
+    "route",
+    "code",
 )
 REQUEST_SECONDS: Final = _histogram(
     "icestream_rest_request_duration_seconds",
     Part.WORKER,
-    "How long they took.",
+    "Duration of REST requests, in seconds.",
     *("method", "route"),
     buckets=_REQUEST_SECONDS,
 )
 SCRAPE_ERRORS: Final = _counter(
     "icestream_scrape_errors_total",
     Part.WORKER,
-    "Parts of an answer to a scrape that failed; the log says why.",
+    "Total parts of scrape answers that failed; the log has the reason.",
 )
 
 # Names of others, which dashboards of others ask for; without our prefix.
 CPU: Final = _counter(
     "process_cpu_seconds_total",
     Part.PROCESS,
-    "CPU time of this process and its children (JVM, Python workers).",
+    "Total CPU time of this process and its children (JVM, Python workers), in seconds.",
 )
-MEMORY: Final = _gauge("process_resident_memory_bytes", Part.PROCESS, "Memory of all of them.")
-VIRTUAL: Final = _gauge("process_virtual_memory_bytes", Part.PROCESS, "Address space of all of them.")
-OPEN_FILES: Final = _gauge("process_open_fds", Part.PROCESS, "Files that this process has open.")
-MOST_FILES: Final = _gauge("process_max_fds", Part.PROCESS, "How many it may have.")
-STARTED: Final = _gauge("process_start_time_seconds", Part.PROCESS, "When it started, in epoch seconds.")
-THREADS: Final = _gauge("process_threads", Part.PROCESS, "Its threads.")
+MEMORY: Final = _gauge(
+    "process_resident_memory_bytes",
+    Part.PROCESS,
+    "Resident memory of this process and its children, in bytes.",
+)
+VIRTUAL: Final = _gauge(
+    "process_virtual_memory_bytes", Part.PROCESS, "Virtual memory of this process and its children, in bytes."
+)
+OPEN_FILES: Final = _gauge("process_open_fds", Part.PROCESS, "Open file descriptors of this process.")
+MOST_FILES: Final = _gauge("process_max_fds", Part.PROCESS, "Limit of open file descriptors of this process.")
+STARTED: Final = _gauge(
+    "process_start_time_seconds", Part.PROCESS, "Start time of this process, in seconds since the epoch."
+)
+THREADS: Final = _gauge("process_threads", Part.PROCESS, "Threads of this process.")
 CHILDREN: Final = _gauge(
-    "icestream_process_children", Part.PROCESS, "Processes that it has started and that live."
+    "icestream_process_children", Part.PROCESS, "Living child processes of this process."
 )
 JVM_USED: Final = _gauge(
-    "jvm_memory_used_bytes", Part.PROCESS, "Memory of the JVM of Spark's driver.", "area"
+    "jvm_memory_used_bytes",
+    Part.PROCESS,
+    "Memory used by the JVM of Spark's driver, in bytes, by area.",
+    "area",
 )
-JVM_MAX: Final = _gauge("jvm_memory_max_bytes", Part.PROCESS, "How much it may have.", "area")
+JVM_MAX: Final = _gauge(
+    "jvm_memory_max_bytes",
+    Part.PROCESS,
+    "Memory limit of the JVM of Spark's driver, in bytes, by area.",
+    "area",
+)
 JVM_USED_OLD: Final = _gauge(
-    "jvm_memory_bytes_used", Part.PROCESS, "`jvm_memory_used_bytes`, by its old name.", "area"
+    "jvm_memory_bytes_used", Part.PROCESS, "Old name of `jvm_memory_used_bytes`.", "area"
 )
 JVM_MAX_OLD: Final = _gauge(
-    "jvm_memory_bytes_max", Part.PROCESS, "`jvm_memory_max_bytes`, by its old name.", "area"
+    "jvm_memory_bytes_max", Part.PROCESS, "Old name of `jvm_memory_max_bytes`.", "area"
 )
 JVM_GC: Final = Metric(
-    "jvm_gc_collection_seconds", Kind.SUMMARY, Part.PROCESS, "Garbage collections of the JVM.", ("gc",)
+    "jvm_gc_collection_seconds",
+    Kind.SUMMARY,
+    Part.PROCESS,
+    "Duration of garbage collections of the JVM of Spark's driver, in seconds.",
+    ("gc",),
 )
-JVM_THREADS: Final = _gauge("jvm_threads_current", Part.PROCESS, "Threads of the JVM.")
+JVM_THREADS: Final = _gauge("jvm_threads_current", Part.PROCESS, "Threads of the JVM of Spark's driver.")
 
 METRICS: Final = tuple(one for one in globals().copy().values() if isinstance(one, Metric))
 """In the order of this file."""

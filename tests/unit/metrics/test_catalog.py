@@ -29,6 +29,8 @@ def test_a_metric_that_breaks_the_rules_is_found() -> None:
         {"kind": Kind.GAUGE},
         {"buckets": (1.0,)},
         {"help": "Total batches"},
+        {"help": "Their number."},
+        {"help": "How many ended."},
         {"name": "icestream_batches_rate", "kind": Kind.GAUGE},
         {"name": "icestream_seconds", "kind": Kind.HISTOGRAM, "buckets": (2.0, 1.0)},
         {"name": "icestream_seconds", "kind": Kind.HISTOGRAM},
@@ -49,6 +51,8 @@ def faults_of(metric: Metric) -> Iterator[str]:
         yield "a histogram has buckets, and nothing else has"
     if list(metric.buckets) != sorted(metric.buckets):
         yield "its buckets are not in order"
+    if re.match(r"(Their|Its|The same|How|When|These|They)\b", metric.help):
+        yield "its help has no subject: it is read without that of its neighbours"
     if not metric.help.endswith("."):
         yield "its help does not end with a full stop"
 
