@@ -162,14 +162,6 @@ def topics_file_rules(environ: Mapping[str, str]) -> TopicsFileRules | None:
     return next((rules for sink in sinks if (rules := sink.topics_file(environ)) is not None), None)
 
 
-def source_plugin(name: str) -> SourcePlugin:
-    """The plugin of a source's class name; raises NotFoundError."""
-    plugin = find_connector(name).plugin
-    if not isinstance(plugin, SourcePlugin):
-        raise NotFoundError(f"{name} is a sink connector")
-    return plugin
-
-
 @dataclass(frozen=True)
 class ConfigProviderPlugin:
     """A class that a worker's `config.providers.NAME.class` may name."""

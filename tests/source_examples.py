@@ -10,12 +10,21 @@ from pathlib import Path
 from typing import Protocol
 
 from icestream.api.offset_admin import OffsetEntry
+from icestream.api.source import SourcePlugin
+from icestream.plugins import find_connector
 
 _STRING = "org.apache.kafka.connect.storage.StringConverter"
 _JSON = "org.apache.kafka.connect.json.JsonConverter"
 
 Sent = tuple[bytes | None, bytes | None]
 """Key and value of a record in Kafka."""
+
+
+def source_plugin(name: str) -> SourcePlugin:
+    """The plugin of a source's class name."""
+    plugin = find_connector(name).plugin
+    assert isinstance(plugin, SourcePlugin)
+    return plugin
 
 
 class SourceExample(Protocol):

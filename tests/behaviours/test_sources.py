@@ -16,8 +16,7 @@ from icestream.jobs.offsets.formats import entries_of, offset_records
 from icestream.jobs.sources.manager import SourceJob, SourceManager
 from icestream.jobs.sources.records import source_path_from
 from icestream.kafka.bulk_producer import OutgoingColumns
-from icestream.plugins import source_plugin
-from tests.source_examples import EXAMPLES, Sent, SourceExample, by_place
+from tests.source_examples import EXAMPLES, Sent, SourceExample, by_place, source_plugin
 
 
 @pytest.fixture(params=EXAMPLES)

@@ -15,8 +15,8 @@ from icestream import logs
 from icestream.jobs.sources.manager import source_manager
 from icestream.jobs.sources.writers import TransactionalWriter
 from icestream.kafka.bulk_producer import OutgoingColumns
-from icestream.plugins import source_plugin
 from tests.crashes.faults import Fault, Faults, say
+from tests.source_examples import source_plugin
 
 
 def spoil(faults: Faults) -> None:

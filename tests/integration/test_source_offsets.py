@@ -23,9 +23,9 @@ from icestream.embedded.ports import free_port
 from icestream.jobs.build import offset_admin
 from icestream.jobs.sources.manager import source_manager
 from icestream.kafka.topics import Topics
-from icestream.plugins import source_plugin
 from tests.integration.test_file_stream import WORKER, create, properties, values
 from tests.java_libraries import fetch
+from tests.source_examples import source_plugin
 
 pytestmark = [pytest.mark.slow, pytest.mark.network]
 

@@ -92,8 +92,3 @@ def report_of_unknown_class(config: Config, refused: UnknownConnectorClass) -> C
     messages = tuple(problem.message for problem in refused.problems)
     value = config.get("connector.class")
     return ConfigReport(value or "", (CheckedSetting("connector.class", None, value, errors=messages),), ())
-
-
-def changed_keys(before: Config, now: Config) -> list[str]:
-    """Keys that one of two configs lacks, or has with another value."""
-    return sorted(key for key in {*before, *now} if before.get(key) != now.get(key))

@@ -145,10 +145,6 @@ class Overview:
     def version(self) -> int:
         return self._version
 
-    @property
-    def first_version(self) -> int:
-        return self._first
-
     def health(self, name: str, now_ms: int) -> ConnectorHealth:
         """Of one connector, as its row says it."""
         service = self._service

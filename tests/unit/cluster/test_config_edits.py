@@ -8,7 +8,7 @@ import pytest
 
 from icestream.api.config import Config
 from icestream.api.errors import ConfigError, Problem
-from icestream.cluster.configs.edits import HiddenReport, changed_keys, edited
+from icestream.cluster.configs.edits import HiddenReport, edited
 from icestream.cluster.service import ConnectorService, Extras
 from icestream.cluster.stores.connector_store import MemoryStore
 from icestream.testing import FakeManagers
@@ -116,7 +116,3 @@ def test_a_class_that_nobody_knows_is_an_error_at_its_key(bench: Bench) -> None:
     found = bench.service.validate_edited({"connector.class": "Nothing"}, deep=False)
     assert list(errors(found)) == ["connector.class"]
     assert list(errors(bench.service.validate_edited({}, deep=False))) == ["connector.class"]
-
-
-def test_changed_keys_are_those_that_differ() -> None:
-    assert changed_keys({"a": "1", "b": "2", "c": "3"}, {"a": "1", "b": "3", "d": ""}) == ["b", "c", "d"]
