@@ -99,8 +99,10 @@ class KafkaLooks:
 
 
 class Watch:
-    """Tells each job once; a job that wants to hear more says again what it has seen. Its thread begins with the
-    first job that waits, and ends when every job is forgotten."""
+    """Tells each job once; a job that wants to hear more says again what it has seen.
+
+    Its thread begins with the first job that waits, and ends when every job is forgotten.
+    """
 
     def __init__(self, open_looks: Callable[[], Looks], clock: Callable[[], float] = time.monotonic) -> None:
         self._open_looks = open_looks
