@@ -159,11 +159,11 @@ def spark() -> SparkPlane:
 
 
 @pytest.fixture(scope="session")
-def start_job(broker: Broker) -> StartConnector:
+def start_job(broker: Broker, spark: SparkPlane) -> StartConnector:
     """Starts jobs in this process, on its Spark session; values are JSON without schemas."""
     from tests.running import connector_starter
 
-    start = connector_starter({"bootstrap.servers": broker.bootstrap, **with_iceberg()})
+    start = connector_starter({"bootstrap.servers": broker.bootstrap, **with_iceberg()}, spark)
 
     def start_plain_json(name: str, config: Mapping[str, str], *, paused: bool) -> RunningConnector:
         return start(name, {**config, "value.converter.schemas.enable": "false"}, paused=paused)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from icestream.api.history import Observer
 from icestream.api.manager import MakeManager
@@ -12,6 +12,9 @@ from icestream.api.status import JobStatus
 from icestream.cluster.desired_state import DesiredState
 from icestream.cluster.reconciler import Reconciler
 from icestream.cluster.stores.connector_store import TargetState
+
+if TYPE_CHECKING:
+    from icestream.pipeline.spark_runner import SparkPlane
 
 _PATIENCE = 60.0
 
@@ -54,11 +57,15 @@ class StartConnector(Protocol):
     def __call__(self, name: str, config: Mapping[str, str], *, paused: bool) -> RunningConnector: ...
 
 
-def connector_starter(worker: Mapping[str, str], observer: Observer | None = None) -> StartConnector:
-    """Starts connectors as a worker with this config does."""
-    from icestream.jobs.build import manager_maker
+def connector_starter(
+    worker: Mapping[str, str], spark: SparkPlane | None = None, observer: Observer | None = None
+) -> StartConnector:
+    """Starts connectors as a worker with this config does, on this Spark session."""
+    from icestream.jobs.build import LateSpark, manager_maker
 
-    make = manager_maker(worker, observer=observer)
+    late = LateSpark(worker)
+    late._plane = spark
+    make = manager_maker(worker, late, observer)
 
     def start(name: str, config: Mapping[str, str], *, paused: bool) -> RunningConnector:
         return RunningConnector(make, name, config, paused=paused, observer=observer)

@@ -52,6 +52,9 @@ class TcpProxy:
                 threading.Thread(target=self._serve, args=[client], daemon=True).start()
 
     def stop(self) -> None:
+        with contextlib.suppress(OSError):
+            # Closing alone does not wake who accepts.
+            self._listener.shutdown(socket.SHUT_RDWR)
         self._listener.close()
         self.close_all()
 

@@ -99,7 +99,10 @@ class KafkaLooks:
 
 
 class Watch:
-    """Tells each job once; a job that wants to hear more says again what it has seen."""
+    """Tells each job once; a job that wants to hear more says again what it has seen.
+
+    Its thread begins with the first job that waits, and ends when every job is forgotten.
+    """
 
     def __init__(self, open_looks: Callable[[], Looks], clock: Callable[[], float] = time.monotonic) -> None:
         self._open_looks = open_looks
@@ -108,13 +111,14 @@ class Watch:
         self._changed = threading.Condition()
         self._waiting: dict[str, tuple[Seen, Callable[[], None]]] = {}
         self._topics_at = -_TOPICS_SECONDS
-        self._closing = False
+        self._waiters: set[str] = set()
         self._thread: threading.Thread | None = None
 
     def when_changed(self, waiter: str, seen: Seen, tell: Callable[[], None]) -> None:
         """Call `tell`, once and from the watch's thread, when Kafka says other than what was seen."""
         with self._changed:
             self._waiting[waiter] = (seen, tell)
+            self._waiters.add(waiter)
             if self._thread is None:
                 self._thread = threading.Thread(target=self._run, name="kafka-watch", daemon=True)
                 self._thread.start()
@@ -123,10 +127,7 @@ class Watch:
     def forget(self, waiter: str) -> None:
         with self._changed:
             self._waiting.pop(waiter, None)
-
-    def close(self) -> None:
-        with self._changed:
-            self._closing = True
+            self._waiters.discard(waiter)
             self._changed.notify_all()
 
     def turn(self) -> float:
@@ -171,8 +172,9 @@ class Watch:
     def _run(self) -> None:
         while True:
             with self._changed:
-                self._changed.wait_for(lambda: self._closing or bool(self._waiting))
-                if self._closing:
+                self._changed.wait_for(lambda: self._waiting or not self._waiters)
+                if not self._waiters:
+                    self._thread = None
                     return
             began = time.thread_time()
             try:
@@ -182,7 +184,7 @@ class Watch:
                 wanted = _LONGEST_PAUSE
             busy = (time.thread_time() - began) * _SHARE
             with self._changed:
-                self._changed.wait_for(lambda: self._closing, max(wanted, min(busy, _LONGEST_PAUSE)))
+                self._changed.wait_for(lambda: not self._waiters, max(wanted, min(busy, _LONGEST_PAUSE)))
 
 
 def _has_moved(seen: Seen, ends: Mapping[Partition, int]) -> bool:
@@ -220,8 +222,3 @@ class Clusters:
             if key not in self._watches:
                 self._watches[key] = Watch(lambda: KafkaLooks(settings))
             return self._watches[key]
-
-    def close(self) -> None:
-        with self._lock:
-            for watch in self._watches.values():
-                watch.close()

@@ -75,7 +75,7 @@ def test_pause_and_resume_in_the_middle_of_batches_lose_and_repeat_nothing(
 ) -> None:
     print("seed", SEED)
     chance = random.Random(SEED)
-    job = connector_starter(pipeline.worker)(pipeline.name, pipeline.config, paused=False)
+    job = connector_starter(pipeline.worker, spark)(pipeline.name, pipeline.config, paused=False)
     wait_batches(job, 1)
     for _ in range(turns):
         time.sleep(chance.uniform(0, 1))
@@ -96,7 +96,7 @@ def test_stop_restart_and_delete_in_the_middle_of_batches_lose_and_repeat_nothin
 ) -> None:
     print("seed", SEED)
     chance = random.Random(SEED)
-    start = connector_starter(pipeline.worker)
+    start = connector_starter(pipeline.worker, spark)
     for _ in range(turns):
         job = start(pipeline.name, pipeline.config, paused=False)
         time.sleep(chance.uniform(0, 2))
@@ -112,7 +112,7 @@ def test_a_job_that_starts_paused_reads_nothing_until_it_is_resumed(
     pipeline: Pipeline, spark: SparkPlane
 ) -> None:
     pipeline.produce(range(100))
-    job = connector_starter(pipeline.worker)(pipeline.name, pipeline.config, paused=True)
+    job = connector_starter(pipeline.worker, spark)(pipeline.name, pipeline.config, paused=True)
     time.sleep(1)
     assert job.status().state is State.PAUSED
     assert pipeline.table().current_snapshot() is None

@@ -18,6 +18,7 @@ from icestream.connectors.iceberg.catalogs.opening import open_catalog
 from icestream.embedded.kafka import Broker
 from icestream.jobs.sinks.target_commits import target_commits
 from icestream.kafka.topics import Topics
+from icestream.pipeline.spark_runner import SparkPlane
 from tests.running import connector_starter
 from tests.spark_settings import with_iceberg
 
@@ -80,13 +81,15 @@ def table_of(catalog: Catalog) -> str:
     return "ns.records"
 
 
-def test_the_records_of_batches_add_up_to_the_table(broker: Broker, sqlite_catalog: dict[str, str]) -> None:
+def test_the_records_of_batches_add_up_to_the_table(
+    broker: Broker, spark: SparkPlane, sqlite_catalog: dict[str, str]
+) -> None:
     topic = "batch-records"
     Topics({"bootstrap.servers": broker.bootstrap}).create(topic, 2, 1)
     catalog = open_catalog(sqlite_catalog)
     name = table_of(catalog)
     told = Told()
-    start = connector_starter({"bootstrap.servers": broker.bootstrap, **with_iceberg()}, told)
+    start = connector_starter({"bootstrap.servers": broker.bootstrap, **with_iceberg()}, spark, told)
     config = {
         "connector.class": "IcebergSinkConnector",
         "topics": topic,
@@ -145,7 +148,7 @@ def test_a_job_in_a_process_of_its_own_tells_the_same(broker: Broker, tmp_path: 
         "icestream.job.manager": "process",
         "icestream.file.connectors.enabled": "true",
     }
-    start = connector_starter(worker, told)
+    start = connector_starter(worker, observer=told)
     file = tmp_path / "lines"
     config = {
         "connector.class": "FileStreamSink",

@@ -179,4 +179,22 @@ def test_the_thread_of_a_watch_tells_by_itself() -> None:
     watch.when_changed("a", Seen(Offsets({Partition("a", 0): 0}), every=0.01), told.set)
     cluster.found["a"][0] = 1
     assert told.wait(60)
-    watch.close()
+    watch.forget("a")
+
+
+def test_a_watch_has_a_thread_as_long_as_it_has_jobs() -> None:
+    cluster = FakeCluster({"a": [0]})
+    watch = Watch(lambda: cluster)
+    for number in range(2):
+        told = threading.Event()
+        seen = Seen(Offsets({Partition("a", 0): number}), every=0.01)
+        for job in ("a", "b"):
+            watch.when_changed(job, seen, told.set)
+        thread = watch._thread
+        assert thread is not None
+        watch.forget("b")
+        cluster.found["a"][0] = number + 1
+        assert told.wait(60)
+        watch.forget("a")
+        thread.join(60)
+        assert not thread.is_alive()
