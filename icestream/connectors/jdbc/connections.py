@@ -63,10 +63,14 @@ def access_from(config: Config) -> Access:
     return Access(address, dialect_of(address, config.get("dialect.name", "")), attempts, backoff, quotes)
 
 
+class LoginRefused(FatalError):
+    """The database does not accept the user or the password."""
+
+
 def connect(access: Access, sleep: Callable[[float], None] = time.sleep) -> Connection:
     """A connection of one's own, to be closed after use. Nothing is committed by itself.
 
-    SinkUnavailable after the last attempt; FatalError at once if the login is refused."""
+    SinkUnavailable after the last attempt; LoginRefused at once."""
     dialect = access.dialect
     _refuse_strange_files(access.address)
     for attempt in range(1, access.attempts + 1):
@@ -84,7 +88,7 @@ def connect(access: Access, sleep: Callable[[float], None] = time.sleep) -> Conn
         except dialect.errors() as error:
             kind = dialect.kind_of(error)
             if kind is ErrorKind.LOGIN:
-                raise FatalError(
+                raise LoginRefused(
                     f"{access.address} refuses the login: {dialect.told(error)}; correct connection.user and "
                     "connection.password, or their rights"
                 ) from error

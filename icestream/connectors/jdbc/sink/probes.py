@@ -9,6 +9,7 @@ from icestream.api.config import Config
 from icestream.api.connector import Probe
 from icestream.api.errors import ConfigError, FatalError, Problem, SinkUnavailable
 from icestream.connectors.jdbc.addresses import URL, missing_file
+from icestream.connectors.jdbc.connections import LoginRefused
 from icestream.connectors.jdbc.sink.settings import SinkSettings
 from icestream.connectors.jdbc.sink.sink import JdbcSink
 
@@ -31,7 +32,7 @@ def _ask(config: Config, settings: SinkSettings) -> list[Problem]:
     except ConfigError as error:
         return list(error.problems)
     except FatalError as error:
-        key = "connection.password" if "refuses the login" in str(error) else URL
+        key = "connection.password" if isinstance(error, LoginRefused) else URL
         return [Problem(key, f"{key}: {error}.")]
     except SinkUnavailable as error:
         return [Problem(URL, f"{URL}: {error}.")]

@@ -64,7 +64,7 @@ class JdbcSourcePlugin(SourcePlugin):
         return driver_of(config)
 
     def probes(self, config: Config, worker: Config) -> Iterator[Probe]:
-        from icestream.connectors.jdbc.connections import access_from
+        from icestream.connectors.jdbc.connections import LoginRefused, access_from
 
         access = access_from(config)
 
@@ -75,7 +75,7 @@ class JdbcSourcePlugin(SourcePlugin):
             try:
                 source.seek(())
             except IcestreamError as error:
-                key = "connection.password" if "refuses the login" in str(error) else URL
+                key = "connection.password" if isinstance(error, LoginRefused) else URL
                 return [Problem(key, f"{key}: {error}.")]
             finally:
                 source.close()
