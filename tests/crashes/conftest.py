@@ -11,7 +11,6 @@ import pytest
 from icestream.embedded.kafka import Broker
 from tests.crashes.pipeline import Pipeline
 from tests.crashes.processes import Fault, Halt, ManagerProcess
-from tests.kit import forked
 
 MakePipeline = Callable[..., Pipeline]
 StartManager = Callable[..., ManagerProcess]
@@ -25,12 +24,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             # Sockets that py4j leaves to the garbage collector.
             item.add_marker(pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning"))
             item.add_marker(pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"))
-
-
-@pytest.fixture(scope="session", autouse=True)
-def fork_server() -> None:
-    """Where the processes of these tests come from."""
-    forked.start_server()
 
 
 @pytest.fixture

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import atexit
 import ctypes
+import functools
 import os
 import runpy
 import signal
@@ -18,14 +19,18 @@ from multiprocessing import forkserver, get_context
 from pathlib import Path
 from typing import Final
 
+from tests.kit.leaks import shared
+
 _PR_SET_PDEATHSIG: Final = 1
 _CONTEXT: Final = get_context("forkserver")
 
 
-def start_server() -> None:
-    """Start the server of this process; it ends with this process."""
+@functools.cache
+def _start_server() -> None:
+    """The server of this process, which ends with this process."""
     _CONTEXT.set_forkserver_preload(["tests.kit.imported"])
-    forkserver.ensure_running()
+    with shared():
+        forkserver.ensure_running()
 
 
 class ForkedProcess:
@@ -37,6 +42,7 @@ class ForkedProcess:
     stdin = None
 
     def __init__(self, module: str, arguments: Sequence[str], log: Path, folder: Path) -> None:
+        _start_server()
         given = (module, list(arguments), str(log), str(folder), dict(os.environ))
         self._process = _CONTEXT.Process(target=_run, args=given)
         self._process.start()
