@@ -18,6 +18,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from multiprocessing import resource_tracker
 from pathlib import Path
 from types import FrameType
 from typing import Any, Final, TypeAlias
@@ -80,6 +81,11 @@ def _loops() -> Iterator[Thing]:
 
 
 def _children() -> set[Process]:
+    # Python's own, which cleans up when this process has ended.
+    return _all_children() - {Process(getattr(resource_tracker._resource_tracker, "_pid", None) or 0)}
+
+
+def _all_children() -> set[Process]:
     try:
         # psutil looks at every process of the machine: 20 ms.
         texts = [(it / "children").read_text() for it in Path("/proc/self/task").iterdir()]

@@ -41,6 +41,8 @@ class ForeignSpark:
     def __init__(self) -> None:
         context = multiprocessing.get_context("spawn")
         self._pool = ProcessPoolExecutor(1, context, in_utc)
+        # Now, so that the process is the fixture's and not the first test's.
+        self._pool.submit(int).result()
         self._settings: dict[str, str] = {}
 
     def __call__(self, configs: Config | Sequence[Config], text: str) -> list[Result]:

@@ -79,6 +79,8 @@ class DeltaSpark:
 
     def __init__(self) -> None:
         self._pool = ProcessPoolExecutor(1, multiprocessing.get_context("spawn"), in_utc)
+        # Now, so that the process is the fixture's and not the first test's.
+        self._pool.submit(int).result()
 
     def __call__(self, config: dict[str, str], text: str) -> list[tuple[Any, ...]]:
         """What the last statement answers."""
