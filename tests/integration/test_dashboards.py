@@ -57,6 +57,7 @@ _POD: Final = {
 @dataclass(frozen=True)
 class Scene:
     worker: WorkerProcess
+    folder: Path
     strimzi: Prometheus
     confluent: Prometheus
 
@@ -88,6 +89,7 @@ def scene(broker: Broker, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
         confluent = shipped_config("confluent.yaml", worker.address)
         scene = Scene(
             worker,
+            folder,
             stack.enter_context(running_prometheus(strimzi, folder / "strimzi")),
             stack.enter_context(running_prometheus(confluent, folder / "confluent")),
         )
@@ -209,8 +211,18 @@ def test_both_formats_are_taken_by_their_parsers(scene: Scene) -> None:
 
 
 def test_series_of_a_deleted_connector_are_gone(scene: Scene) -> None:
-    call(scene.worker.url, "DELETE", "/connectors/rests")
+    url = scene.worker.url
+    source = {
+        "connector.class": "FileStreamSource",
+        "topic": "dash-out",
+        "file": str(scene.folder / "gone.txt"),
+    }
+    call(url, "PUT", "/connectors/gone/config", source)
+    eventually(
+        lambda: '"gone"' in httpx.get(f"{url}/metrics", timeout=30, trust_env=False).text, lambda: "no series"
+    )
+    call(url, "DELETE", "/connectors/gone")
 
     plain = httpx.get(f"{scene.worker.url}/metrics", timeout=30, trust_env=False).text
-    assert '"rests"' not in plain
+    assert '"gone"' not in plain
     assert '"rows"' in plain

@@ -98,12 +98,12 @@ def context(message: Message[Any, Any]) -> dict[str, str]:
 
 
 def test_a_config_with_everything_on_the_way(world: World) -> None:
-    Topics({"bootstrap.servers": world.bootstrap}).create("orders", 1, 1)
+    Topics({"bootstrap.servers": world.bootstrap}).create("path_orders", 1, 1)
     world.catalog.create_namespace_if_not_exists("ns")
-    world.catalog.create_table("ns.orders", ORDERS)
+    world.catalog.create_table("ns.path_orders", ORDERS)
     send(
         world,
-        "orders",
+        "path_orders",
         {"id": 1, "card": "4111", "cost": 9.5, "at": "2026-11-15 08:30", "note": "x"},
         {"id": 2, "card": None, "cost": None, "at": None, "note": None},
         {"id": 0, "card": "4222", "cost": 1.0, "at": "2026-11-15 08:30", "note": "breaks the JSON Schema"},
@@ -111,17 +111,20 @@ def test_a_config_with_everything_on_the_way(world: World) -> None:
         None,
     )
     send(
-        world, "orders", {"id": 4, "card": "4444", "cost": 2.0, "at": None, "note": None}, **{"skip-me": "1"}
+        world,
+        "path_orders",
+        {"id": 4, "card": "4444", "cost": 2.0, "at": None, "note": None},
+        **{"skip-me": "1"},
     )
-    send(world, "orders", {"id": 5, "card": "4555", "cost": 2.5, "at": None, "note": None})
+    send(world, "path_orders", {"id": 5, "card": "4555", "cost": 2.5, "at": None, "note": None})
 
-    world.client.create("orders", world.config("orders", **CONFIG))
-    eventually(lambda: world.ids("orders") == [1, 2, 5], 120)
-    rows = world.catalog.load_table("ns.orders").scan("id < 3").to_arrow().sort_by("id").to_pylist()
+    world.client.create("path_orders", world.config("path_orders", **CONFIG))
+    eventually(lambda: world.ids("path_orders") == [1, 2, 5], 120)
+    rows = world.catalog.load_table("ns.path_orders").scan("id < 3").to_arrow().sort_by("id").to_pylist()
     at = datetime.datetime(2026, 11, 15, 8, 30, tzinfo=datetime.UTC)
     assert rows == [
-        {"id": 1, "card": "****", "price": 9.5, "at": at, "source": "orders"},
-        {"id": 2, "card": None, "price": 1.5, "at": None, "source": "orders"},
+        {"id": 1, "card": "****", "price": 9.5, "at": at, "source": "path_orders"},
+        {"id": 2, "card": None, "price": 1.5, "at": None, "source": "path_orders"},
     ]
 
     letters = dead_letters(world, "orders-dead", 2)
@@ -129,6 +132,6 @@ def test_a_config_with_everything_on_the_way(world: World) -> None:
     assert told[0]["stage"] == "VALUE_CONVERTER" and "/id" in told[0]["exception.message"]
     assert told[3]["stage"] == "TRANSFORMATION"
     assert told[3]["class.name"] == f"{KAFKA}TimestampConverter$Value"
-    (view,) = [view for view in world.client.overview() if view.name == "orders"]
+    (view,) = [view for view in world.client.overview() if view.name == "path_orders"]
     progress = view.progress
     assert progress is not None and (progress.rejected, progress.filtered) == (2, 2)

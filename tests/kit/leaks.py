@@ -98,8 +98,8 @@ def _all_children() -> set[Process]:
 def _handlers() -> Iterator[Thing]:
     for logger in (logging.getLogger(), *logging.Logger.manager.loggerDict.values()):
         for handler in getattr(logger, "handlers", ()):
-            # One that does nothing comes with the import of a library.
-            if not (is_of_pytest(handler) or type(handler) is logging.NullHandler):
+            # One that does nothing comes with the import of a library; py4j has a class of its own for it.
+            if not (is_of_pytest(handler) or type(handler).__name__ == "NullHandler"):
                 yield Handler(getattr(logger, "name", ""), handler)
 
 
