@@ -27,11 +27,13 @@ _QUERIES = (
     # First, because Spark lists the catalogs that it has used.
     "SHOW TABLES FROM kafkawarehouse.streaming",
     "SHOW CATALOGS",
-    "SELECT date_format(time, 'HH:mm:ss') AS time, name, bucket, object\n"
+    "SELECT date_format(time, 'HH:mm:ss') AS time, name, bucket,\n"
+    "       left(object, 28) AS object\n"
     "FROM kafkawarehouse.streaming.apilogs LIMIT 5",
-    "SELECT bucket, name, date_format(time, 'HH:mm:ss') AS time, callInfo.httpStatusCode AS status,\n"
-    "       callInfo.sourceHost AS client_ip\n"
-    "FROM kafkawarehouse.streaming.apilogs WHERE bucket IS NOT NULL ORDER BY time DESC LIMIT 5",
+    "SELECT bucket, name, date_format(time, 'HH:mm:ss') AS time,\n"
+    "       callInfo.httpStatusCode AS status, callInfo.sourceHost AS client_ip\n"
+    "FROM kafkawarehouse.streaming.apilogs\n"
+    "WHERE bucket IS NOT NULL ORDER BY time DESC LIMIT 5",
 )
 
 
@@ -224,7 +226,7 @@ def _show_queries(console: Console, stack: Stack) -> None:
     with console.status("opening Spark SQL"):
         answers = list(results([stack.config(LOG_TABLES[0])], ";".join(_QUERIES), {}))
     for answer in answers:
-        console.print(f"\n[bold]sql>[/bold] {answer.statement}", highlight=False)
+        console.print(f"\n[bold]sql>[/bold] {answer.statement}", highlight=False, soft_wrap=True)
         table = result_table(answer)
         for column in table.columns:
             column.no_wrap, column.overflow = True, "ellipsis"
