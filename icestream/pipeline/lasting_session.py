@@ -17,6 +17,7 @@ from pyspark.sql import SparkSession
 
 from icestream.api.errors import EngineUnavailable
 from icestream.api.status import Outage
+from icestream.pipeline.session import words_of
 from icestream.resilience.backoff import exponential
 
 _LOG = logging.getLogger(__name__)
@@ -99,7 +100,7 @@ class LastingSession:
         except Exception as error:  # whatever Spark's start raises: it is tried again
             self._failures += 1
             wait = exponential(2.0, _LONGEST_WAIT, self._failures)
-            reason = str(error).splitlines()[0] if str(error) else repr(error)
+            reason = words_of(error).splitlines()[0]
             if self._outage is not None:
                 self._outage = self._away(self._outage.since, reason)
             _LOG.warning("Spark could not be opened, again in %.0f s: %s", wait, reason)

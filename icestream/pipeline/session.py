@@ -174,6 +174,14 @@ def answers(session: SparkSession, seconds: float) -> bool:
     return True
 
 
+def words_of(error: Exception) -> str:
+    """What an error says. Java's errors are asked for it in their JVM, which may have ended."""
+    try:
+        return str(error) or repr(error)
+    except Exception:  # py4j's, or the socket's
+        return f"{type(error).__name__}, of a JVM that does not answer any more"
+
+
 def let_go(session: SparkSession) -> None:
     """Forget a session whose JVM or server is gone, so that `open_session` makes a new one.
 

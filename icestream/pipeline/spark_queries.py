@@ -26,6 +26,7 @@ from icestream.api.errors import Cancelled, EngineUnavailable, FatalError, Retri
 from icestream.api.queries import Query, ReadPart
 from icestream.deadlines import Overdue, within
 from icestream.pipeline.lasting_session import LastingSession
+from icestream.pipeline.session import words_of
 from icestream.pipeline.task import settle_process
 from icestream.waits import waiting_for
 
@@ -162,8 +163,8 @@ class JobQueries:
 
 def _without_stack(error: Exception) -> list[str]:
     """What Spark says, and the causes that it names, without the lines of Java's stack."""
-    lines = [line.strip() for line in str(error).splitlines()]
-    return [line for line in lines if line and not line.startswith(("at ", "... "))] or [repr(error)]
+    lines = [line.strip() for line in words_of(error).splitlines()]
+    return [line for line in lines if line and not line.startswith(("at ", "... "))] or [type(error).__name__]
 
 
 def _lacks_a_class(words: Sequence[str]) -> bool:

@@ -39,7 +39,15 @@ from icestream.pipeline.kept_jobs import KeptJobs
 from icestream.pipeline.lasting_session import LastingSession
 from icestream.pipeline.plan import RESULT_SCHEMA, BatchPlan, TaskFailed, unpacked
 from icestream.pipeline.record_path import RecordSettings
-from icestream.pipeline.session import answers, is_local, lacks_own_process, let_go, open_session, slots
+from icestream.pipeline.session import (
+    answers,
+    is_local,
+    lacks_own_process,
+    let_go,
+    open_session,
+    slots,
+    words_of,
+)
 from icestream.pipeline.spark_queries import JobQueries, SessionPool
 from icestream.pipeline.task import run_tasks, settle_process
 from icestream.rows.new_columns import combined
@@ -206,9 +214,7 @@ class SparkRunner:
             return Cancelled("the batch was given up")
         if self._is_overdue:
             return SinkUnavailable(f"the Spark job of a batch did not end in {_LONGEST_JOB:.0f} s")
-        return EngineUnavailable(
-            f"the Spark job failed: {str(error).splitlines()[0] if str(error) else error!r}"
-        )
+        return EngineUnavailable(f"the Spark job failed: {words_of(error).splitlines()[0]}")
 
     def cancel(self) -> None:
         """Give up the batch under way, and every later one until `allow`."""

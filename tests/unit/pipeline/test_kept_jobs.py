@@ -10,12 +10,13 @@ from typing import cast
 
 import pyarrow as pa
 import pytest
+from py4j.protocol import Py4JError, Py4JJavaError
 from pyiceberg import types as it
 from pyiceberg.schema import Schema
 from pyspark.sql import SparkSession
 
 from icestream.api.batch import Batch
-from icestream.api.errors import SinkUnavailable
+from icestream.api.errors import EngineUnavailable, SinkUnavailable
 from icestream.api.offsets import NOTHING, Offsets, Partition
 from icestream.api.sink import SinkPlan
 from icestream.connectors.iceberg.writer import IcebergWriter
@@ -98,6 +99,29 @@ def test_an_answer_that_is_missing_is_no_batch() -> None:
     many = Batch("b", Offsets({Partition("t", 0): 0}), Offsets({Partition("t", 0): 100_000}))
     with pytest.raises(SinkUnavailable, match="1 of 2 tasks"):
         runner.run(many, SinkPlan(IcebergWriter, []))
+
+
+class Mute(Py4JJavaError):
+    """An error of a JVM that has ended before it was asked what it says."""
+
+    def __init__(self) -> None:
+        self.args = ()
+
+    def __str__(self) -> str:
+        raise Py4JError("An error occurred while calling None.None")
+
+
+def test_a_jvm_that_ends_in_the_middle_of_a_batch_is_an_outage() -> None:
+    class Ending(KeptJobs):
+        def answers(self, spark: SparkSession, plan: BatchPlan) -> list[bytes]:
+            raise Mute
+
+    runner = SparkRunner(
+        cast(LastingSession, Here()), "j", {}, cast(RecordSettings, None), 2, 2**30, Ending(batch_of)
+    )
+    batch = Batch("b", Offsets({Partition("t", 0): 0}), Offsets({Partition("t", 0): 1}))
+    with pytest.raises(EngineUnavailable, match="the Spark job failed: Mute, of a JVM that does not answer"):
+        runner.run(batch, SinkPlan(IcebergWriter, []))
 
 
 def test_tasks_that_find_parts_of_one_new_field_make_a_batch_within_the_limit(
